@@ -1,0 +1,81 @@
+"""What is random about a view, drawn for a whole batch at once from the run's own generator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from propos.config import ViewSettings
+
+CROP_ATTEMPTS = 10
+
+
+@dataclass(frozen=True)
+class ViewDraw:
+    """The random choices behind V views of each of B images."""
+
+    box: Float[Tensor, "V B 4"]  # left, top, width, height, as fractions of the image
+    flip: Bool[Tensor, "V B"]
+    angle: Float[Tensor, "V B"]  # radians
+    brightness: Float[Tensor, "V B"]
+    contrast: Float[Tensor, "V B"]
+    saturation: Float[Tensor, "V B"]
+    hue: Float[Tensor, "V B"]  # turns
+    grey: Bool[Tensor, "V B"]
+
+    def to(self, device: torch.device) -> ViewDraw:
+        """Move every choice to the device of the images."""
+        return ViewDraw(**{name: value.to(device, non_blocking=True) for name, value in vars(self).items()})
+
+
+def draw_views(
+    settings: ViewSettings, batch: int, aspect: float, generator: torch.Generator, views: int = 2
+) -> ViewDraw:
+    """Draw the choices for `views` views of `batch` images whose width is `aspect` times their height."""
+    shape = (views, batch)
+    uniform = torch.rand((10, *shape), generator=generator)
+    jittered = uniform[0] < settings.jitter
+    return ViewDraw(
+        box=_crops(settings, shape, aspect, generator),
+        flip=uniform[1] < settings.flip,
+        angle=(2 * uniform[2] - 1) * math.radians(settings.rotation),
+        brightness=_factor(uniform[3], settings.brightness, jittered),
+        contrast=_factor(uniform[4], settings.contrast, jittered),
+        saturation=_factor(uniform[5], settings.saturation, jittered),
+        hue=(2 * uniform[6] - 1) * settings.hue * jittered,
+        grey=uniform[7] < settings.grey,
+    )
+
+
+def _factor(uniform: Float[Tensor, "V B"], strength: float, jittered: Bool[Tensor, "V B"]) -> Float[Tensor, "V B"]:
+    return 1 + (2 * uniform - 1) * strength * jittered
+
+
+def _crops(
+    settings: ViewSettings, shape: tuple[int, int], aspect: float, generator: torch.Generator
+) -> Float[Tensor, "V B 4"]:
+    """Draw boxes of random area and aspect ratio inside the image, uniformly placed.
+
+    Of ten attempts the first that fits is taken, as everyone does since Inception; where none fits, the largest
+    central box of an allowed ratio.
+    """
+    low, high = settings.crop_scale
+    uniform = torch.rand((4, CROP_ATTEMPTS, *shape), generator=generator)
+    area = low + (high - low) * uniform[0]
+    log_low, log_high = (math.log(ratio) for ratio in settings.crop_ratio)
+    ratio = torch.exp(log_low + (log_high - log_low) * uniform[1])
+    # In fractions of the image, a box of pixel ratio r has width/height = r / aspect.
+    width, height = torch.sqrt(area * ratio / aspect), torch.sqrt(area / ratio * aspect)
+    fits = (width <= 1) & (height <= 1)
+    first = fits.to(torch.uint8).argmax(dim=0, keepdim=True)
+    width, height, across, down = (v.gather(0, first)[0] for v in (width, height, uniform[2], uniform[3]))
+    none_fits = ~fits.any(dim=0)
+    fallback = min(max(aspect, settings.crop_ratio[0]), settings.crop_ratio[1]) / aspect
+    width = width.masked_fill(none_fits, min(1.0, fallback))
+    height = height.masked_fill(none_fits, min(1.0, 1 / fallback))
+    across, down = across.masked_fill(none_fits, 0.5), down.masked_fill(none_fits, 0.5)
+    return torch.stack([(1 - width) * across, (1 - height) * down, width, height], dim=-1)

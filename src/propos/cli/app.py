@@ -1,0 +1,37 @@
+"""The list of commands."""
+
+from __future__ import annotations
+
+import typer
+
+from propos import __version__
+from propos.cli.doctor import doctor
+from propos.cli.evaluate import evaluate
+from propos.cli.predict import predict
+from propos.cli.recipes import recipes
+from propos.cli.run import run
+
+app = typer.Typer(
+    name="propos",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and leave.")
+) -> None:
+    """Turn unlabelled images into clusters you can trust."""
+    if version:
+        typer.echo(f"propos {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command()(run)
+app.command()(predict)
+app.command()(evaluate)
+app.add_typer(recipes, name="recipes")
+app.command()(doctor)

@@ -1,0 +1,98 @@
+"""What a person sees while a run trains: a live bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+PLAIN_LINE_SECONDS = 10.0
+
+
+def duration(seconds: float) -> str:
+    """Write a length of time as people say it."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def summary(record: Mapping[str, Any]) -> str:
+    """Write an epoch's record in a few words."""
+    parts = []
+    if record.get("loss") is not None:
+        parts.append(f"loss {record['loss']:.3f}")
+    if "uniformity_std" in record:
+        parts.append(f"spread {record['uniformity_std'] / record['uniformity_reference']:.2f}")
+    if record.get("churn") is not None:
+        parts.append(f"moved {record['churn']:.1%}")
+    if "nmi" in record:
+        parts.append(f"NMI {record['nmi']:.3f}")
+        parts.append(f"accuracy {record['accuracy']:.3f}")
+    return "  ".join(parts)
+
+
+class Terminal:
+    """Shows a run's progress; quiet shows only warnings."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.out = Console(highlight=False, soft_wrap=True)
+        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.live = sys.stdout.isatty() and not quiet
+        self.epochs = self.steps = 0
+        self.last_line = 0.0
+        self.bar = Progress(
+            TextColumn("epoch {task.fields[epoch]}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left  {task.fields[words]}"),
+            console=self.out,
+            transient=True,
+            disable=not self.live,
+        )
+        self.task = self.bar.add_task("training", total=None, epoch="–", words="")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+    def begin(self, epochs: int, steps: int, epoch: int) -> None:
+        """Training begins, or goes on, at an epoch."""
+        self.epochs, self.steps = epochs, steps
+        self.bar.reset(self.task, total=epochs * steps, completed=epoch * steps, epoch=f"{epoch}/{epochs}", words="")
+        self.bar.start()
+
+    def step(self, epoch: int, step: int) -> None:
+        """A step is done."""
+        self.bar.update(self.task, completed=epoch * self.steps + step, epoch=f"{epoch + 1}/{self.epochs}")
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        """An epoch is done."""
+        self.bar.update(self.task, words=summary(record))
+        now, last = time.monotonic(), record["epoch"] >= self.epochs - 1
+        if not self.live and not self.quiet and (last or now - self.last_line > PLAIN_LINE_SECONDS):
+            done = min(record["epoch"] + 1, self.epochs)
+            self.note(f"epoch {done}/{self.epochs}  {summary(record)}")
+            self.last_line = now
+
+    def note(self, text: str) -> None:
+        """Something a person would want to know."""
+        if not self.quiet:
+            self.out.print(Text(text))
+
+    def warn(self, text: str) -> None:
+        """Something a person should act on."""
+        self.err.print(Text(f"warning: {text}", style="yellow"))

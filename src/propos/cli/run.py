@@ -1,0 +1,36 @@
+"""`propos run`: train on a source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    source: Annotated[str | None, typer.Argument(help="A .npy or .npz file of images, or: digits.")] = None,
+    clusters: Annotated[int | None, typer.Option("-k", help="How many clusters to find.")] = None,
+    method: Annotated[str | None, typer.Option(help="The method: propos or byol.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder; by default a new one in runs/.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed of everything random.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="How long to train; warm-up and start of scattering scale along.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings from a YAML file, as a run folder holds.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
+) -> None:
+    """Learn clusters from images and write them to a run folder."""
+    from propos.cli import training
+
+    request = training.Request(source, clusters, method, recipe, out, seed, epochs, settings or [], config)
+    if resume:
+        training.resume(request, device, quiet)
+    else:
+        training.start(request, device, quiet)

@@ -1,0 +1,219 @@
+"""Starting, resuming and ending a run from the command line."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from propos import __version__
+from propos.cli import describe_os_error
+from propos.cli.display import Terminal, duration
+from propos.config import Config, from_yaml, parse_assignment
+from propos.data import Source, fingerprint, open_source
+from propos.errors import InputError, Interrupted, RunFailed
+from propos.methods import build_method
+from propos.recipes import build_recipe, choose_recipe
+from propos.runs import RunFolder, newest_folder, next_free_folder
+from propos.training import Fitted, choose_device, estimate_seconds, prepare, train
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asked for."""
+
+    source: str | None
+    clusters: int | None
+    method: str | None
+    recipe: str | None
+    out: Path | None
+    seed: int | None
+    epochs: int | None
+    settings: list[str]
+    config: Path | None
+
+
+def start(request: Request, device_name: str, quiet: bool) -> None:
+    """Begin a new run."""
+    device = choose_device(device_name)
+    with Terminal(quiet) as terminal:
+        given = _given_config(request)
+        name = request.source or (given.source if given else None)
+        if name is None:
+            raise InputError("say what to cluster: a .npy or .npz file of images, or: digits")
+        pixels = given.pixels if given else None
+        source = open_source(name, pixels.black if pixels else None, pixels.white if pixels else None)
+        base = given or _recipe(request, source, device, terminal)
+        config = _with_request(base, request, name)
+        build_method(config)
+        config = prepare(config, source)
+        out = request.out or next_free_folder(RUNS, Path(name).stem)
+        run = RunFolder.create(out, _info(source, device), config)
+        terminal.note(f"Finding {config.clusters} clusters in {len(source):,} images; results go to {out}")
+        if not quiet:
+            terminal.note(f"Training will take about {duration(estimate_seconds(config, source, device))}.")
+        if config.method == "propos" and config.psl_start >= config.train.epochs:
+            terminal.warn("prototype scattering would start after the last epoch: lower psl.start or train longer")
+        _train(run, config, source, device, terminal)
+
+
+def resume(request: Request, device_name: str, quiet: bool) -> None:
+    """Go on with a run from its last checkpoint."""
+    changed = [f.name for f in fields(request) if f.name not in ("source", "out") and getattr(request, f.name)]
+    if changed:
+        raise InputError(f"--resume goes on with the run's own settings: leave out {', '.join(changed)}")
+    if request.out is None and request.source is None:
+        raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
+    run = RunFolder.open(request.out or newest_folder(RUNS, Path(str(request.source)).stem))
+    info, config = run.info(), run.config()
+    device = choose_device(info["device"] if device_name == "auto" else device_name)
+    with Terminal(quiet) as terminal:
+        if info["status"] == "finished":
+            terminal.note(f"{run.path}: this run is finished; there is nothing to resume")
+            return
+        if config.source is None:
+            raise InputError(f"{run.path}: was trained on an array in memory and cannot be resumed from here")
+        source = open_source(config.source, config.pixels.black, config.pixels.white)
+        if fingerprint(source) != info["source"]["fingerprint"]:
+            raise InputError(f"{config.source}: its images are no longer those the run began with")
+        _warn_of_changes(info, _info(source, device), terminal)
+        run.update_info(status="running")
+        _train(run, config, source, device, terminal)
+
+
+def _given_config(request: Request) -> Config | None:
+    if request.config is None:
+        return None
+    if request.recipe is not None:
+        raise InputError("--config and --recipe both give complete settings: use one of them")
+    try:
+        return from_yaml(request.config.read_text(), str(request.config))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--config {request.config}: cannot be read: {error}") from None
+
+
+def _recipe(request: Request, source: Source, device: torch.device, terminal: Terminal) -> Config:
+    if request.recipe is not None:
+        return build_recipe(request.recipe)
+    name, why = choose_recipe(source, device.type)
+    terminal.note(f"Recipe {name}, chosen for {why}.")
+    return build_recipe(name)
+
+
+def _with_request(config: Config, request: Request, source: str) -> Config:
+    """Lay what was asked for over the recipe, the more particular over the more general."""
+    if request.epochs is not None:
+        config = config.with_epochs(request.epochs)
+    direct = {"clusters": request.clusters, "method": request.method, "seed": request.seed}
+    settings = dict(parse_assignment(assignment) for assignment in request.settings)
+    settings |= {key: value for key, value in direct.items() if value is not None}
+    where = str(Path(source).resolve()) if Path(source).exists() else source
+    return config.with_settings({**settings, "source": where})
+
+
+def _info(source: Source, device: torch.device) -> dict[str, Any]:
+    return {
+        "propos": __version__,
+        "torch": torch.__version__,
+        "command": shlex.join(["propos", *sys.argv[1:]]),
+        "status": "running",
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": 0.0,
+        "device": device.type,
+        "threads": torch.get_num_threads(),
+        "machine": f"{platform.system()} {platform.machine()} {_processor()}",
+        "source": {"name": source.name, "images": len(source), "fingerprint": fingerprint(source)},
+    }
+
+
+def _processor() -> str:
+    """Return what the processor calls itself; results are repeatable to the bit only on the same kind."""
+    listing = Path("/proc/cpuinfo")
+    if listing.exists():
+        for line in listing.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _warn_of_changes(before: dict[str, Any], now: dict[str, Any], terminal: Terminal) -> None:
+    for key in ("machine", "threads", "device", "torch", "propos"):
+        if before.get(key) != now[key]:
+            terminal.warn(
+                f"the run began with {key} {before.get(key)} and goes on with {now[key]}: "
+                "it will not be bit-identical to an uninterrupted one"
+            )
+
+
+def _train(run: RunFolder, config: Config, source: Source, device: torch.device, terminal: Terminal) -> None:
+    """Train, write the results, and whatever happens leave a run folder that says so."""
+    begin, before = time.monotonic(), run.info()["seconds"]
+
+    def close(status: str) -> None:
+        run.update_info(status=status, seconds=before + time.monotonic() - begin)
+
+    how = f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
+    try:
+        with _stop_on_signals() as stopped:
+            fitted = train(config, source, device, terminal, run, stop=lambda: bool(stopped))
+        fitted.write(run)
+        close("finished")
+    except Interrupted:
+        close("interrupted")
+        raise Interrupted(f"stopped; everything so far is saved; {how}") from None
+    except RunFailed as error:
+        close("failed")
+        raise RunFailed(f"{error}; the last good checkpoint is in {run.path / 'checkpoint'}") from None
+    except OSError as error:
+        raise RunFailed(f"{describe_os_error(error)}; the last checkpoint is kept; {how}") from None
+    except (MemoryError, torch.OutOfMemoryError):
+        raise RunFailed(f"out of memory; lower train.batch_size; the last checkpoint is kept; {how}") from None
+    _say_results(run, config, fitted, terminal, time.monotonic() - begin)
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[list[int]]:
+    """Collect Ctrl-C and termination instead of dying of them; a second one ends the process at once."""
+    received: list[int] = []
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    previous = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _say_results(run: RunFolder, config: Config, fitted: Fitted, terminal: Terminal, seconds: float) -> None:
+    last = fitted.history[-1]
+    terminal.bar.stop()
+    terminal.note(
+        f"\nDone in {duration(seconds)}: {config.clusters} clusters of "
+        f"{last['smallest_cluster']:,} to {last['largest_cluster']:,} images."
+    )
+    if "nmi" in last:
+        terminal.note(
+            f"Against the labels: accuracy {last['accuracy']:.3f}, NMI {last['nmi']:.3f}, "
+            f"ARI {last['ari']:.3f}, AMI {last['ami']:.3f}."
+        )
+    path = shlex.quote(str(run.path))
+    terminal.note(f"Results: {run.path}/clusters.parquet has the cluster of each image.")
+    terminal.note(f"New images: propos predict {path} NEW.npy -o new.csv")

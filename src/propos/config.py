@@ -1,0 +1,263 @@
+"""One strict tree of settings: unknown keys and wrong types are errors that name the key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from propos.errors import InputError
+
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+
+VIEW_PRESETS: dict[str, dict[str, Any]] = {
+    # The paper's views (SimCLR without blur).
+    "natural": {
+        "crop_scale": (0.08, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "rotation": 0.0,
+        "brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1, "jitter": 0.8, "grey": 0.2,
+    },
+    # Small grey images of things: a hard crop or a colour shift of one would lose what it is.
+    "greyscale": {
+        "crop_scale": (0.5, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "rotation": 10.0,
+        "brightness": 0.4, "contrast": 0.4, "saturation": 0.0, "hue": 0.0, "jitter": 0.8, "grey": 0.0,
+    },
+    # Written characters: a mirrored 2 is no 2.
+    "digits": {
+        "crop_scale": (0.6, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.0, "rotation": 15.0,
+        "brightness": 0.4, "contrast": 0.4, "saturation": 0.0, "hue": 0.0, "jitter": 0.8, "grey": 0.0,
+    },
+}  # fmt: skip
+
+
+class Section(BaseModel):
+    """A branch of the settings tree."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True)
+
+
+class ViewSettings(Section):
+    """How a random view of an image is made; a preset fills in what is not given."""
+
+    preset: Literal["natural", "greyscale", "digits"] = "natural"
+    size: Count = 32
+    crop_scale: tuple[Positive, Positive] = (0.08, 1.0)
+    crop_ratio: tuple[Positive, Positive] = (0.75, 4 / 3)
+    flip: Fraction = 0.5
+    rotation: Annotated[float, Field(ge=0.0, le=180.0)] = 0.0
+    brightness: Fraction = 0.4
+    contrast: Fraction = 0.4
+    saturation: Fraction = 0.4
+    hue: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
+    jitter: Fraction = 0.8
+    grey: Fraction = 0.2
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        return {**VIEW_PRESETS.get(str(given.get("preset", "natural")), {}), **given}
+
+    @model_validator(mode="after")
+    def _ranges_ascend(self) -> Self:
+        if not self.crop_scale[0] <= self.crop_scale[1] <= 1.0:
+            raise ValueError("crop_scale must be [smallest, largest] with largest at most 1")
+        if self.crop_ratio[0] > self.crop_ratio[1]:
+            raise ValueError("crop_ratio must be [smallest, largest]")
+        return self
+
+
+class NetworkSettings(Section):
+    """The backbone, the two heads and the moving average that makes the target."""
+
+    backbone: Literal["resnet18", "resnet34", "resnet50", "resnet-small"] = "resnet18"
+    stem: Literal["imagenet", "small"] = "small"
+    hidden: Count = 4096
+    dimension: Annotated[int, Field(ge=2)] = 256
+    momentum: Fraction = 0.996
+    momentum_schedule: Literal["constant", "cosine"] = "constant"
+
+
+class PsaSettings(Section):
+    """Positive sampling alignment."""
+
+    sigma: NotNegative = 0.001
+
+
+class PslSettings(Section):
+    """Prototype scattering; `start` is an epoch, by default the end of the warm-up."""
+
+    weight: NotNegative = 0.1
+    temperature: Positive = 0.5
+    start: Annotated[int, Field(ge=0)] | None = None
+
+
+class EstepSettings(Section):
+    """Embedding all images and clustering them."""
+
+    every: Count = 1
+    restarts: Count = 10
+
+
+class TrainSettings(Section):
+    """The optimiser and its schedule; `lr` is for 256 images and scales with the batch."""
+
+    epochs: Count = 1000
+    batch_size: Annotated[int, Field(ge=2)] = 256
+    accumulate: Count = 1
+    lr: Positive = 0.05
+    warmup: Annotated[int, Field(ge=0)] = 50
+    weight_decay: NotNegative = 5e-4
+    sgd_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
+    predictor_rate: Positive = 10.0
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    checkpoint_minutes: Positive = 5.0
+
+
+class PixelSettings(Section):
+    """What pixel values mean: black and white as given, then the mean and std per channel of [0, 1] values."""
+
+    black: float | None = None
+    white: float | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[Positive, ...] | None = None
+
+
+class Config(Section):
+    """The complete settings of a run; the defaults are the paper's."""
+
+    source: str | None = None
+    recipe: str | None = None
+    method: str = "propos"
+    clusters: int | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+    views: ViewSettings = ViewSettings()
+    network: NetworkSettings = NetworkSettings()
+    psa: PsaSettings = PsaSettings()
+    psl: PslSettings = PslSettings()
+    estep: EstepSettings = EstepSettings()
+    train: TrainSettings = TrainSettings()
+    pixels: PixelSettings = PixelSettings()
+    keep_epochs: tuple[Annotated[int, Field(ge=0)], ...] = ()
+
+    @property
+    def psl_start(self) -> int:
+        """The epoch at which prototype scattering and the noise of positive sampling begin."""
+        return self.train.warmup if self.psl.start is None else self.psl.start
+
+    def with_epochs(self, epochs: int) -> Config:
+        """Return these settings for another length, warm-up and start of scattering in proportion."""
+        scale = epochs / self.train.epochs
+        start = None if self.psl.start is None else round(self.psl.start * scale)
+        warmup = round(self.train.warmup * scale)
+        return self.with_settings({"train.epochs": epochs, "train.warmup": warmup, "psl.start": start})
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Config:
+        """Return these settings with some dotted keys changed; a new preset brings its own views."""
+        tree = self.model_dump()
+        preset = settings.get("views.preset")
+        if isinstance(preset, str):
+            tree["views"].update(VIEW_PRESETS.get(preset, {}))
+        for key, value in settings.items():
+            _plant(tree, key, value)
+        return parse(tree)
+
+    def to_yaml(self) -> str:
+        """Write the complete settings; reading them back gives the same."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+
+
+def parse(tree: Any, where: str = "settings") -> Config:
+    """Check a tree of plain values and return the settings, or say which key is wrong and how."""
+    if not isinstance(tree, Mapping):
+        raise InputError(f"{where}: expected keys and values, found {type(tree).__name__}")
+    for key in _leaves(tree):
+        _refuse_unknown(key, where)
+    try:
+        return Config.model_validate(_tuples(tree))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{where}: {key} = {first['input']!r}: {problem}") from None
+
+
+def from_yaml(text: str, where: str) -> Config:
+    """Read settings from YAML text."""
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from None
+    return parse(tree, where)
+
+
+def parse_assignment(assignment: str) -> tuple[str, Any]:
+    """Split `key=value` from the command line; the value is read as YAML."""
+    key, equals, text = assignment.partition("=")
+    if not equals:
+        raise InputError(f"--set {assignment}: write key=value, as in --set psl.weight=0.1")
+    _refuse_unknown(key.strip(), "--set")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise InputError(f"--set {assignment}: the value is not valid YAML") from None
+    if isinstance(value, str):
+        value = _number(value)
+    return key.strip(), value
+
+
+def keys() -> list[str]:
+    """List every dotted key."""
+    return list(_leaves(Config().model_dump()))
+
+
+def _number(text: str) -> Any:
+    """YAML 1.1 reads 1e-3 as text (it wants 1.0e-3); people write 1e-3."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def _refuse_unknown(key: str, where: str) -> None:
+    known = keys()
+    if key in known:
+        return
+    # A section set to a plain value (psl=3) is a wrong value, not an unknown key.
+    inside = [k for k in known if k.startswith(f"{key}.")]
+    if inside:
+        raise InputError(f"{where}: {key} holds settings of its own: set one of {', '.join(inside)}")
+    by_last_part = [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
+    near = by_last_part or difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else "`propos recipes show digits` lists the keys"
+    raise InputError(f"{where}: unknown key {key}: {hint}")
+
+
+def _plant(tree: dict[str, Any], key: str, value: Any) -> None:
+    *path, leaf = key.split(".")
+    for part in path:
+        tree = tree.setdefault(part, {})
+    tree[leaf] = value
+
+
+def _tuples(value: Any) -> Any:
+    """YAML and JSON have lists where the settings have tuples, and whole numbers where they have floats."""
+    if isinstance(value, Mapping):
+        return {str(key): _tuples(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_tuples(item) for item in value)
+    return value

@@ -1,0 +1,130 @@
+"""Images held in one numpy array, in memory or mapped from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int, Shaped, UInt8
+
+from propos.errors import InputError
+
+CHUNK = 4_096
+SMALLEST_SIDE = 4
+
+
+class ArraySource:
+    """A source over an array of uint8 images, channels last."""
+
+    def __init__(
+        self,
+        images: UInt8[np.ndarray, "N H W C"],
+        labels: Shaped[np.ndarray, " N"] | None,
+        name: str,
+        black: float = 0.0,
+        white: float = 255.0,
+    ) -> None:
+        self.images = images
+        self.labels = labels
+        self.name = name
+        self.black, self.white = black, white
+        _, self.height, self.width, self.channels = images.shape
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
+        """Return the images at these positions."""
+        return np.ascontiguousarray(self.images[positions].transpose(0, 3, 1, 2))
+
+    def image_names(self) -> Sequence[str]:
+        """Return the index of each image."""
+        return [str(index) for index in range(len(self))]
+
+
+def from_array(
+    images: np.ndarray,
+    labels: object = None,
+    name: str = "array",
+    black: float | None = None,
+    white: float | None = None,
+) -> ArraySource:
+    """Check an array of images (N, H, W) or (N, H, W, C) and make a source of it.
+
+    uint8 values stand for themselves. Other numbers are read from `black` to `white`: by default 0 to 1 when all
+    lie there, else from the smallest to the largest value.
+    """
+    images = np.asanyarray(images)
+    _check_shape(images, name)
+    if images.dtype != np.uint8:
+        if images.dtype.kind not in "fiub":
+            raise InputError(f"{name}: the array holds {images.dtype}: images must be uint8 or float")
+        images, black, white = _to_uint8(images, name, black, white)
+    else:
+        black, white = 0.0, 255.0
+    if images.ndim == 3:
+        images = images[..., None]
+    elif images.shape[-1] == 4:
+        images = _on_white(images)
+    return ArraySource(images, check_labels(labels, len(images), name), name, black, white)
+
+
+def check_labels(labels: object, count: int, name: str) -> Shaped[np.ndarray, " N"] | None:
+    """Check that there is one label an image."""
+    if labels is None:
+        return None
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.dtype.kind not in "iubSU":
+        if array.dtype.kind == "f" and array.ndim == 1 and np.array_equal(array, np.round(array)):
+            array = array.astype(np.int64)
+        else:
+            raise InputError(f"{name}: labels must be one whole number or word an image, found {array.dtype}")
+    if len(array) != count:
+        raise InputError(f"{name}: {len(array)} labels for {count} images: give one label an image, in their order")
+    return array
+
+
+def _check_shape(images: np.ndarray, name: str) -> None:
+    if images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[-1] not in (1, 3, 4)):
+        raise InputError(
+            f"{name}: the array's shape is {images.shape}: images must be (N, H, W) or (N, H, W, C) with C 1, 3 or 4"
+        )
+    count, height, width = images.shape[:3]
+    if count == 0:
+        raise InputError(f"{name}: there are no images in it")
+    if min(height, width) < SMALLEST_SIDE:
+        raise InputError(
+            f"{name}: images of {height}×{width} pixels are too small: each side needs at least {SMALLEST_SIDE}"
+        )
+
+
+def _to_uint8(
+    images: np.ndarray, name: str, black: float | None, white: float | None
+) -> tuple[UInt8[np.ndarray, "N ..."], float, float]:
+    """Scale other numbers to 0 … 255 a chunk at a time, so that a mapped array need not fit in memory."""
+    lowest, highest = np.inf, -np.inf
+    for start in range(0, len(images), CHUNK):
+        chunk = images[start : start + CHUNK]
+        finite = np.isfinite(chunk)
+        if not finite.all():
+            first = start + int(np.argwhere(~finite)[0][0])
+            raise InputError(f"{name}: image {first} holds NaN or infinite values: mend or leave out such images")
+        lowest, highest = min(lowest, float(chunk.min())), max(highest, float(chunk.max()))
+    if black is None or white is None:
+        black, white = (0.0, 1.0) if lowest >= 0.0 and highest <= 1.0 else (lowest, highest)
+    scale = 255.0 / (white - black) if white > black else 0.0
+    scaled = np.empty(images.shape, dtype=np.uint8)
+    for start in range(0, len(images), CHUNK):
+        chunk = (images[start : start + CHUNK].astype(np.float32) - black) * scale
+        scaled[start : start + CHUNK] = np.clip(np.rint(chunk), 0, 255)
+    return scaled, black, white
+
+
+def _on_white(images: UInt8[np.ndarray, "N H W 4"]) -> UInt8[np.ndarray, "N H W 3"]:
+    """Lay transparent images on white."""
+    flat = np.empty((*images.shape[:3], 3), dtype=np.uint8)
+    for start in range(0, len(images), CHUNK):
+        chunk = images[start : start + CHUNK].astype(np.float32)
+        alpha = chunk[..., 3:] / 255.0
+        flat[start : start + CHUNK] = np.rint(chunk[..., :3] * alpha + 255.0 * (1 - alpha))
+    return flat

@@ -1,0 +1,76 @@
+"""What every source offers, and what is measured on it before training."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped, UInt8
+
+STATISTICS_SAMPLE = 10_000
+FINGERPRINT_SAMPLE = 1_000
+CHUNK = 1_024
+
+
+class Source(Protocol):
+    """Images in a fixed order, read by position; labels, where known, are only ever used for scoring."""
+
+    name: str
+    channels: int
+    height: int
+    width: int
+    black: float  # the pixel values, as the person gave them, that stand for 0 and 1
+    white: float
+    labels: Shaped[np.ndarray, " N"] | None
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        ...
+
+    def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
+        """Return the images at these positions."""
+        ...
+
+    def image_names(self) -> Sequence[str]:
+        """Return what each image is called in the run's table: a path relative to the root, or its index."""
+        ...
+
+
+def pixel_statistics(source: Source) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the mean and standard deviation per channel of pixels in [0, 1], over at most 10,000 images."""
+    count = min(len(source), STATISTICS_SAMPLE)
+    positions = np.linspace(0, len(source) - 1, count).round().astype(np.int64)
+    total = np.zeros(source.channels)
+    squares = np.zeros(source.channels)
+    for start in range(0, count, CHUNK):
+        pixels: Float[np.ndarray, "B C H W"] = source.batch(positions[start : start + CHUNK]) / 255.0
+        total += pixels.sum(axis=(0, 2, 3))
+        squares += np.square(pixels).sum(axis=(0, 2, 3))
+    pixels_seen = count * source.height * source.width
+    mean = total / pixels_seen
+    variance = np.maximum(squares / pixels_seen - mean**2, 0.0)
+    # A channel without contrast has no scale of its own.
+    std = np.where(variance > 1e-12, np.sqrt(variance), 1.0)
+    return tuple(mean.tolist()), tuple(std.tolist())
+
+
+def distinct_images(source: Source, enough: int) -> int:
+    """Count exactly different images, stopping once there are `enough`."""
+    seen: set[bytes] = set()
+    for start in range(0, len(source), CHUNK):
+        for image in source.batch(np.arange(start, min(start + CHUNK, len(source)))):
+            seen.add(hashlib.blake2b(image.tobytes(), digest_size=16).digest())
+            if len(seen) >= enough:
+                return len(seen)
+    return len(seen)
+
+
+def fingerprint(source: Source) -> str:
+    """Return a short text that changes when the images do: their number, and the pixels of up to 1,000 of them."""
+    positions = np.linspace(0, len(source) - 1, min(len(source), FINGERPRINT_SAMPLE)).round().astype(np.int64)
+    digest = hashlib.blake2b(f"{len(source)} {source.channels} {source.height} {source.width}".encode(), digest_size=16)
+    for start in range(0, len(positions), CHUNK):
+        digest.update(source.batch(positions[start : start + CHUNK]).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,131 @@
+"""ProPos as scikit-learn would have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from propos import __version__
+from propos.data import Source, fingerprint, open_source
+from propos.data.arrays import check_labels
+from propos.evaluation import nmi
+from propos.recipes import build_recipe, choose_recipe
+from propos.runs import RunFolder
+from propos.training import Fitted, Model, Silent, choose_device, prepare, train
+
+Images = np.ndarray | str | Path
+
+
+class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Cluster images with ProPos.
+
+    Images are an array (N, H, W) or (N, H, W, C) of uint8 or float, or what `propos run` takes. `settings` holds
+    dotted keys, as `--set` does.
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        method: str = "propos",
+        recipe: str | None = None,
+        epochs: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.method = method
+        self.recipe = recipe
+        self.epochs = epochs
+        self.settings = settings
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Self:
+        """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
+        device = choose_device(self.device)
+        source = open_source(X if isinstance(X, np.ndarray) else str(X))
+        if y is not None:
+            source.labels = check_labels(y, len(source), "y")
+        recipe = self.recipe or choose_recipe(source, device.type)[0]
+        config = build_recipe(recipe)
+        if self.epochs is not None:
+            config = config.with_epochs(self.epochs)
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31)
+        basic = {"clusters": self.n_clusters, "method": self.method, "seed": int(seed)}
+        config = prepare(config.with_settings({**(self.settings or {}), **basic}), source)
+        self._keep(train(config, source, device, Silent()), fingerprint(source))
+        return self
+
+    def _keep(self, fitted: Fitted, source_fingerprint: str) -> None:
+        self.fitted_ = fitted
+        self.fingerprint_ = source_fingerprint
+        self.config_ = fitted.model.config
+        self.labels_: Int[np.ndarray, " N"] = fitted.clusters.cluster
+        self.cluster_centers_: Float[np.ndarray, "K D"] = fitted.model.prototypes.cpu().numpy()
+        self.embedding_: Float[np.ndarray, "N D"] = fitted.embeddings
+        self.history_ = fitted.history
+
+    def predict(self, X: Images) -> Int[np.ndarray, " N"]:
+        """Return the cluster of each image."""
+        return self._model().predict(self._open(X)).cluster
+
+    def transform(self, X: Images) -> Float[np.ndarray, "N D"]:
+        """Return the embedding of each image: a unit vector."""
+        return np.concatenate([batch.cpu().numpy() for batch in self._model().embed(self._open(X))])
+
+    def fit_predict(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Int[np.ndarray, " N"]:
+        """Learn clusters and return that of each image."""
+        return self.fit(X, y).labels_
+
+    def score(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> float:
+        """Return the NMI of the images' clusters with their labels; without labels, minus their mean distance."""
+        model = self._model()
+        source = self._open(X)
+        found = model.predict(source)
+        labels = source.labels if y is None else check_labels(y, len(source), "y")
+        return -float(found.distance.mean()) if labels is None else nmi(labels, found.cluster)
+
+    def save(self, path: str | Path) -> None:
+        """Write a run folder, as `propos run` does."""
+        check_is_fitted(self, "fitted_")
+        info = {
+            "propos": __version__,
+            "torch": torch.__version__,
+            "command": "ProPos.save",
+            "status": "finished",
+            "device": choose_device(self.device).type,
+            "threads": torch.get_num_threads(),
+            "source": {"images": len(self.labels_), "fingerprint": self.fingerprint_},
+        }
+        self.fitted_.write(RunFolder.create(Path(path), info, self.config_))
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto") -> Self:
+        """Read a run folder written by `save` or by `propos run`."""
+        run = RunFolder.open(Path(path))
+        config = run.config()
+        estimator = cls(
+            config.clusters, method=config.method, recipe=config.recipe, device=device, random_state=config.seed
+        )
+        estimator._keep(Fitted.from_run(run, choose_device(device)), run.info()["source"]["fingerprint"])
+        return estimator
+
+    def _model(self) -> Model:
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.model
+
+    def _open(self, X: Images) -> Source:
+        pixels = self.config_.pixels
+        return open_source(X if isinstance(X, np.ndarray) else str(X), pixels.black, pixels.white)

@@ -1,0 +1,12 @@
+"""BYOL: ProPos without noise and without prototypes."""
+
+from __future__ import annotations
+
+from propos.config import Config
+from propos.methods.method import Method, Term
+from propos.objectives import Alignment
+
+
+def byol(config: Config) -> Method:
+    """Align each image with its other view, nothing else."""
+    return Method(terms=(Term("psa", Alignment(), weight=1.0),), predictor_rate=config.train.predictor_rate)

@@ -1,0 +1,20 @@
+"""ProPos: prototype scattering and positive sampling (Eq. 15)."""
+
+from __future__ import annotations
+
+from propos.config import Config
+from propos.methods.method import Method, Term
+from propos.objectives import Alignment, PrototypeScattering
+
+
+def propos(config: Config) -> Method:
+    """Align each image with noisy neighbours of its other view; scatter the clusters once they mean something."""
+    return Method(
+        terms=(
+            Term("psa", Alignment(), weight=1.0),
+            Term("psl", PrototypeScattering(config.psl.temperature), config.psl.weight, starts=config.psl_start),
+        ),
+        noise=config.psa.sigma,
+        noise_starts=config.psl_start,
+        predictor_rate=config.train.predictor_rate,
+    )

@@ -1,0 +1,142 @@
+"""Residual networks whose state-dict keys are torchvision's, so public weights load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from propos.errors import InputError
+
+Stem = Literal["imagenet", "small"]
+
+
+def _conv3(inner: int, outer: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(inner, outer, kernel_size=3, stride=stride, padding=1, bias=False)
+
+
+def _conv1(inner: int, outer: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(inner, outer, kernel_size=1, stride=stride, bias=False)
+
+
+def _shortcut(inner: int, outer: int, stride: int) -> nn.Module | None:
+    if stride == 1 and inner == outer:
+        return None
+    return nn.Sequential(_conv1(inner, outer, stride), nn.BatchNorm2d(outer))
+
+
+class BasicBlock(nn.Module):
+    """Two 3×3 convolutions around a shortcut."""
+
+    expansion = 1
+
+    def __init__(self, inner: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = _conv3(inner, width, stride), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = _conv3(width, width), nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = _shortcut(inner, width, stride)
+
+    def forward(self, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
+        """Return the block's output."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        out: Tensor = self.relu(self.bn1(self.conv1(x)))
+        out = self.bn2(self.conv2(out))
+        return F.relu(out.add_(shortcut), inplace=True)
+
+
+class Bottleneck(nn.Module):
+    """1×1, 3×3 (which carries the stride), 1×1 convolutions around a shortcut."""
+
+    expansion = 4
+
+    def __init__(self, inner: int, width: int, stride: int) -> None:
+        super().__init__()
+        outer = width * self.expansion
+        self.conv1, self.bn1 = _conv1(inner, width), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = _conv3(width, width, stride), nn.BatchNorm2d(width)
+        self.conv3, self.bn3 = _conv1(width, outer), nn.BatchNorm2d(outer)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = _shortcut(inner, outer, stride)
+
+    def forward(self, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
+        """Return the block's output."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        out: Tensor = self.relu(self.bn1(self.conv1(x)))
+        out = self.relu(self.bn2(self.conv2(out)))
+        out = self.bn3(self.conv3(out))
+        return F.relu(out.add_(shortcut), inplace=True)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What tells one residual network from another."""
+
+    block: type[BasicBlock] | type[Bottleneck]
+    depths: tuple[int, ...]
+    widths: tuple[int, ...]
+
+
+SHAPES = {
+    "resnet18": Shape(BasicBlock, (2, 2, 2, 2), (64, 128, 256, 512)),
+    "resnet34": Shape(BasicBlock, (3, 4, 6, 3), (64, 128, 256, 512)),
+    "resnet50": Shape(Bottleneck, (3, 4, 6, 3), (64, 128, 256, 512)),
+    # For tiny images and CPUs: a quarter of the depth, half the width, one stage less.
+    "resnet-small": Shape(BasicBlock, (1, 1, 1), (32, 64, 128)),
+}
+
+
+class ResNet(nn.Module):
+    """Images in, pooled features out; no classifier."""
+
+    def __init__(self, shape: Shape, stem: Stem, channels: int) -> None:
+        super().__init__()
+        width = shape.widths[0]
+        if stem == "imagenet":
+            self.conv1 = nn.Conv2d(channels, width, kernel_size=7, stride=2, padding=3, bias=False)
+            self.maxpool: nn.Module = nn.MaxPool2d(kernel_size=3, stride=2, padding=1)
+        else:
+            self.conv1 = _conv3(channels, width)
+            self.maxpool = nn.Identity()
+        self.bn1 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        inner = width
+        self._stages: list[str] = []
+        for number, (depth, width) in enumerate(zip(shape.depths, shape.widths, strict=True), start=1):
+            strides = [1 if number == 1 else 2] + [1] * (depth - 1)
+            blocks = []
+            for stride in strides:
+                blocks.append(shape.block(inner, width, stride))
+                inner = width * shape.block.expansion
+            self.add_module(f"layer{number}", nn.Sequential(*blocks))
+            self._stages.append(f"layer{number}")
+        self.features = inner
+        self.stride = (4 if stem == "imagenet" else 1) * 2 ** (len(shape.depths) - 1)
+        _initialise(self.modules())
+
+    def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
+        """Return the pooled features of the images."""
+        x: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(images))))
+        for stage in self._stages:
+            x = self.get_submodule(stage)(x)
+        pooled: Tensor = self.avgpool(x)
+        return pooled.flatten(1)
+
+
+def _initialise(modules: Iterable[nn.Module]) -> None:
+    """Start as torchvision's networks do."""
+    for module in modules:
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def backbone(name: str, stem: Stem, channels: int) -> ResNet:
+    """Build a backbone by name."""
+    if name not in SHAPES:
+        raise InputError(f"network.backbone = {name!r}: choose one of {', '.join(SHAPES)}")
+    return ResNet(SHAPES[name], stem, channels)

@@ -1,0 +1,20 @@
+"""Which recipe suits a source on a device."""
+
+from __future__ import annotations
+
+from propos.data import Source
+
+WRITTEN_SIDE = 16
+SMALL_SIDE = 64
+
+
+def choose_recipe(source: Source, device: str) -> tuple[str, str]:
+    """Return the name of a recipe and why it was chosen, in words."""
+    side = max(source.height, source.width)
+    kind = "greyscale" if source.channels == 1 else "colour"
+    images = f"{len(source):,} {kind} images of {source.height}×{source.width} on {device}"
+    if side > SMALL_SIDE:
+        return ("photos" if device == "cpu" else "paper-96"), images
+    if source.channels == 1:
+        return ("digits" if side <= WRITTEN_SIDE else "small-grey"), images
+    return ("small-colour" if device == "cpu" else "paper-32"), images

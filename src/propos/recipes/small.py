@@ -1,0 +1,51 @@
+"""Recipes for one ordinary machine without a GPU: a small network, short runs, scattering that starts late."""
+
+from __future__ import annotations
+
+from propos.config import Config, NetworkSettings, PslSettings, TrainSettings, ViewSettings
+
+SMALL_NETWORK = NetworkSettings(backbone="resnet-small", stem="small", hidden=512, dimension=128, momentum=0.99)
+
+
+def digits() -> Config:
+    """Tiny greyscale images of written characters (8×8 and the like): minutes on a CPU."""
+    return Config(
+        recipe="digits",
+        views=ViewSettings(preset="digits", size=8),
+        network=SMALL_NETWORK,
+        psl=PslSettings(start=50),
+        train=TrainSettings(epochs=100, batch_size=128, lr=0.2, warmup=5),
+    )
+
+
+def small_grey() -> Config:
+    """Small greyscale images (28×28 and the like) on a CPU."""
+    return Config(
+        recipe="small-grey",
+        views=ViewSettings(preset="greyscale", size=28),
+        network=SMALL_NETWORK,
+        psl=PslSettings(start=30),
+        train=TrainSettings(epochs=60, batch_size=128, lr=0.2, warmup=5),
+    )
+
+
+def small_colour() -> Config:
+    """Small colour images (32×32 and the like) on a CPU."""
+    return Config(
+        recipe="small-colour",
+        views=ViewSettings(preset="natural", size=32, crop_scale=(0.2, 1.0)),
+        network=SMALL_NETWORK,
+        psl=PslSettings(start=30),
+        train=TrainSettings(epochs=60, batch_size=128, lr=0.2, warmup=5),
+    )
+
+
+def photos() -> Config:
+    """Larger images on a CPU: seen at 64×64 by a small network."""
+    return Config(
+        recipe="photos",
+        views=ViewSettings(preset="natural", size=64, crop_scale=(0.2, 1.0)),
+        network=NetworkSettings(backbone="resnet-small", stem="imagenet", hidden=512, dimension=128, momentum=0.99),
+        psl=PslSettings(start=30),
+        train=TrainSettings(epochs=60, batch_size=128, lr=0.2, warmup=5),
+    )

@@ -1,0 +1,166 @@
+"""Reading and writing a run folder (docs/run-folder.md describes every file)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet
+import safetensors
+import safetensors.numpy
+from jaxtyping import Float
+
+from propos import config as configuration
+from propos.errors import InputError
+from propos.runs.atomic import write_atomically
+from propos.runs.tables import Clusters, write_table
+
+SCHEMA = 1
+
+
+class RunFolder:
+    """A folder that holds one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, info: Mapping[str, Any], config: configuration.Config) -> RunFolder:
+        """Start a run in a new or empty folder."""
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path}: is a file; choose another --out")
+        if (path / "run.json").exists():
+            raise InputError(f"{path}: already holds a run; add --resume to go on with it, or choose another --out")
+        if path.is_dir() and any(path.iterdir()):
+            raise InputError(f"{path}: the folder is not empty; choose another --out")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{path}: the folder cannot be made: {error.strerror}; choose another --out") from None
+        run = cls(path)
+        run.write_text("config.yaml", config.to_yaml())
+        # run.json is what makes the folder a run, so it comes last.
+        run._write_info({"schema": SCHEMA, **info})
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Open an existing run."""
+        if not (path / "run.json").is_file():
+            raise InputError(f"{path}: holds no run (no run.json in it)")
+        run = cls(path)
+        schema = run.info().get("schema")
+        if not isinstance(schema, int) or schema > SCHEMA:
+            raise InputError(
+                f"{path}: was written by a newer propos (schema {schema}, this one reads {SCHEMA}): upgrade propos"
+            )
+        return run
+
+    def info(self) -> dict[str, Any]:
+        """Read run.json."""
+        try:
+            info = json.loads((self.path / "run.json").read_text())
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.path / 'run.json'}: cannot be read: {error}") from None
+        if not isinstance(info, dict):
+            raise InputError(f"{self.path / 'run.json'}: cannot be read: not a table of keys")
+        return info
+
+    def update_info(self, **changes: Any) -> None:
+        """Change some keys of run.json."""
+        self._write_info({**self.info(), **changes})
+
+    def _write_info(self, info: Mapping[str, Any]) -> None:
+        self.write_text("run.json", json.dumps(info, indent=2) + "\n")
+
+    def config(self) -> configuration.Config:
+        """Read the run's complete settings."""
+        path = self.path / "config.yaml"
+        try:
+            return configuration.from_yaml(path.read_text(), str(path))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+    def history(self) -> list[dict[str, Any]]:
+        """Read the history, one record an epoch."""
+        path = self.path / "history.jsonl"
+        if not path.exists():
+            return []
+        try:
+            return [json.loads(line) for line in path.read_text().splitlines()]
+        except ValueError as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
+
+    def write_history(self, history: Iterable[Mapping[str, Any]]) -> None:
+        """Write the whole history."""
+        self.write_text("history.jsonl", "".join(json.dumps(record) + "\n" for record in history))
+
+    def write_clusters(self, clusters: Clusters) -> None:
+        """Write the table of images."""
+        write_table(clusters, self.path / "clusters.parquet")
+
+    def clusters(self) -> Clusters:
+        """Read the table of images."""
+        path = self._finished("clusters.parquet")
+        try:
+            return Clusters.from_arrow(pyarrow.parquet.read_table(path))
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
+
+    def write_array(self, name: str, array: Float[np.ndarray, ...]) -> None:
+        """Write one array as .npy."""
+        write_atomically(self.path / name, lambda file: np.save(file, array, allow_pickle=False))
+
+    def array(self, name: str) -> Float[np.ndarray, ...]:
+        """Read one array."""
+        path = self._finished(name)
+        try:
+            array: Float[np.ndarray, ...] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
+        return array
+
+    def write_weights(self, weights: Mapping[str, np.ndarray], name: str = "model.safetensors") -> None:
+        """Write the networks' weights."""
+        (self.path / name).parent.mkdir(exist_ok=True)
+        write_atomically(self.path / name, safetensors.numpy.save(dict(weights)))
+
+    def weights(self, name: str = "model.safetensors") -> dict[str, np.ndarray]:
+        """Read the networks' weights."""
+        path = self._finished(name)
+        try:
+            return safetensors.numpy.load_file(path)
+        except (OSError, safetensors.SafetensorError) as error:
+            raise InputError(f"{path}: cannot be read: {error}") from None
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a small file of text."""
+        write_atomically(self.path / name, text.encode())
+
+    def _finished(self, name: str) -> Path:
+        path = self.path / name
+        if not path.exists():
+            status = self.info().get("status", "unknown")
+            raise InputError(f"{self.path}: has no {name} (status: {status}): finish the run with --resume first")
+        return path
+
+
+def next_free_folder(parent: Path, name: str) -> Path:
+    """Return parent/name-N with the first number above every one in use."""
+    return parent / f"{name}-{max(_numbers(parent, name), default=0) + 1}"
+
+
+def newest_folder(parent: Path, name: str) -> Path:
+    """Return the parent/name-N with the highest number, or say that there is none."""
+    numbers = _numbers(parent, name)
+    if not numbers:
+        raise InputError(f"--resume: no run of {name} in {parent}; name its folder with --out")
+    return parent / f"{name}-{max(numbers)}"
+
+
+def _numbers(parent: Path, name: str) -> list[int]:
+    endings = (path.name.removeprefix(f"{name}-") for path in parent.glob(f"{name}-*"))
+    return [int(ending) for ending in endings if ending.isdecimal()]

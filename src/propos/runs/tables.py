@@ -1,0 +1,94 @@
+"""The table of a run, one row an image, and the other tables people bring or take away."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from jaxtyping import Float, Int, Shaped
+
+from propos.errors import InputError
+from propos.runs.atomic import write_atomically
+
+TABLE_FORMATS = (".csv", ".parquet", ".json")
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Where each image belongs."""
+
+    images: list[str]
+    cluster: Int[np.ndarray, " N"]
+    confidence: Float[np.ndarray, " N"]
+    distance: Float[np.ndarray, " N"]
+    label: Shaped[np.ndarray, " N"] | None = None
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table as it is stored."""
+        columns: dict[str, Any] = {
+            "id": pa.array(np.arange(len(self.images)), pa.int64()),
+            "image": pa.array(self.images, pa.string()),
+            "cluster": pa.array(self.cluster, pa.int32()),
+            "confidence": pa.array(self.confidence, pa.float32()),
+            "distance": pa.array(self.distance, pa.float32()),
+        }
+        if self.label is not None:
+            columns["label"] = pa.array(self.label)
+        return pa.table(columns)
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table) -> Clusters:
+        """Read the table back."""
+        columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names if name != "image"}
+        return cls(
+            images=table["image"].to_pylist(),
+            cluster=columns["cluster"],
+            confidence=columns["confidence"],
+            distance=columns["distance"],
+            label=columns.get("label"),
+        )
+
+
+def write_table(clusters: Clusters, path: Path) -> None:
+    """Write the table in the format its ending names."""
+    check_table_path(path)
+    table = clusters.to_arrow()
+    if path.suffix == ".parquet":
+        write_atomically(path, lambda file: pa.parquet.write_table(table, file))
+    elif path.suffix == ".csv":
+        write_atomically(path, lambda file: pa.csv.write_csv(table, file))
+    else:
+        write_atomically(path, json.dumps(table.to_pylist(), indent=1).encode())
+
+
+def check_table_path(path: Path) -> None:
+    """Refuse a table's path before any work is done for it."""
+    if path.suffix not in TABLE_FORMATS:
+        raise InputError(f"{path}: tables are written as {', '.join(TABLE_FORMATS)}: name the file so")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist")
+
+
+def read_label_file(path: Path, images: list[str]) -> Shaped[np.ndarray, " N"]:
+    """Read a CSV with columns image,label and return the label of each image, in their order."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; give a CSV with columns image,label")
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        if not {"image", "label"} <= set(reader.fieldnames or ()):
+            raise InputError(f"{path}: found columns {', '.join(reader.fieldnames or ['none'])}: needs image,label")
+        known = {row["image"]: row["label"] for row in reader}
+    missing = [image for image in images if image not in known]
+    if missing:
+        raise InputError(
+            f"{path}: no label for {len(missing)} of {len(images)} images, the first {missing[0]!r}: "
+            "give every image of the run a row"
+        )
+    return np.array([known[image] for image in images])

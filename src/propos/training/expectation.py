@@ -1,0 +1,47 @@
+"""The E-step: embed all images with the target, cluster them, keep the clusters' numbers stable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.clustering import churn, spherical_kmeans, stable_numbers
+from propos.data import Source
+from propos.errors import RunFailed
+from propos.training.embedding import embed
+from propos.training.learner import Learner
+from propos.training.seeds import generator
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One label an image, and the prototypes behind them."""
+
+    labels: Int[Tensor, " N"]
+    prototypes: Float[Tensor, "K D"]
+    embeddings: Float[Tensor, "N D"]
+    churn: float | None  # the share of images that changed cluster; None the first time
+
+
+def expectation(learner: Learner, source: Source, epoch: int, previous: Int[Tensor, " N"] | None) -> Assignment:
+    """Assign every image to a cluster of the network's present embeddings."""
+    config = learner.config
+    assert config.clusters is not None
+    encoder = learner.network.target if learner.method.embeds == "target" else learner.network.online
+    embeddings = embed(encoder, source, config)
+    if embeddings.device.type == "mps":
+        embeddings = embeddings.cpu()  # k-means sums in double precision, which MPS has not
+    if not torch.isfinite(embeddings).all():
+        raise RunFailed(f"the embeddings hold NaN at the start of epoch {epoch}: lower the rate, --set train.lr=…")
+    found = spherical_kmeans(
+        embeddings, config.clusters, config.estep.restarts, generator(config.seed, "k-means", epoch)
+    )
+    if previous is None:
+        return Assignment(found.labels, found.centres, embeddings, None)
+    before, after = previous.cpu().numpy(), found.labels.cpu().numpy()
+    numbers = torch.tensor(stable_numbers(before, after, config.clusters), device=found.labels.device)
+    labels = numbers[found.labels]
+    return Assignment(labels, found.centres[numbers.argsort()], embeddings, churn(before, labels.cpu().numpy()))

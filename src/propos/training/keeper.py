@@ -1,0 +1,140 @@
+"""The book-keeping around the loop: history, warnings, checkpoints, stopping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from propos.errors import Interrupted, RunFailed
+from propos.runs import RunFolder
+from propos.training.checkpoint import save_checkpoint
+from propos.training.expectation import Assignment
+from propos.training.health import Record, measure, warnings
+from propos.training.learner import Learner
+from propos.training.maximization import active_terms
+from propos.training.model import weights_of
+from propos.training.progress import Progress
+from propos.training.state import State
+
+SETTLING_EPOCHS = 5  # an untrained network's embeddings always lie close together
+NAN_CHECK_EVERY = 50  # steps; reading a loss makes a GPU wait
+
+
+class Keeper:
+    """Keeps a run's state, records and checkpoints; without a run folder nothing is written."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        state: State,
+        run: RunFolder | None,
+        progress: Progress,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.learner, self.state, self.run, self.progress, self.stop = learner, state, run, progress, stop
+        self.last_save = time.monotonic()
+        self.clock = time.perf_counter()
+
+    def open_epoch(self, assignment: Assignment | None, labels: object) -> None:
+        """Take in the E-step that opens an epoch, or that there was none."""
+        state = self.state
+        state.opening = {}
+        if assignment is not None:
+            state.labels, state.prototypes = assignment.labels, assignment.prototypes
+            state.opening = measure(assignment, labels)  # type: ignore[arg-type]
+        state.losses = torch.zeros(self.learner.schedule.steps, len(self.learner.method.terms))
+        state.losses = state.losses.to(self.learner.device)
+        state.spend("estep", self._lap())
+        self._stop_if_asked()
+
+    def after_step(self, losses: Float[Tensor, " T"]) -> None:
+        """Take in a step; stop on NaN or when asked; save when it is time to."""
+        state = self.state
+        assert state.losses is not None
+        state.losses[state.step] = losses
+        state.step += 1
+        state.spend("mstep", self._lap())
+        if self.learner.device.type == "cpu" or state.step % NAN_CHECK_EVERY == 0:
+            self._stop_on_nan()
+        self.progress.step(state.epoch, state.step)
+        if time.monotonic() - self.last_save > 60 * self.learner.config.train.checkpoint_minutes:
+            self._save()
+        self._stop_if_asked()
+
+    def close_epoch(self) -> None:
+        """Write an epoch's line and a checkpoint."""
+        self._stop_on_nan()
+        record = self._record()
+        self.state.next_epoch()
+        self._write(record)
+        if record["epoch"] in self.learner.config.keep_epochs and self.run is not None:
+            self.run.write_weights(
+                weights_of(self.learner.network), f"snapshots/epoch-{record['epoch']:04d}.safetensors"
+            )
+        self._save()
+
+    def close_run(self, assignment: Assignment, labels: object) -> None:
+        """Write the line of the E-step after the last step, which gives the run's answer."""
+        record = {"epoch": self.state.epoch, **measure(assignment, labels)}  # type: ignore[arg-type]
+        record["seconds"] = {"estep": self._lap()}
+        self._write(record)
+
+    def _write(self, record: Record) -> None:
+        settled = record["epoch"] >= max(self.learner.config.train.warmup, SETTLING_EPOCHS)
+        images = self.learner.schedule.images
+        found = warnings(record, self.state.history, images, settled)
+        self.state.history.append({**record, "warnings": found} if found else record)
+        for warning in found:
+            self.progress.warn(warning)
+        if self.run is not None:
+            self.run.write_history(self.state.history)
+        self.progress.epoch(record)
+
+    def _record(self) -> Record:
+        state, learner = self.state, self.learner
+        assert state.losses is not None
+        assert state.opening is not None
+        active = active_terms(learner, state.epoch)
+        means = state.losses.double().mean(dim=0).tolist()
+        last_step = (state.epoch + 1) * learner.schedule.steps - 1
+        rate = learner.schedule.learning_rate(last_step)
+        return {
+            "epoch": state.epoch,
+            "loss": sum(term.weight * means[place] for place, term in active),
+            **{term.name: None for term in learner.method.terms},
+            **{term.name: means[place] for place, term in active},
+            "lr": rate,
+            "predictor_lr": rate * learner.method.predictor_rate,
+            "momentum": learner.schedule.momentum(last_step),
+            **state.opening,
+            "seconds": state.seconds,
+        }
+
+    def _stop_on_nan(self) -> None:
+        bad = self.state.first_bad_step()
+        if bad is not None:
+            raise RunFailed(
+                f"the loss became NaN at step {bad} of epoch {self.state.epoch}: "
+                "lower the rate (--set train.lr=…) or check the images"
+            )
+
+    def _stop_if_asked(self) -> None:
+        if self.stop():
+            self._save()
+            raise Interrupted
+
+    def _save(self) -> None:
+        if self.run is not None:
+            self._stop_on_nan()
+            save_checkpoint(self.run, self.learner, self.state)
+        self.last_save = time.monotonic()
+        self.clock = time.perf_counter()
+
+    def _lap(self) -> float:
+        now = time.perf_counter()
+        lap, self.clock = now - self.clock, now
+        return lap

@@ -1,0 +1,127 @@
+"""A trained model: what it found in its images, and where it puts new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.clustering import assign
+from propos.config import Config
+from propos.data import Source
+from propos.errors import InputError
+from propos.methods import build_method
+from propos.networks import Encoder, TwinNetwork
+from propos.runs import Clusters, RunFolder
+from propos.training.embedding import embed_batches
+from propos.training.expectation import Assignment
+from propos.training.health import Record
+from propos.training.learner import Learner
+
+CONFIDENCE_TEMPERATURE = 0.1
+KINDS = {1: "greyscale", 3: "colour"}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Where images belong; confidence is a ranking, not a probability."""
+
+    cluster: Int[np.ndarray, " N"]
+    confidence: Float[np.ndarray, " N"]
+    distance: Float[np.ndarray, " N"]  # 1 − cosine to the prototype
+
+
+def predict_from_cosines(cosines: Float[Tensor, "N K"], clusters: Int[Tensor, " N"]) -> Prediction:
+    """Return confidence (softmax of cosine / 0.1) and distance of each image's cluster."""
+    confidence = torch.softmax(cosines / CONFIDENCE_TEMPERATURE, dim=1).gather(1, clusters[:, None])[:, 0]
+    distance = 1 - cosines.gather(1, clusters[:, None])[:, 0]
+    return Prediction(clusters.cpu().numpy(), confidence.cpu().numpy(), distance.cpu().numpy())
+
+
+@dataclass(frozen=True)
+class Model:
+    """The networks, and the prototypes of the clusters in their embedding."""
+
+    config: Config
+    network: TwinNetwork
+    prototypes: Float[Tensor, "K D"]
+
+    @classmethod
+    def from_run(cls, run: RunFolder, device: torch.device) -> Model:
+        """Load a finished run's model."""
+        config = run.config()
+        weights = {name: torch.from_numpy(array) for name, array in run.weights().items()}
+        network = TwinNetwork(config.network, weights["online.backbone.conv1.weight"].shape[1])
+        network.load_state_dict(weights)
+        prototypes = torch.from_numpy(run.array("prototypes.npy"))
+        return cls(config, network.to(device), prototypes.to(device))
+
+    @property
+    def encoder(self) -> Encoder:
+        """The network that embeds."""
+        return self.network.target if build_method(self.config).embeds == "target" else self.network.online
+
+    def embed(self, source: Source) -> Iterator[Float[Tensor, "B D"]]:
+        """Yield the embeddings of a source's images in order, a batch at a time."""
+        channels = self.encoder.backbone.conv1.in_channels
+        if source.channels != channels:
+            raise InputError(
+                f"{source.name}: holds {KINDS[source.channels]} images; this run was trained on "
+                f"{KINDS[channels]} ones: convert them first"
+            )
+        return embed_batches(self.encoder, source, self.config)
+
+    def predict(self, source: Source) -> Prediction:
+        """Put each image into the cluster of its nearest prototype."""
+        parts = []
+        for embeddings in self.embed(source):
+            clusters, cosines = assign(embeddings, self.prototypes)
+            parts.append(predict_from_cosines(cosines, clusters))
+        columns = zip(*((part.cluster, part.confidence, part.distance) for part in parts), strict=True)
+        return Prediction(*(np.concatenate(column) for column in columns))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What training gives."""
+
+    model: Model
+    clusters: Clusters
+    embeddings: Float[np.ndarray, "N D"]
+    history: list[Record]
+
+    @classmethod
+    def from_run(cls, run: RunFolder, device: torch.device) -> Fitted:
+        """Read the results of a finished run."""
+        return cls(Model.from_run(run, device), run.clusters(), run.array("embeddings.npy"), run.history())
+
+    def write(self, run: RunFolder) -> None:
+        """Write the results into a run folder."""
+        run.write_weights(weights_of(self.model.network))
+        run.write_array("prototypes.npy", self.model.prototypes.cpu().numpy())
+        run.write_array("embeddings.npy", self.embeddings)
+        run.write_history(self.history)
+        run.write_clusters(self.clusters)
+
+
+def fitted(learner: Learner, source: Source, answer: Assignment, history: list[Record]) -> Fitted:
+    """Gather what training gives after the last E-step."""
+    found = predict_from_cosines(answer.embeddings @ answer.prototypes.T, answer.labels)
+    clusters = Clusters(
+        images=list(source.image_names()),
+        cluster=found.cluster,
+        confidence=found.confidence,
+        distance=found.distance,
+        label=source.labels,
+    )
+    model = Model(learner.config, learner.network, answer.prototypes)
+    return Fitted(model, clusters, answer.embeddings.cpu().numpy(), history)
+
+
+def weights_of(network: TwinNetwork) -> dict[str, np.ndarray]:
+    """Return the weights of online, target and predictor as arrays."""
+    return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in network.state_dict().items()}

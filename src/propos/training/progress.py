@@ -1,0 +1,49 @@
+"""What the loop tells whoever watches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+
+class Progress(Protocol):
+    """A watcher of a run; the command line draws bars, the estimator stays silent."""
+
+    def begin(self, epochs: int, steps: int, epoch: int) -> None:
+        """Training begins, or goes on, at an epoch."""
+        ...
+
+    def step(self, epoch: int, step: int) -> None:
+        """A step is done."""
+        ...
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        """An epoch is done."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something a person would want to know."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Something a person should act on."""
+        ...
+
+
+class Silent:
+    """A watcher that keeps quiet."""
+
+    def begin(self, epochs: int, steps: int, epoch: int) -> None:
+        """Ignore it."""
+
+    def step(self, epoch: int, step: int) -> None:
+        """Ignore it."""
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        """Ignore it."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""
+
+    def warn(self, text: str) -> None:
+        """Ignore it."""

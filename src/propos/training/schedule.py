@@ -1,0 +1,48 @@
+"""How many steps there are, and the rates at each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from propos.config import NetworkSettings, TrainSettings
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps of a run over a number of images, and the learning rate and target momentum at each."""
+
+    settings: TrainSettings
+    network: NetworkSettings
+    images: int
+
+    @property
+    def batch(self) -> int:
+        """Images in a batch: all of them when there are fewer than the batch size."""
+        return min(self.settings.batch_size, self.images)
+
+    @property
+    def accumulate(self) -> int:
+        """Batches in an optimiser step."""
+        return min(self.settings.accumulate, self.images // self.batch)
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps in an epoch; images that do not fill the last one are left for another epoch."""
+        return self.images // (self.batch * self.accumulate)
+
+    def learning_rate(self, step: int) -> float:
+        """Return the rate at a step counted over the whole run: linear warm-up, then a cosine to 0 at the end."""
+        peak = self.settings.lr * self.batch * self.accumulate / 256
+        warmup, total = self.settings.warmup * self.steps, self.settings.epochs * self.steps
+        if step < warmup:
+            return peak * (step + 1) / warmup
+        progress = (step - warmup + 1) / max(1, total - warmup)
+        return peak * (1 + math.cos(math.pi * min(1.0, progress))) / 2
+
+    def momentum(self, step: int) -> float:
+        """Return the target's momentum at a step: constant, or rising to 1 along a cosine."""
+        if self.network.momentum_schedule == "constant":
+            return self.network.momentum
+        progress = step / (self.settings.epochs * self.steps)
+        return 1 - (1 - self.network.momentum) * (math.cos(math.pi * progress) + 1) / 2

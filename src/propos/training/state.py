@@ -1,0 +1,40 @@
+"""Where a run stands between two steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.training.health import Record
+
+
+@dataclass
+class State:
+    """All that changes during a run, the learner's weights and momenta aside."""
+
+    epoch: int = 0
+    step: int = 0  # within the epoch
+    opening: Record | None = None  # what the E-step that opens this epoch measured; None before it
+    labels: Int[Tensor, " N"] | None = None
+    prototypes: Float[Tensor, "K D"] | None = None
+    losses: Float[Tensor, "S T"] | None = None  # of this epoch's steps so far, by term
+    seconds: dict[str, float] = field(default_factory=dict)  # spent in this epoch, by phase
+    history: list[Record] = field(default_factory=list)
+
+    def spend(self, phase: str, seconds: float) -> None:
+        """Add time to a phase of this epoch."""
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
+
+    def first_bad_step(self) -> int | None:
+        """Return the first step of this epoch whose loss is not finite."""
+        if self.losses is None:
+            return None
+        bad = (~torch.isfinite(self.losses[: self.step])).any(dim=1).nonzero()
+        return int(bad[0]) if len(bad) else None
+
+    def next_epoch(self) -> None:
+        """Move to the start of the next epoch."""
+        self.epoch, self.step, self.opening, self.losses, self.seconds = self.epoch + 1, 0, None, None, {}
