@@ -1,0 +1,34 @@
+"""Shared by all tests: hypothesis without surprises, real data where there is some."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=50, database=None)
+settings.load_profile("steady")
+
+DATA = Path(os.environ.get("PROPOS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+real_data = {"run": 0, "skipped": 0}
+
+
+@pytest.fixture(autouse=True)
+def _need_real_data(request):
+    if request.node.get_closest_marker("real_data") is None:
+        return
+    if not DATA.is_dir():
+        real_data["skipped"] += 1
+        pytest.skip(f"no real data under {DATA} (set PROPOS_DATA)")
+    real_data["run"] += 1
+
+
+@pytest.fixture(scope="session")
+def data_root():
+    return DATA
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"real-data tests: {real_data['run']} run, {real_data['skipped']} skipped")

@@ -1,0 +1,160 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers import oracle
+from propos.objectives import Alignment, Outputs, PrototypeScattering, alignment, prototype_scattering
+
+
+def batch(seed, size=12, dimension=5, clusters=4):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(size, dimension)), rng.normal(size=(size, dimension)), rng.integers(clusters, size=size)
+
+
+def scattering(online, target, labels, temperature=0.5):
+    return prototype_scattering(torch.tensor(online), torch.tensor(target), torch.tensor(labels), temperature)
+
+
+# By hand.
+
+
+def test_alignment_by_hand():
+    prediction = torch.tensor([[2.0, 0.0], [0.0, 3.0], [1.0, 0.0]])
+    target = torch.tensor([[5.0, 0.0], [1.0, 0.0], [-4.0, 0.0]])
+    # Same, right-angled and opposite directions: 0, 2 and 4.
+    assert float(alignment(prediction, target)) == pytest.approx(2.0)
+
+
+def test_scattering_by_hand_for_two_orthogonal_clusters():
+    online = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
+    # Each prototype equals its twin (cosine 1) and is orthogonal to the other: −log(e² / (e² + e⁰)) at τ = 0.5.
+    loss = prototype_scattering(online, online, torch.tensor([7, 7, 2]), 0.5)
+    assert float(loss) == pytest.approx(math.log(1 + math.exp(-2)))
+
+
+def test_scattering_by_hand_uses_online_negatives_and_target_positives():
+    online = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    target = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    # μ·μ' = 0 and μ_1·μ_2 = 0: log 2. Negatives between online and target would give log(1 + e²).
+    assert float(prototype_scattering(online, target, torch.tensor([0, 1]), 0.5)) == pytest.approx(math.log(2))
+
+
+def test_prototypes_weigh_images_not_their_lengths():
+    online = torch.tensor([[100.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    labels = torch.tensor([0, 0, 1])
+    # Cluster 0 points along (1, 1) whatever the lengths: opposite to cluster 1.
+    assert float(prototype_scattering(online, online, labels, 1.0)) == pytest.approx(math.log(1 + math.exp(-2)))
+
+
+def test_the_modules_average_both_directions():
+    first, second, labels = batch(0)
+    first_target, second_target, _ = batch(1)
+    pairs = [tuple(torch.tensor(x) for x in pair) for pair in ((first, second), (first_target, second_target))]
+    outputs = Outputs(projections=pairs[0], predictions=pairs[0], targets=pairs[1])
+    both = oracle.alignment(first, second_target) + oracle.alignment(second, first_target)
+    assert float(Alignment()(outputs, torch.tensor(labels))) == pytest.approx(both / 2)
+    both = oracle.prototype_scattering(first, second_target, labels, 0.5)
+    both += oracle.prototype_scattering(second, first_target, labels, 0.5)
+    assert float(PrototypeScattering(0.5)(outputs, torch.tensor(labels))) == pytest.approx(both / 2)
+
+
+# Against the oracle: value and gradient.
+
+CASES = {
+    "ordinary": batch(0),
+    "images labelled -1": (*batch(1)[:2], np.array([0, -1, 1, 1, -1, 2, 2, 0, -1, 3, 3, 0])),
+    "absent clusters": (*batch(2)[:2], np.array([9, 9, 2, 2, 2, 5, 5, 9, 2, 5, 5, 9])),
+    "two clusters of one image": (*batch(3, size=2)[:2], np.array([4, 1])),
+    "K far above the batch": (*batch(4)[:2], np.random.default_rng(4).integers(1000, size=12)),
+    "higher dimension": batch(5, dimension=64),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scattering_equals_the_oracle_in_value_and_gradient(case):
+    online, target, labels = CASES[case]
+    tensor = torch.tensor(online, requires_grad=True)
+    loss = prototype_scattering(tensor, torch.tensor(target), torch.tensor(labels), 0.5)
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(oracle.prototype_scattering(online, target, labels, 0.5), abs=1e-9)
+    expected = oracle.finite_difference(lambda x: oracle.prototype_scattering(x, target, labels, 0.5), online)
+    np.testing.assert_allclose(tensor.grad.numpy(), expected, atol=1e-7)
+
+
+def test_alignment_equals_the_oracle_in_value_and_gradient():
+    prediction, target, _ = batch(6)
+    tensor = torch.tensor(prediction, requires_grad=True)
+    loss = alignment(tensor, torch.tensor(target))
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(oracle.alignment(prediction, target), abs=1e-9)
+    expected = oracle.finite_difference(lambda x: oracle.alignment(x, target), prediction)
+    np.testing.assert_allclose(tensor.grad.numpy(), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("labels", [[3, 3, 3, 3], [-1, -1, -1, -1], [-1, 2, -1, 2]])
+def test_with_fewer_than_two_clusters_loss_and_gradient_are_zero(labels):
+    online = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    loss = prototype_scattering(online, online.detach(), torch.tensor(labels), 0.5)
+    loss.backward()
+    assert float(loss.detach()) == 0.0
+    assert torch.equal(online.grad, torch.zeros_like(online))
+
+
+def test_no_gradient_reaches_the_target():
+    online, target, labels = batch(7)
+    tensor = torch.tensor(target, requires_grad=True)
+    loss = prototype_scattering(torch.tensor(online, requires_grad=True), tensor, torch.tensor(labels), 0.5)
+    loss.backward()
+    assert tensor.grad is None
+
+
+# By property.
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(seeds)
+def test_permuting_the_batch_changes_nothing(seed):
+    online, target, labels = batch(seed)
+    order = np.random.default_rng(seed).permutation(len(labels))
+    expected = float(scattering(online, target, labels))
+    assert float(scattering(online[order], target[order], labels[order])) == pytest.approx(expected, abs=1e-10)
+
+
+@given(seeds)
+def test_relabelling_the_clusters_changes_nothing(seed):
+    online, target, labels = batch(seed)
+    names = np.random.default_rng(seed).permutation(100)
+    expected = float(scattering(online, target, labels))
+    assert float(scattering(online, target, names[labels])) == pytest.approx(expected, abs=1e-10)
+
+
+@given(seeds)
+def test_rotating_the_space_changes_nothing(seed):
+    online, target, labels = batch(seed)
+    rotation, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(5, 5)))
+    expected = float(scattering(online, target, labels))
+    assert float(scattering(online @ rotation, target @ rotation, labels)) == pytest.approx(expected, abs=1e-10)
+    aligned = alignment(torch.tensor(online @ rotation), torch.tensor(target @ rotation))
+    assert float(aligned) == pytest.approx(oracle.alignment(online, target), abs=1e-10)
+
+
+@given(seeds)
+def test_images_labelled_minus_one_take_no_part(seed):
+    online, target, labels = batch(seed)
+    ignored = np.concatenate([labels, [-1, -1]])
+    more = np.random.default_rng(seed).normal(size=(2, 5))
+    with_ignored = scattering(np.concatenate([online, more]), np.concatenate([target, more]), ignored)
+    assert float(with_ignored) == pytest.approx(float(scattering(online, target, labels)), abs=1e-10)
+
+
+@given(seeds)
+def test_lengths_of_embeddings_do_not_matter(seed):
+    online, target, labels = batch(seed)
+    lengths = np.random.default_rng(seed).uniform(0.1, 10, size=(len(labels), 1))
+    expected = float(scattering(online, target, labels))
+    assert float(scattering(online * lengths, target / lengths, labels)) == pytest.approx(expected, abs=1e-10)
