@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from propos.errors import InputError
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+Share = Annotated[float, Field(gt=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -46,7 +47,7 @@ class ViewSettings(Section):
 
     preset: Literal["natural", "greyscale", "digits"] = "natural"
     size: Count = 32
-    crop_scale: tuple[Positive, Positive] = (0.08, 1.0)
+    crop_scale: tuple[Share, Share] = (0.08, 1.0)
     crop_ratio: tuple[Positive, Positive] = (0.75, 4 / 3)
     flip: Fraction = 0.5
     rotation: Annotated[float, Field(ge=0.0, le=180.0)] = 0.0
@@ -64,13 +65,12 @@ class ViewSettings(Section):
             return given
         return {**VIEW_PRESETS.get(str(given.get("preset", "natural")), {}), **given}
 
-    @model_validator(mode="after")
-    def _ranges_ascend(self) -> Self:
-        if not self.crop_scale[0] <= self.crop_scale[1] <= 1.0:
-            raise ValueError("crop_scale must be [smallest, largest] with largest at most 1")
-        if self.crop_ratio[0] > self.crop_ratio[1]:
-            raise ValueError("crop_ratio must be [smallest, largest]")
-        return self
+    @field_validator("crop_scale", "crop_ratio")
+    @classmethod
+    def _ascends(cls, interval: tuple[float, float]) -> tuple[float, float]:
+        if interval[0] > interval[1]:
+            raise ValueError("write [smallest, largest]")
+        return interval
 
 
 class NetworkSettings(Section):

@@ -1,0 +1,44 @@
+"""The `propos` command, in this process or in one of its own."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from unittest import mock
+
+import pytest
+
+from propos.cli import main
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+def command(capsys, *arguments):
+    """Run the command line here and return its exit code and what it printed."""
+    with mock.patch.object(sys, "argv", ["propos", *map(str, arguments)]), pytest.raises(SystemExit) as leaving:
+        main()
+    captured = capsys.readouterr()
+    return Result(leaving.value.code, captured.out, captured.err)
+
+
+def start(*arguments, cwd=None, **options):
+    """Start the command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "propos", *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def run(*arguments, cwd=None, **options):
+    """Run the command in a process of its own."""
+    process = start(*arguments, cwd=cwd, **options)
+    out, err = process.communicate(timeout=300)
+    return Result(process.returncode, out, err)

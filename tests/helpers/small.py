@@ -1,0 +1,56 @@
+"""Small real sources and settings that train in a second."""
+
+import numpy as np
+import torch
+
+from propos.data import open_source
+from propos.data.arrays import ArraySource
+from propos.recipes import build_recipe
+from propos.training import Silent, prepare, train
+
+CPU = torch.device("cpu")
+QUICK = {
+    "network.hidden": 32,
+    "network.dimension": 16,
+    "train.batch_size": 64,
+    "train.epochs": 3,
+    "train.warmup": 1,
+    "psl.start": 1,
+    "estep.restarts": 2,
+}
+
+
+def digits(count=200):
+    """Return the first few of scikit-learn's digits as a source."""
+    source = open_source("digits")
+    return ArraySource(source.images[:count], source.labels[:count], "digits", source.black, source.white)
+
+
+def quick_config(source=None, **settings):
+    """Return complete settings for a run of a few seconds; dots in keys are written as double underscores."""
+    dotted = {key.replace("__", "."): value for key, value in settings.items()}
+    return prepare(build_recipe("digits").with_settings({**QUICK, **dotted}), source or digits())
+
+
+def quick_train(source=None, run=None, progress=None, stop=lambda: False, **settings):
+    """Train for a second or two."""
+    source = source or digits()
+    return train(quick_config(source, **settings), source, CPU, progress or Silent(), run, stop)
+
+
+def same_weights(first, second):
+    """Return whether two networks' weights and buffers are the same to the bit."""
+    pairs = zip(first.state_dict().items(), second.state_dict().items(), strict=True)
+    return all(a == b and torch.equal(x, y) for (a, x), (b, y) in pairs)
+
+
+def without_times(history):
+    """Return a history without what no two runs share."""
+    return [{key: value for key, value in record.items() if key != "seconds"} for record in history]
+
+
+def save_digits(path, count=200):
+    """Write the first few digits, with labels, as an .npz file."""
+    source = digits(count)
+    np.savez(path, images=source.images[..., 0], labels=source.labels)
+    return path

@@ -1,0 +1,60 @@
+import pytest
+import torch
+
+from propos.errors import InputError
+from propos.networks import backbone
+
+
+# torchvision's published parameter counts less its classifier (513,000; 513,000; 2,049,000).
+@pytest.mark.parametrize(
+    ("name", "parameters", "features"),
+    [("resnet18", 11_176_512, 512), ("resnet34", 21_284_672, 512), ("resnet50", 23_508_032, 2048)],
+)
+def test_the_networks_are_torchvisions(name, parameters, features):
+    network = backbone(name, "imagenet", 3)
+    assert sum(parameter.numel() for parameter in network.parameters()) == parameters
+    assert network.features == features
+
+
+def test_keys_follow_torchvisions():
+    keys = backbone("resnet18", "imagenet", 3).state_dict()
+    assert keys["conv1.weight"].shape == (64, 3, 7, 7)
+    assert keys["layer1.0.conv1.weight"].shape == (64, 64, 3, 3)
+    assert keys["layer2.0.downsample.0.weight"].shape == (128, 64, 1, 1)
+    assert keys["layer2.0.downsample.1.running_mean"].shape == (128,)
+    assert keys["layer4.1.bn2.weight"].shape == (512,)
+    assert "layer1.0.downsample.0.weight" not in keys
+    bottleneck = backbone("resnet50", "imagenet", 3).state_dict()
+    assert bottleneck["layer1.0.downsample.0.weight"].shape == (256, 64, 1, 1)
+    assert bottleneck["layer3.5.conv3.weight"].shape == (1024, 256, 1, 1)
+    assert bottleneck["layer2.0.conv2.weight"].shape == (128, 128, 3, 3)
+
+
+@pytest.mark.parametrize(("stem", "size", "expected"), [("imagenet", 64, 2), ("small", 32, 4)])
+def test_the_small_stem_keeps_32_pixel_images_large(stem, size, expected):
+    network = backbone("resnet18", stem, 3).eval()
+    seen = []
+    network.layer4.register_forward_hook(lambda module, args, output: seen.append(output.shape[-1]))
+    with torch.no_grad():
+        assert network(torch.zeros(1, 3, size, size)).shape == (1, 512)
+    assert seen == [expected]
+
+
+def test_the_small_network_takes_tiny_grey_images():
+    network = backbone("resnet-small", "small", 1).eval()
+    with torch.no_grad():
+        assert network(torch.rand(2, 1, 8, 8)).shape == (2, network.features)
+
+
+def test_a_block_adds_its_input_to_what_it_computes():
+    network = backbone("resnet18", "small", 3).eval()
+    block = network.layer1[0]
+    with torch.no_grad():
+        block.bn2.weight.zero_()
+        images = torch.rand(1, 64, 4, 4)
+        assert torch.equal(block(images.clone()), images)
+
+
+def test_an_unknown_backbone_is_refused():
+    with pytest.raises(InputError, match="resnet18"):
+        backbone("resnet19", "small", 3)

@@ -1,0 +1,97 @@
+import pytest
+import torch
+from torch import nn
+
+from propos.config import NetworkSettings
+from propos.networks import build_network
+
+SETTINGS = NetworkSettings(backbone="resnet-small", hidden=32, dimension=16)
+
+
+@pytest.fixture
+def network():
+    return build_network(SETTINGS, channels=1, seed=0)
+
+
+def views(seed=0):
+    first, second = torch.rand(2, 6, 1, 8, 8, generator=torch.Generator().manual_seed(seed))
+    return first, second
+
+
+def test_the_seed_alone_decides_the_first_weights(network):
+    torch.rand(10)
+    again, other = build_network(SETTINGS, 1, seed=0), build_network(SETTINGS, 1, seed=1)
+    state = network.state_dict()
+    assert all(torch.equal(state[name], value) for name, value in again.state_dict().items())
+    assert not torch.equal(state["online.backbone.conv1.weight"], other.online.backbone.conv1.weight)
+
+
+def test_building_a_network_leaves_the_global_generator_alone():
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    build_network(SETTINGS, 1, seed=0)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_the_target_starts_as_the_online_network(network):
+    for online, target in zip(network.online.parameters(), network.target.parameters(), strict=True):
+        assert torch.equal(online, target)
+        assert not target.requires_grad
+
+
+def test_the_target_moves_by_one_minus_the_momentum(network):
+    before = [parameter.clone() for parameter in network.target.parameters()]
+    with torch.no_grad():
+        for parameter in network.online.parameters():
+            parameter.add_(1.0)
+    network.move_target(0.75)
+    for old, new in zip(before, network.target.parameters(), strict=True):
+        torch.testing.assert_close(new, old + 0.25)
+
+
+def test_the_predictor_starts_small():
+    predictor = build_network(NetworkSettings(backbone="resnet-small"), 1, seed=0).predictor
+    layers = [layer for layer in predictor if isinstance(layer, nn.Linear)]
+    assert [layer.weight.shape for layer in layers] == [(4096, 256), (256, 4096)]
+    for layer in layers:
+        assert float(layer.weight.detach().std()) == pytest.approx(0.01, rel=0.01)
+        assert torch.equal(layer.bias, torch.zeros_like(layer.bias))
+
+
+def test_noise_reaches_the_predictions_and_nothing_else(network):
+    noise = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(1))
+    plain, noisy = network(views(), None), network(views(), (noise[0], noise[1]))
+    for place, changes in enumerate((False, True, False)):
+        for before, after in zip(plain[place], noisy[place], strict=True):
+            assert torch.equal(before, after) is not changes
+
+
+def test_noise_is_added_to_the_raw_projection(network):
+    noise = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(1))
+    projections, predictions, _ = network(views(), (noise[0], noise[1]))
+    torch.testing.assert_close(predictions[1], network.predictor(projections[1] + noise[1]))
+
+
+def test_no_gradient_reaches_the_target_network(network):
+    _, predictions, targets = network(views(), None)
+    assert not targets[0].requires_grad
+    predictions[0].sum().backward()
+    assert network.online.backbone.conv1.weight.grad is not None
+    assert network.target.backbone.conv1.weight.grad is None
+
+
+def test_each_view_has_its_own_batch_statistics(network):
+    first, second = views()
+    alone = network.online(first)
+    (beside, _), _, _ = network((first, 100 * second), None)
+    torch.testing.assert_close(beside, alone)
+
+
+def test_the_target_keeps_running_statistics_of_its_own(network):
+    network(views(), None)
+    mean = network.target.backbone.bn1.running_mean
+    assert not torch.equal(mean, torch.zeros_like(mean))
+    network.online.backbone.bn1.running_mean.fill_(7.0)
+    network.move_target(0.0)
+    assert not torch.equal(network.target.backbone.bn1.running_mean, network.online.backbone.bn1.running_mean)

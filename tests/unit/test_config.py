@@ -1,0 +1,115 @@
+import pytest
+import yaml
+
+from propos.config import Config, from_yaml, keys, parse_assignment
+from propos.errors import InputError
+from propos.recipes import RECIPES, build_recipe
+
+
+def test_the_defaults_are_the_papers():
+    config = Config()
+    assert (config.psl.weight, config.psl.temperature, config.psa.sigma) == (0.1, 0.5, 0.001)
+    assert (config.train.epochs, config.train.batch_size, config.train.lr, config.train.warmup) == (1000, 256, 0.05, 50)
+    assert (config.network.hidden, config.network.dimension, config.network.momentum) == (4096, 256, 0.996)
+    assert (config.estep.every, config.estep.restarts) == (1, 10)
+    assert config.views.crop_scale == (0.08, 1.0)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_survives_being_written_and_read(name):
+    config = build_recipe(name)
+    assert from_yaml(config.to_yaml(), "file") == config
+
+
+@pytest.mark.parametrize(
+    ("assignment", "suggestion"),
+    [
+        ("psl.wieght=0.2", "psl.weight"),
+        ("psl.lambda=0.2", "psl."),
+        ("temperature=1", "psl.temperature"),
+        ("trian.epochs=3", "train.epochs"),
+        ("views.filp=0", "views.flip"),
+    ],
+)
+def test_a_misspelt_key_is_refused_with_the_nearest_right_one(assignment, suggestion):
+    with pytest.raises(InputError, match="unknown key") as error:
+        parse_assignment(assignment)
+    assert f"did you mean {suggestion}" in str(error.value)
+
+
+def test_a_misspelt_key_in_a_file_is_refused():
+    with pytest.raises(InputError, match=r"run\.yaml: unknown key psl\.wieght: did you mean psl\.weight\?"):
+        from_yaml("psl: {wieght: 0.2}", "run.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("psl.weight", "much"),
+        ("psl.weight", -1.0),
+        ("psl.temperature", 0.0),
+        ("train.epochs", 2.5),
+        ("train.epochs", 0),
+        ("train.epochs", True),
+        ("train.batch_size", 1),
+        ("views.preset", "sepia"),
+        ("views.crop_scale", (0.9, 0.1)),
+        ("network.momentum", 1.5),
+        ("network.backbone", "resnet19"),
+        ("psl.weight", float("nan")),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(key, value):
+    with pytest.raises(InputError) as error:
+        Config().with_settings({key: value})
+    assert key in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_values_on_the_command_line_are_read_as_people_write_them():
+    assert parse_assignment("psa.sigma=1e-3") == ("psa.sigma", 0.001)
+    assert parse_assignment("train.epochs=20") == ("train.epochs", 20)
+    assert parse_assignment("views.crop_scale=[0.5, 1]") == ("views.crop_scale", [0.5, 1])
+    assert parse_assignment("psl.start=null") == ("psl.start", None)
+
+
+def test_a_whole_number_serves_where_a_float_is_meant():
+    assert Config().with_settings({"psl.weight": 1}).psl.weight == 1.0
+
+
+@pytest.mark.parametrize("assignment", ["psl.weight", "psl=3", "psl.weight=[1"])
+def test_a_malformed_assignment_is_refused(assignment):
+    with pytest.raises(InputError):
+        Config().with_settings(dict([parse_assignment(assignment)]))
+
+
+def test_a_new_preset_brings_its_own_views_and_keeps_what_is_set_beside_it():
+    config = Config().with_settings({"views.preset": "digits", "views.rotation": 3.0})
+    assert config.views.flip == 0.0
+    assert config.views.rotation == 3.0
+    assert config.views.size == 32
+
+
+def test_scattering_starts_when_the_warm_up_ends_unless_set():
+    assert Config().psl_start == 50
+    assert Config().with_settings({"psl.start": 7}).psl_start == 7
+
+
+def test_another_length_keeps_the_proportions():
+    short = build_recipe("digits").with_epochs(20)
+    full = build_recipe("digits")
+    assert short.train.epochs == 20
+    assert short.train.warmup == round(full.train.warmup * 20 / full.train.epochs)
+    assert short.psl.start == round(full.psl.start * 20 / full.train.epochs)
+
+
+def test_keys_are_those_of_the_written_file():
+    tree = yaml.safe_load(Config().to_yaml())
+    assert {f"psl.{key}" for key in tree["psl"]} <= set(keys())
+
+
+@pytest.mark.parametrize("text", ["- a\n- b", "just words", "psl: 3", "a: [b"])
+def test_a_file_that_is_not_settings_is_refused_in_one_line(text):
+    with pytest.raises(InputError, match="file") as error:
+        from_yaml(text, "file")
+    assert "\n" not in str(error.value)

@@ -1,0 +1,198 @@
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from helpers.small import CPU, digits, quick_config
+from propos.clustering import stable_numbers
+from propos.data import from_array
+from propos.errors import InputError
+from propos.objectives import alignment, prototype_scattering
+from propos.training.expectation import expectation
+from propos.training.learner import build_learner, choose_device
+from propos.training.loop import epoch_order, estep_due
+from propos.training.maximization import maximization_step
+from propos.training.prepare import prepare
+from propos.training.seeds import derive, generator
+
+LABELS = torch.arange(200) % 10
+
+
+def step(learner, epoch=2, number=5, positions=None):
+    positions = torch.arange(64) if positions is None else positions
+    return maximization_step(learner, digits(), positions, LABELS, epoch, number)
+
+
+def test_one_step_is_the_update_worked_out_by_autograd_and_hand():
+    """Redo a step with plain operations: losses, gradients, momentum SGD with decay, two rates, EMA."""
+    learner, twin = (build_learner(quick_config(), digits(), CPU) for _ in range(2))
+    losses = step(learner)
+
+    config, when = twin.config, (5, 0)
+    images = torch.from_numpy(digits().batch(np.arange(64)))
+    first, second = twin.views(images, generator(config.seed, "views", *when))
+    noise = torch.randn((2, 64, 16), generator=generator(config.seed, "noise", *when)) * config.psa.sigma
+    online, target, predictor = twin.network.online, twin.network.target, twin.network.predictor
+    before = {name: p.detach().clone() for name, p in twin.network.named_parameters()}
+    z1, z2 = online(first), online(second)
+    with torch.no_grad():
+        t1, t2 = target(first), target(second)
+    psa = (alignment(predictor(z1 + noise[0]), t2) + alignment(predictor(z2 + noise[1]), t1)) / 2
+    psl = prototype_scattering(z1, t2, LABELS[:64], 0.5) + prototype_scattering(z2, t1, LABELS[:64], 0.5)
+    (psa + 0.1 * psl / 2).backward()
+    torch.testing.assert_close(losses, torch.stack([psa, psl / 2]).detach())
+
+    rate = twin.schedule.learning_rate(5)
+    for name, parameter in twin.network.named_parameters():
+        after = dict(learner.network.named_parameters())[name].detach()
+        if name.startswith("target."):
+            moved = dict(learner.network.named_parameters())[name.replace("target.", "online.")].detach()
+            expected = 0.99 * before[name] + 0.01 * moved
+        else:
+            own = rate * (10 if name.startswith("predictor.") else 1)
+            expected = before[name] - own * (parameter.grad + 5e-4 * before[name])
+        torch.testing.assert_close(after, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_before_scattering_starts_the_step_is_byols():
+    propos = build_learner(quick_config(), digits(), CPU)
+    byol = build_learner(quick_config(method="byol"), digits(), CPU)
+    losses = step(propos, epoch=0)
+    assert losses[0] == step(byol, epoch=0)[0]
+    assert losses[1] == 0
+    assert torch.equal(propos.network.target.backbone.conv1.weight, byol.network.target.backbone.conv1.weight)
+
+
+def test_propos_without_noise_and_weight_is_byol_to_the_bit():
+    propos = build_learner(quick_config(psl__weight=0.0, psa__sigma=0.0), digits(), CPU)
+    byol = build_learner(quick_config(method="byol"), digits(), CPU)
+    for number in range(3):
+        step(propos, number=number)
+        step(byol, number=number)
+    assert torch.equal(propos.network.online.backbone.conv1.weight, byol.network.online.backbone.conv1.weight)
+
+
+def test_accumulated_batches_are_batches_of_their_own():
+    """Two accumulated batches give the mean of the two batches' losses, each with its own views."""
+    both = build_learner(quick_config(train__accumulate=2, train__batch_size=32), digits(), CPU)
+    losses = step(both)
+    parts = []
+    for part, positions in enumerate(torch.arange(64).chunk(2)):
+        learner = build_learner(quick_config(train__batch_size=32), digits(), CPU)
+        images = torch.from_numpy(digits().batch(positions.numpy()))
+        views = learner.views(images, generator(learner.config.seed, "views", 5, part))
+        (z1, z2), _, (t1, t2) = learner.network(views, None)
+        labels = LABELS[positions]
+        parts.append((prototype_scattering(z1, t2, labels, 0.5) + prototype_scattering(z2, t1, labels, 0.5)) / 2)
+    torch.testing.assert_close(losses[1], torch.stack(parts).mean().detach())
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_mixed_precision_learns_nearly_the_same(precision):
+    exact = build_learner(quick_config(), digits(), CPU)
+    mixed = build_learner(quick_config(train__precision=precision), digits(), CPU)
+    torch.testing.assert_close(step(mixed), step(exact), rtol=0.05, atol=0.05)
+    assert all(torch.isfinite(parameter).all() for parameter in mixed.network.parameters())
+    assert mixed.network.online.backbone.conv1.weight.dtype == torch.float32
+
+
+def test_expectation_embeds_with_the_target_in_evaluation_mode():
+    learner = build_learner(quick_config(), digits(), CPU)
+    step(learner)
+    found = expectation(learner, digits(), epoch=1, previous=None)
+    target = learner.network.target.eval()
+    pixels = torch.from_numpy(digits().batch(np.arange(200))).float() / 255
+    mean, std = learner.config.pixels.mean[0], learner.config.pixels.std[0]
+    with torch.no_grad():
+        expected = F.normalize(target((pixels - mean) / std), dim=1)
+    torch.testing.assert_close(found.embeddings, expected)
+    for cluster in range(10):
+        centre = F.normalize(expected[found.labels == cluster].sum(0), dim=0)
+        torch.testing.assert_close(found.prototypes[cluster], centre, rtol=1e-4, atol=1e-5)
+
+
+def test_expectation_keeps_numbers_stable_and_counts_who_moved():
+    learner = build_learner(quick_config(), digits(), CPU)
+    first = expectation(learner, digits(), epoch=0, previous=None)
+    renamed = (first.labels + 3) % 10
+    again = expectation(learner, digits(), epoch=0, previous=renamed)
+    assert torch.equal(again.labels, renamed)
+    assert again.churn == 0.0
+    torch.testing.assert_close(again.prototypes[(torch.arange(10) + 3) % 10], first.prototypes)
+
+
+def test_stable_numbers_by_hand():
+    previous = np.array([0, 0, 0, 1, 1, 2])
+    current = np.array([2, 2, 1, 1, 1, 0])
+    assert stable_numbers(previous, current, 3) == [2, 1, 0]
+
+
+def test_an_epochs_order_holds_each_image_once_and_depends_on_seed_and_epoch():
+    schedule = build_learner(quick_config(), digits(), CPU).schedule
+    order = epoch_order(0, 0, schedule)
+    assert order.shape == (3, 64)
+    assert len(order.unique()) == 192
+    assert torch.equal(order, epoch_order(0, 0, schedule))
+    assert not torch.equal(order, epoch_order(0, 1, schedule))
+    assert not torch.equal(order, epoch_order(1, 0, schedule))
+
+
+def test_esteps_come_every_r_epochs_counted_from_the_start_of_scattering():
+    config = quick_config(estep__every=4, psl__start=6, train__epochs=20)
+    assert [epoch for epoch in range(20) if estep_due(config, epoch)] == [0, 4, 6, 10, 14, 18]
+
+
+def test_seeds_differ_by_purpose():
+    assert derive(0, "views", 1) != derive(0, "views", 2) != derive(0, "noise", 1)
+    assert derive(0, "views", 1) == derive(0, "views", 1)
+    assert derive(1, 1) != derive(11)
+
+
+@pytest.mark.parametrize(("clusters", "sentence"), [(0, "at least 2"), (1, "at least 2"), (201, "only 200 images")])
+def test_numbers_of_clusters_that_cannot_be_are_refused(clusters, sentence):
+    with pytest.raises(InputError, match=sentence):
+        quick_config(clusters=clusters)
+
+
+def test_identical_images_and_too_few_different_ones_are_refused():
+    same = from_array(np.zeros((20, 8, 8), np.uint8))
+    with pytest.raises(InputError, match="identical"):
+        quick_config(same, clusters=2)
+    images = np.zeros((20, 8, 8), np.uint8)
+    images[:10] = 9
+    with pytest.raises(InputError, match="only 2 of the 20 images differ"):
+        quick_config(from_array(images), clusters=3)
+
+
+def test_one_image_is_refused():
+    with pytest.raises(InputError, match="one image"):
+        quick_config(digits(1), clusters=2)
+
+
+def test_without_labels_and_k_the_error_explains():
+    with pytest.raises(InputError, match="-k 10"):
+        quick_config(from_array(digits().images))
+
+
+def test_pixel_statistics_must_fit_the_channels():
+    with pytest.raises(InputError, match="one a channel"):
+        quick_config(pixels__mean=(0.5, 0.5, 0.5), pixels__std=(1.0, 1.0, 1.0))
+
+
+def test_prepared_settings_stay_what_they_are():
+    config = quick_config()
+    assert prepare(config, digits()) == config
+
+
+def test_views_too_small_for_the_network_are_refused():
+    config = quick_config(views__size=16, network__backbone="resnet18", network__stem="imagenet")
+    with pytest.raises(InputError, match=r"views\.size = 16: too small for resnet18"):
+        build_learner(config, digits(), CPU)
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="choose auto"):
+        choose_device("tpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="none on this machine"):
+            choose_device("cuda")
