@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from helpers.small import QUICK, digits, without_times
+from propos import ProPos
+from propos.evaluation import nmi
+
+IMAGES, LABELS = digits().images[..., 0], digits().labels
+
+
+def estimator(**parameters):
+    return ProPos(10, recipe="digits", settings=QUICK, random_state=0, **parameters)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return estimator().fit(IMAGES)
+
+
+def test_construction_only_stores_and_cloning_works():
+    settings = {"psl.weight": 1.0}
+    parameters = ProPos(n_clusters=7, recipe="digits", settings=settings, random_state=3).get_params()
+    assert parameters["settings"] is settings
+    copy = clone(ProPos(**parameters))
+    assert copy.get_params() == parameters
+    assert "labels_" not in vars(copy)
+
+
+def test_fitting_gives_what_scikit_learn_users_expect(fitted):
+    assert fitted.labels_.shape == (200,)
+    assert set(fitted.labels_) == set(range(10))
+    assert fitted.cluster_centers_.shape == (10, 16)
+    assert fitted.embedding_.shape == (200, 16)
+    np.testing.assert_allclose(np.linalg.norm(fitted.embedding_, axis=1), 1, atol=1e-5)
+    assert [record["epoch"] for record in fitted.history_] == [0, 1, 2, 3]
+
+
+def test_predicting_the_training_images_gives_their_labels(fitted):
+    assert fitted.predict(IMAGES).tolist() == fitted.labels_.tolist()
+    np.testing.assert_allclose(fitted.transform(IMAGES), fitted.embedding_, atol=1e-5)
+
+
+def test_labels_score_but_never_teach(fitted):
+    taught = estimator().fit(IMAGES, LABELS)
+    assert taught.labels_.tolist() == fitted.labels_.tolist()
+    assert "nmi" in taught.history_[-1]
+    assert "nmi" not in fitted.history_[-1]
+
+
+def test_score_is_nmi_with_labels_and_minus_distance_without(fitted):
+    assert fitted.score(IMAGES, LABELS) == pytest.approx(nmi(LABELS, fitted.labels_))
+    cosines = (fitted.embedding_ * fitted.cluster_centers_[fitted.labels_]).sum(axis=1)
+    assert fitted.score(IMAGES) == pytest.approx(-(1 - cosines).mean(), abs=1e-5)
+
+
+def test_fit_predict_and_a_random_state_object():
+    parameters = {**estimator().get_params(), "random_state": np.random.RandomState(0), "epochs": 1}
+    labels = ProPos(**parameters).fit_predict(IMAGES)
+    assert labels.shape == (200,)
+
+
+def test_a_saved_estimator_predicts_the_same(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    loaded = ProPos.load(tmp_path / "run")
+    assert loaded.predict(IMAGES).tolist() == fitted.labels_.tolist()
+    assert loaded.labels_.tolist() == fitted.labels_.tolist()
+    assert without_times(loaded.history_) == without_times(fitted.history_)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again/model.safetensors").read_bytes() == (tmp_path / "run/model.safetensors").read_bytes()
+
+
+def test_before_fitting_it_says_so(tmp_path):
+    with pytest.raises(NotFittedError):
+        estimator().predict(IMAGES)
+    with pytest.raises(NotFittedError):
+        estimator().save(tmp_path / "run")
+
+
+def test_images_of_another_kind_are_refused(fitted):
+    with pytest.raises(ValueError, match="colour images; this run was trained on greyscale"):
+        fitted.predict(np.zeros((2, 8, 8, 3), np.uint8))
+
+
+def test_wrong_input_is_a_value_error():
+    with pytest.raises(ValueError, match="shape"):
+        estimator().fit(np.zeros((20, 64)))
+    with pytest.raises(ValueError, match="labels for 200 images"):
+        estimator().fit(IMAGES, LABELS[:5])
+    with pytest.raises(ValueError, match="did you mean"):
+        ProPos(10, recipe="digits", settings={"psl.wieght": 1}).fit(IMAGES)

@@ -1,0 +1,143 @@
+import pytest
+import torch
+
+from helpers.small import CPU, digits, quick_config, quick_train, same_weights, without_times
+from propos.errors import Interrupted, RunFailed
+from propos.runs import RunFolder
+from propos.training import Silent
+from propos.training.checkpoint import load_checkpoint
+from propos.training.learner import build_learner
+
+
+class Listener(Silent):
+    """Keeps the warnings of a run."""
+
+    def __init__(self):
+        self.warnings = []
+
+    def warn(self, text):
+        self.warnings.append(text)
+
+
+def new_run(path, **settings):
+    return RunFolder.create(path, {"status": "running"}, quick_config(**settings))
+
+
+def stop_after(calls):
+    """Return a stop that asks to stop at the nth time it is asked."""
+    counter = iter(range(calls))
+    return lambda: next(counter, None) is None
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    return quick_train()
+
+
+# After an E-step, within an epoch before and after scattering starts, and at the last step.
+@pytest.mark.parametrize("calls", [0, 1, 4, 6, 11])
+def test_a_run_stopped_anywhere_goes_on_to_the_same_bits(tmp_path, uninterrupted, calls):
+    run = new_run(tmp_path / "run")
+    with pytest.raises(Interrupted):
+        quick_train(run=run, stop=stop_after(calls))
+    resumed = quick_train(run=run)
+    assert same_weights(resumed.model.network, uninterrupted.model.network)
+    assert resumed.clusters.cluster.tolist() == uninterrupted.clusters.cluster.tolist()
+    assert (resumed.embeddings == uninterrupted.embeddings).all()
+    assert without_times(resumed.history) == without_times(uninterrupted.history)
+
+
+def test_mixed_precision_resumes_to_the_same_bits(tmp_path):
+    run = new_run(tmp_path / "run", train__precision="float16")
+    with pytest.raises(Interrupted):
+        quick_train(run=run, stop=stop_after(5), train__precision="float16")
+    resumed = quick_train(run=run, train__precision="float16")
+    assert same_weights(resumed.model.network, quick_train(train__precision="float16").model.network)
+
+
+def test_a_seed_gives_the_same_run_twice_and_another_seed_another(uninterrupted):
+    again = quick_train()
+    assert same_weights(again.model.network, uninterrupted.model.network)
+    assert without_times(again.history) == without_times(uninterrupted.history)
+    assert not same_weights(quick_train(seed=1).model.network, uninterrupted.model.network)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip"])
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_used(tmp_path, uninterrupted, damage):
+    run = new_run(tmp_path / "run")
+    with pytest.raises(Interrupted):
+        quick_train(run=run, stop=stop_after(10))
+    newest = max((tmp_path / "run" / "checkpoint").iterdir())
+    content = bytearray(newest.read_bytes())
+    if damage == "cut":
+        del content[-100:]
+    else:
+        content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    listener = Listener()
+    resumed = quick_train(run=run, progress=listener)
+    assert any("damaged" in warning for warning in listener.warnings)
+    assert same_weights(resumed.model.network, uninterrupted.model.network)
+    assert without_times(resumed.history) == without_times(uninterrupted.history)
+
+
+def test_when_every_checkpoint_is_damaged_the_run_says_so(tmp_path):
+    run = new_run(tmp_path / "run")
+    with pytest.raises(Interrupted):
+        quick_train(run=run, stop=stop_after(10))
+    for path in (tmp_path / "run" / "checkpoint").iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(RunFailed, match="every checkpoint is damaged"):
+        quick_train(run=run)
+
+
+def test_only_the_newest_two_checkpoints_are_kept(tmp_path):
+    run = new_run(tmp_path / "run")
+    quick_train(run=run)
+    names = sorted(path.name[:6] for path in (tmp_path / "run" / "checkpoint").iterdir())
+    assert names == ["000002", "000003"]
+
+
+def test_checkpoints_come_within_an_epoch_when_time_is_up(tmp_path):
+    run = new_run(tmp_path / "run")
+    quick_train(run=run, train__checkpoint_minutes=1e-9)
+    newest = max(path.name for path in (tmp_path / "run" / "checkpoint").iterdir())
+    assert int(newest[:6]) == 3 * 3 + 3  # every step of three epochs, and the end of each
+
+
+def test_a_loss_that_is_not_a_number_names_its_step_and_keeps_the_good_checkpoint(tmp_path):
+    run = new_run(tmp_path / "run")
+    # The rate is 0.2 · 64 / 256 · 1e30 from the start of epoch 1 on; momentum carries it past float32 in a step.
+    with pytest.raises(RunFailed, match=r"NaN at (step \d of epoch|the start of epoch) \d"):
+        quick_train(run=run, train__lr=1e30)
+    for path in (tmp_path / "run" / "checkpoint").glob("*"):
+        learner = build_learner(quick_config(train__lr=1e30), digits(), CPU)
+        state = load_checkpoint(run, learner, Silent())
+        assert state.losses is None or torch.isfinite(state.losses).all(), path
+
+
+def test_the_history_has_a_line_an_epoch_and_one_for_the_answer(uninterrupted):
+    history = uninterrupted.history
+    assert [record["epoch"] for record in history] == [0, 1, 2, 3]
+    assert history[0]["psl"] is None
+    assert history[1]["psl"] > 0
+    assert history[1]["loss"] == pytest.approx(history[1]["psa"] + 0.1 * history[1]["psl"])
+    assert history[0]["churn"] is None
+    assert 0 <= history[1]["churn"] <= 1
+    assert "loss" not in history[3]
+    for record in history:
+        assert {"nmi", "ami", "ari", "accuracy", "uniformity_std", "imbalance_ratio"} <= record.keys()
+        assert record["uniformity_reference"] == 1 / 4
+        assert record["smallest_cluster"] >= 1
+
+
+def test_epochs_without_an_estep_keep_their_labels_and_say_nothing_of_them():
+    history = quick_train(estep__every=2, psl__start=0, train__warmup=0).history
+    assert ["nmi" in record for record in history] == [True, False, True, True]
+
+
+def test_snapshots_are_kept_of_the_epochs_named(tmp_path):
+    run = new_run(tmp_path / "run", keep_epochs=(1,))
+    quick_train(run=run, keep_epochs=(1,))
+    assert [path.name for path in (tmp_path / "run" / "snapshots").iterdir()] == ["epoch-0001.safetensors"]
+    assert "target.backbone.conv1.weight" in run.weights("snapshots/epoch-0001.safetensors")
