@@ -1,0 +1,127 @@
+"""What bad input gets: exit code 2, one line that says what, where and what to do, and nothing written."""
+
+import numpy as np
+import pytest
+
+from helpers.command import command
+from helpers.small import QUICK, save_digits
+
+SETTINGS = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("images")
+    save_digits(path / "ok.npz", 40)
+    np.save(path / "plain.npy", np.random.default_rng(0).integers(256, size=(40, 8, 8), dtype=np.uint8))
+    np.save(path / "one.npy", np.zeros((1, 8, 8), np.uint8))
+    np.save(path / "same.npy", np.full((40, 8, 8), 3, np.uint8))
+    np.save(path / "flat.npy", np.zeros((40, 64)))
+    np.save(path / "tiny.npy", np.zeros((40, 2, 2), np.uint8))
+    nan = np.zeros((40, 8, 8))
+    nan[7] = np.nan
+    np.save(path / "nan.npy", nan)
+    np.savez(path / "short.npz", images=np.zeros((40, 8, 8), np.uint8), labels=[1, 2])
+    (path / "words.npy").write_text("words")
+    (path / "photo.txt").write_text("words")
+    (path / "empty").mkdir()
+    (path / "bad.yaml").write_text("psl: {wieght: 1}")
+    return path
+
+
+CASES = [
+    ("nothing.npy -k 3", "nothing.npy: no such file"),
+    ("photo.txt -k 3", "must end in .npy or .npz"),
+    ("words.npy -k 3", "words.npy: cannot be read"),
+    ("empty -k 3", "empty: is a folder"),
+    ("flat.npy -k 3", "(40, 64)"),
+    ("tiny.npy -k 3", "too small"),
+    ("nan.npy -k 3", "image 7 holds NaN"),
+    ("short.npz -k 3", "2 labels for 40 images"),
+    ("one.npy -k 2", "one image"),
+    ("same.npy -k 2", "identical"),
+    ("plain.npy", "-k 10"),
+    ("plain.npy -k 0", "-k 0: at least 2"),
+    ("plain.npy -k 1", "-k 1: at least 2"),
+    ("plain.npy -k 41", "only 40 images"),
+    ("plain.npy -k many", "Invalid value for '-k'"),
+    ("ok.npz --method kmeens", "choose one of propos"),
+    ("ok.npz --recipe digit", "choose one of digits"),
+    ("ok.npz --device tpu", "choose auto"),
+    ("ok.npz --set psl.wieght=1", "did you mean psl.weight?"),
+    ("ok.npz --set psl.weight=lots", "psl.weight = 'lots'"),
+    ("ok.npz --set train.epochs=1.5", "train.epochs = 1.5"),
+    ("ok.npz --epochs 0", "train.epochs = 0"),
+    ("ok.npz --seed -1", "seed = -1"),
+    ("ok.npz --config bad.yaml", "bad.yaml: unknown key psl.wieght: did you mean psl.weight?"),
+    ("ok.npz --config none.yaml", "none.yaml: cannot be read"),
+    ("ok.npz --config bad.yaml --recipe digits", "use one of them"),
+    ("ok.npz --out empty/../photo.txt", "is a file"),
+    ("ok.npz --wat", "No such option"),
+    ("", "say what to cluster"),
+    ("ok.npz --resume --epochs 3", "leave out epochs"),
+    ("--resume", "name the run's folder"),
+    ("--resume --out empty", "holds no run"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), CASES, ids=[case[0] or "nothing" for case in CASES])
+def test_run_refuses_it_in_one_line_and_writes_nothing(folder, monkeypatch, capsys, arguments, sentence):
+    monkeypatch.chdir(folder)
+    before = sorted(folder.rglob("*"))
+    result = command(capsys, "run", *arguments.split())
+    assert result.code == 2
+    assert sentence in result.err
+    assert result.err.startswith("propos: ")
+    assert result.err.count("\n") == 1
+    assert "Traceback" not in result.err
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.fixture(scope="module")
+def finished(folder):
+    from propos.estimator import ProPos
+
+    model = ProPos(4, recipe="digits", epochs=1, settings={"network.hidden": 16, "network.dimension": 8})
+    model.fit(np.load(folder / "ok.npz")["images"]).save(folder / "run")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("predict run nothing.npy -o a.csv", "nothing.npy: no such file"),
+        ("predict empty plain.npy -o a.csv", "holds no run"),
+        ("predict run plain.npy -o a.xlsx", ".csv, .parquet, .json"),
+        ("predict run plain.npy -o nowhere/a.csv", "does not exist"),
+        ("predict run plain.npy", "-o"),
+        ("evaluate empty", "holds no run"),
+        ("evaluate run --labels nothing.csv", "nothing.csv: no such file"),
+        ("evaluate run --labels photo.txt", "needs image,label"),
+        ("recipes show digit", "choose one of"),
+        ("fly", "No such command"),
+    ],
+)
+def test_the_other_commands_refuse_it_in_one_line(finished, monkeypatch, capsys, arguments, sentence):
+    monkeypatch.chdir(finished)
+    before = sorted(finished.rglob("*"))
+    result = command(capsys, *arguments.split())
+    assert result.code == 2
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
+    assert sorted(finished.rglob("*")) == before
+
+
+def test_a_run_without_labels_evaluates_without_scores(finished, capsys):
+    result = command(capsys, "evaluate", finished / "run")
+    assert result.code == 0
+    assert "no labels: give --labels FILE" in result.out
+
+
+def test_a_run_of_a_newer_version_is_refused(finished, tmp_path, capsys):
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    (newer / "run.json").write_text('{"schema": 2}')
+    result = command(capsys, "evaluate", newer)
+    assert result.code == 2
+    assert "upgrade propos" in result.err
