@@ -91,6 +91,7 @@ def resume(request: Request, device_name: str, quiet: bool) -> None:
             raise InputError(f"{config.source}: its images are no longer those the run began with")
         _warn_of_changes(info, _info(source, device), terminal)
         run.update_info(status="running")
+        terminal.note(f"Going on with {run.path}: {config.clusters} clusters in {len(source):,} images.")
         _train(run, config, source, device, terminal)
 
 
@@ -167,7 +168,7 @@ def _train(run: RunFolder, config: Config, source: Source, device: torch.device,
 
     how = f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
     try:
-        with _stop_on_signals() as stopped:
+        with _stop_on_signals(terminal) as stopped:
             fitted = train(config, source, device, terminal, run, stop=lambda: bool(stopped))
         fitted.write(run)
         close("finished")
@@ -185,7 +186,7 @@ def _train(run: RunFolder, config: Config, source: Source, device: torch.device,
 
 
 @contextmanager
-def _stop_on_signals() -> Iterator[list[int]]:
+def _stop_on_signals(terminal: Terminal) -> Iterator[list[int]]:
     """Collect Ctrl-C and termination instead of dying of them; a second one ends the process at once."""
     received: list[int] = []
 
@@ -193,6 +194,7 @@ def _stop_on_signals() -> Iterator[list[int]]:
         if received:
             raise KeyboardInterrupt
         received.append(number)
+        terminal.note("Stopping after this step; once more to stop at once.")
 
     previous = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
