@@ -1,8 +1,8 @@
 """The paper's central claim at reduced length, on the real digits: scattering prototypes spreads the embeddings."""
 
 import pytest
-from helpers.small import CPU
 
+from helpers.small import CPU
 from propos.data import open_source
 from propos.recipes import build_recipe
 from propos.training import Silent, prepare, train
