@@ -1,34 +1,40 @@
-"""The paper's central claim at reduced length, on the real digits: scattering prototypes spreads the embeddings."""
+"""What the paper claims and we promise, at reduced length, on the real digits."""
 
 import pytest
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
 
 from helpers.small import CPU
 from propos.data import open_source
+from propos.evaluation import nmi
 from propos.recipes import build_recipe
 from propos.training import Silent, prepare, train
 
-EPOCHS = 16
 
-
-@pytest.fixture(scope="module")
-def results():
+def last_record(epochs, **settings):
     source = open_source("digits")
-    recipe = build_recipe("digits").with_epochs(EPOCHS)
-    found = {}
-    for method in ("propos", "byol"):
-        config = prepare(recipe.with_settings({"method": method}), source)
-        found[method] = train(config, source, CPU, Silent()).history[-1]
-    return found
+    config = prepare(build_recipe("digits").with_epochs(epochs).with_settings(settings), source)
+    return train(config, source, CPU, Silent()).history[-1]
 
 
 def spread(record):
     return record["uniformity_std"] / record["uniformity_reference"]
 
 
-def test_propos_spreads_embeddings_clearly_more_than_byol(results):
-    assert spread(results["propos"]) > spread(results["byol"]) + 0.05
+def test_scattering_prototypes_spreads_embeddings_clearly_more_than_byol():
+    # At the full 100 epochs: 0.98 against 0.85.
+    propos, byol = last_record(16), last_record(16, method="byol")
+    assert spread(propos) > spread(byol) + 0.05
 
 
-def test_propos_beats_k_means_on_pixels_even_at_a_sixth_of_the_length(results):
-    # Plain k-means on pixels: NMI 0.74, accuracy 0.79.
-    assert results["propos"]["nmi"] > 0.78
+def test_a_short_run_beats_k_means_on_pixels():
+    digits = load_digits()
+    pixels = KMeans(10, n_init=10, random_state=0).fit_predict(digits.data)
+    assert last_record(40)["nmi"] > nmi(digits.target, pixels) + 0.05
+
+
+@pytest.mark.parametrize("clusters", [5, 30])
+def test_any_number_of_clusters_is_found_whatever_the_number_of_labels(clusters):
+    record = last_record(2, clusters=clusters)
+    assert record["smallest_cluster"] >= 1
+    assert 0 < record["accuracy"] <= 1
