@@ -99,8 +99,9 @@ class PslSettings(Section):
 
 
 class EstepSettings(Section):
-    """Embedding all images and clustering them."""
+    """Embedding all images and clustering them; streamed embeddings are those the epoch's views left behind."""
 
+    embeddings: Literal["fresh", "streamed"] = "fresh"
     every: Count = 1
     restarts: Count = 10
 

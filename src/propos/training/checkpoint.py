@@ -23,6 +23,7 @@ from propos.training.progress import Progress
 from propos.training.state import State
 
 KEPT = 2
+STATE_TENSORS = ("labels", "prototypes", "streamed", "losses")
 NAME = re.compile(r"(\d{6})-([0-9a-f]{32})\.safetensors")
 
 
@@ -68,7 +69,7 @@ def _tensors(learner: Learner, state: State) -> dict[str, Tensor]:
         buffer = learner.optimiser.state[parameter].get("momentum_buffer")
         if buffer is not None:
             tensors[f"momentum.{place}"] = buffer
-    for name in ("labels", "prototypes", "losses"):
+    for name in STATE_TENSORS:
         value = getattr(state, name)
         if value is not None:
             tensors[f"state.{name}"] = value
@@ -101,9 +102,7 @@ def _restore(path: Path, content: bytes, learner: Learner, run: RunFolder) -> St
         step=plain["step"],
         opening=plain["opening"],
         seconds=plain["seconds"],
-        labels=tensors.get("state.labels"),
-        prototypes=tensors.get("state.prototypes"),
-        losses=tensors.get("state.losses"),
+        **{name: tensors.get(f"state.{name}") for name in STATE_TENSORS},
         # The history is written before the checkpoint; lines of epochs that will be done again are dropped.
         history=run.history()[: plain["epoch"]],
     )

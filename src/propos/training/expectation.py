@@ -26,12 +26,18 @@ class Assignment:
     churn: float | None  # the share of images that changed cluster; None the first time
 
 
-def expectation(learner: Learner, source: Source, epoch: int, previous: Int[Tensor, " N"] | None) -> Assignment:
-    """Assign every image to a cluster of the network's present embeddings."""
+def expectation(
+    learner: Learner,
+    source: Source,
+    epoch: int,
+    previous: Int[Tensor, " N"] | None,
+    streamed: Float[Tensor, "N D"] | None = None,
+) -> Assignment:
+    """Assign every image to a cluster of the network's present embeddings, or of those that training left."""
     config = learner.config
     assert config.clusters is not None
     encoder = learner.network.target if learner.method.embeds == "target" else learner.network.online
-    embeddings = embed(encoder, source, config)
+    embeddings = embed(encoder, source, config) if streamed is None else streamed
     if embeddings.device.type == "mps":
         embeddings = embeddings.cpu()  # k-means sums in double precision, which MPS has not
     if not torch.isfinite(embeddings).all():

@@ -13,13 +13,14 @@ from propos.evaluation import cluster_sizes, imbalance_ratio, scores, uniformity
 from propos.training.expectation import Assignment
 
 Record = dict[str, Any]
+Labels = Shaped[np.ndarray, " N"] | None
 
 COLLAPSED_SPREAD = 0.2  # of 1/√d; a healthy run ends between 0.8 and 1
 LOST_SPREAD = 0.5  # of the widest spread so far
 DOMINANT_SHARE = 0.5
 
 
-def measure(assignment: Assignment, labels: Shaped[np.ndarray, " N"] | None) -> Record:
+def measure(assignment: Assignment, labels: Labels) -> Record:
     """Measure an E-step."""
     clusters = assignment.labels.cpu().numpy()
     embeddings = assignment.embeddings.cpu().numpy()

@@ -13,7 +13,7 @@ from propos.errors import Interrupted, RunFailed
 from propos.runs import RunFolder
 from propos.training.checkpoint import save_checkpoint
 from propos.training.expectation import Assignment
-from propos.training.health import Record, measure, warnings
+from propos.training.health import Labels, Record, measure, warnings
 from propos.training.learner import Learner
 from propos.training.maximization import active_terms
 from propos.training.model import weights_of
@@ -39,13 +39,15 @@ class Keeper:
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()
 
-    def open_epoch(self, assignment: Assignment | None, labels: object) -> None:
+    def open_epoch(self, assignment: Assignment | None, labels: Labels) -> None:
         """Take in the E-step that opens an epoch, or that there was none."""
         state = self.state
         state.opening = {}
         if assignment is not None:
             state.labels, state.prototypes = assignment.labels, assignment.prototypes
-            state.opening = measure(assignment, labels)  # type: ignore[arg-type]
+            state.opening = measure(assignment, labels)
+            if self.learner.config.estep.embeddings == "streamed" and state.streamed is None:
+                state.streamed = assignment.embeddings.clone()
         state.losses = torch.zeros(self.learner.schedule.steps, len(self.learner.method.terms))
         state.losses = state.losses.to(self.learner.device)
         state.spend("estep", self._lap())
@@ -77,9 +79,9 @@ class Keeper:
             )
         self._save()
 
-    def close_run(self, assignment: Assignment, labels: object) -> None:
+    def close_run(self, assignment: Assignment, labels: Labels) -> None:
         """Write the line of the E-step after the last step, which gives the run's answer."""
-        record = {"epoch": self.state.epoch, **measure(assignment, labels)}  # type: ignore[arg-type]
+        record = {"epoch": self.state.epoch, **measure(assignment, labels)}
         record["seconds"] = {"estep": self._lap()}
         self._write(record)
 

@@ -41,11 +41,13 @@ def train(
     for epoch in range(state.epoch, config.train.epochs):
         if state.opening is None:
             due = estep_due(config, epoch)
-            keeper.open_epoch(expectation(learner, source, epoch, state.labels) if due else None, source.labels)
+            found = expectation(learner, source, epoch, state.labels, state.streamed) if due else None
+            keeper.open_epoch(found, source.labels)
         assert state.labels is not None
         batches = epoch_order(config.seed, epoch, learner.schedule)
         for step in range(state.step, steps):
-            losses = maximization_step(learner, source, batches[step], state.labels, epoch, epoch * steps + step)
+            now = epoch * steps + step
+            losses = maximization_step(learner, source, batches[step], state.labels, epoch, now, state.streamed)
             keeper.after_step(losses)
         keeper.close_epoch()
 

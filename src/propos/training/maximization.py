@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -16,12 +17,18 @@ from propos.training.seeds import generator
 
 
 def maximization_step(
-    learner: Learner, source: Source, positions: Int[Tensor, " A*B"], labels: Int[Tensor, " N"], epoch: int, step: int
+    learner: Learner,
+    source: Source,
+    positions: Int[Tensor, " A*B"],
+    labels: Int[Tensor, " N"],
+    epoch: int,
+    step: int,
+    streamed: Float[Tensor, "N D"] | None = None,
 ) -> Float[Tensor, " T"]:
     """Take one optimiser step on the images at these positions and return the loss of each of the method's terms.
 
     `step` counts over the whole run. Accumulated batches are each a batch of their own for batch norm and
-    prototypes.
+    prototypes. The embeddings of the images are left in `streamed` where there is one.
     """
     rate = learner.schedule.learning_rate(step)
     for group in learner.optimiser.param_groups:
@@ -31,7 +38,11 @@ def maximization_step(
     losses = torch.zeros(len(learner.method.terms), device=learner.device)
     for part, batch in enumerate(batches):
         images = torch.from_numpy(source.batch(batch.numpy().astype(np.int64))).to(learner.device, non_blocking=True)
-        losses += _backward(learner, images, labels[batch.to(labels.device)], epoch, (step, part)) / len(batches)
+        where = batch.to(labels.device)
+        outputs = _outputs(learner, images, epoch, (step, part))
+        losses += _backward(learner, outputs, labels[where], epoch) / len(batches)
+        if streamed is not None:
+            streamed[where] = _embeddings(learner, outputs)
     learner.scaler.step(learner.optimiser)
     learner.scaler.update()
     learner.optimiser.zero_grad(set_to_none=True)
@@ -44,11 +55,8 @@ def active_terms(learner: Learner, epoch: int) -> list[tuple[int, Term]]:
     return [(place, term) for place, term in enumerate(learner.method.terms) if epoch >= term.starts and term.weight]
 
 
-def _backward(
-    learner: Learner, images: Tensor, labels: Int[Tensor, " B"], epoch: int, when: tuple[int, int]
-) -> Float[Tensor, " T"]:
+def _backward(learner: Learner, outputs: Outputs, labels: Int[Tensor, " B"], epoch: int) -> Float[Tensor, " T"]:
     """Add the gradients of one batch and return the loss of each term."""
-    outputs = _outputs(learner, images, epoch, when)
     losses = torch.zeros(len(learner.method.terms), device=learner.device)
     total = torch.zeros((), device=learner.device)
     for place, term in active_terms(learner, epoch):
@@ -76,3 +84,9 @@ def _outputs(learner: Learner, images: Tensor, epoch: int, when: tuple[int, int]
 
 def _gathered(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     return gather(pair[0].float()), gather(pair[1].float())
+
+
+def _embeddings(learner: Learner, outputs: Outputs) -> Float[Tensor, "B D"]:
+    """Return the direction between the two views' embeddings."""
+    first, second = outputs.targets if learner.method.embeds == "target" else outputs.projections
+    return F.normalize(F.normalize(first.detach(), dim=1) + F.normalize(second.detach(), dim=1), dim=1)

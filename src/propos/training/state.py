@@ -20,6 +20,7 @@ class State:
     opening: Record | None = None  # what the E-step that opens this epoch measured; None before it
     labels: Int[Tensor, " N"] | None = None
     prototypes: Float[Tensor, "K D"] | None = None
+    streamed: Float[Tensor, "N D"] | None = None  # the last embedding of each image that training made
     losses: Float[Tensor, "S T"] | None = None  # of this epoch's steps so far, by term
     seconds: dict[str, float] = field(default_factory=dict)  # spent in this epoch, by phase
     history: list[Record] = field(default_factory=list)

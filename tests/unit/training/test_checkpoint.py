@@ -141,3 +141,13 @@ def test_snapshots_are_kept_of_the_epochs_named(tmp_path):
     quick_train(run=run, keep_epochs=(1,))
     assert [path.name for path in (tmp_path / "run" / "snapshots").iterdir()] == ["epoch-0001.safetensors"]
     assert "target.backbone.conv1.weight" in run.weights("snapshots/epoch-0001.safetensors")
+
+
+def test_streamed_embeddings_resume_to_the_same_bits(tmp_path):
+    run = new_run(tmp_path / "run", estep__embeddings="streamed")
+    with pytest.raises(Interrupted):
+        quick_train(run=run, stop=stop_after(6), estep__embeddings="streamed")
+    resumed = quick_train(run=run, estep__embeddings="streamed")
+    whole = quick_train(estep__embeddings="streamed")
+    assert same_weights(resumed.model.network, whole.model.network)
+    assert without_times(resumed.history) == without_times(whole.history)

@@ -196,3 +196,23 @@ def test_a_device_that_is_not_there_is_refused():
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match="none on this machine"):
             choose_device("cuda")
+
+
+def test_a_step_leaves_the_embeddings_of_its_images_and_no_others():
+    learner = build_learner(quick_config(), digits(), CPU)
+    streamed = torch.zeros(200, 16)
+    images = torch.from_numpy(digits().batch(np.arange(64)))
+    views = learner.views(images, generator(learner.config.seed, "views", 5, 0))
+    with torch.no_grad():
+        first, second = (F.normalize(learner.network.target(view), dim=1) for view in views)
+    maximization_step(learner, digits(), torch.arange(64), LABELS, 2, 5, streamed)
+    torch.testing.assert_close(streamed[:64], F.normalize(first + second, dim=1))
+    assert torch.equal(streamed[64:], torch.zeros(136, 16))
+
+
+def test_expectation_clusters_the_embeddings_it_is_given():
+    learner = build_learner(quick_config(), digits(), CPU)
+    streamed = F.normalize(torch.eye(10).repeat(20, 1).repeat(1, 2)[:, :16], dim=1)
+    found = expectation(learner, digits(), epoch=1, previous=None, streamed=streamed)
+    assert len(found.labels[:10].unique()) == 10
+    assert torch.equal(found.labels[:10].repeat(20), found.labels)
