@@ -15,9 +15,14 @@ from torch import Tensor
 
 from propos.augment.draw import ViewDraw
 
-LUMA = (0.299, 0.587, 0.114)
 # ITU-R BT.601 luma with the two chroma axes of YIQ.
-RGB_TO_YIQ = ((0.299, 0.587, 0.114), (0.5959, -0.2746, -0.3213), (0.2115, -0.5227, 0.3112))
+RGB_TO_YIQ = torch.tensor([[0.299, 0.587, 0.114], [0.5959, -0.2746, -0.3213], [0.2115, -0.5227, 0.3112]])
+LUMA = RGB_TO_YIQ[0]
+# What a colour is the sum of: its grey, its chroma, and its chroma a quarter turn on.
+GREY = LUMA.expand(3, 3)
+CHROMA = torch.eye(3) - GREY
+QUARTER = torch.linalg.inv(RGB_TO_YIQ) @ torch.tensor([[0.0, 0, 0], [0, 0, -1], [0, 1, 0]]) @ RGB_TO_YIQ
+PARTS = torch.stack([GREY, CHROMA, QUARTER]).view(3, 9)
 
 
 def jitter(
@@ -26,31 +31,23 @@ def jitter(
     """Apply each view's colour choices to pixels in [0, 1], clip to [0, 1], then normalise by mean and std."""
     count, batch, channels, size, _ = views.shape
     pixels = views.reshape(count * batch, channels, size * size)
-    matrix = _matrix(draw, channels).reshape(count * batch, channels, channels)
+    matrix = _matrix(draw, channels).view(count * batch, channels, channels)
     # Contrast blends with the mean luma of the view as brightness left it.
-    brightness, contrast = draw.brightness.reshape(-1, 1, 1), draw.contrast.reshape(-1, 1, 1)
-    shift = (1 - contrast) * brightness * _mean_luma(pixels)
-    scale, offset = (1 / std)[:, None], (mean / std)[:, None]
-    coloured = torch.baddbmm(shift * scale - offset, matrix * scale, pixels)
-    return torch.clamp(coloured, min=-offset, max=scale - offset).view(count, batch, channels, size, size)
+    shift = ((1 - draw.contrast) * draw.brightness).view(-1, 1, 1) * _mean_luma(pixels)
+    coloured = torch.baddbmm(shift, matrix, pixels).clamp_(0, 1)
+    return coloured.sub_(mean[:, None]).div_(std[:, None]).view(count, batch, channels, size, size)
 
 
 def _mean_luma(pixels: Float[Tensor, "N C P"]) -> Float[Tensor, "N 1 1"]:
-    means = pixels.mean(dim=-1)
-    if pixels.shape[1] == 3:
-        means = means @ means.new_tensor(LUMA)[:, None]
-    return means[..., None]
+    means = pixels.mean(dim=-1, keepdim=True)
+    return means if pixels.shape[1] == 1 else LUMA[None].to(means.device) @ means
 
 
-def _matrix(draw: ViewDraw, channels: int) -> Float[Tensor, "V B C C"]:
-    gain = (draw.brightness * draw.contrast)[..., None, None]
+def _matrix(draw: ViewDraw, channels: int) -> Float[Tensor, "V B C*C"]:
+    gain = (draw.brightness * draw.contrast)[..., None]
     if channels == 1:
         return gain
-    to_yiq = gain.new_tensor(RGB_TO_YIQ)
     saturation = draw.saturation.masked_fill(draw.grey, 0.0)
     turn = 2 * math.pi * draw.hue
-    cosine, sine = saturation * torch.cos(turn), saturation * torch.sin(turn)
-    zero, one = torch.zeros_like(turn), torch.ones_like(turn)
-    chroma = torch.stack([one, zero, zero, zero, cosine, -sine, zero, sine, cosine], dim=-1)
-    turned: Tensor = torch.linalg.inv(to_yiq) @ chroma.view(*turn.shape, 3, 3) @ to_yiq
-    return gain * turned
+    shares = [torch.ones_like(turn), saturation * torch.cos(turn), saturation * torch.sin(turn)]
+    return gain * torch.stack(shares, dim=-1) @ PARTS.to(gain.device)

@@ -37,7 +37,7 @@ def draw_views(
 ) -> ViewDraw:
     """Draw the choices for `views` views of `batch` images whose width is `aspect` times their height."""
     shape = (views, batch)
-    uniform = torch.rand((10, *shape), generator=generator)
+    uniform = torch.rand((8, *shape), generator=generator)
     jittered = uniform[0] < settings.jitter
     return ViewDraw(
         box=_crops(settings, shape, aspect, generator),

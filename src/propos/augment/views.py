@@ -26,12 +26,11 @@ class RandomViews:
         """Return the two views, normalised."""
         device, (batch, _, height, width) = images.device, images.shape
         draw = draw_views(self.settings, batch, width / height, generator).to(device)
-        pixels = images.float().div_(255)
         size = self.settings.size
         if self.settings.rotation:
-            views = resample_turned(pixels, draw.box, draw.flip, draw.angle, size)
+            views = resample_turned(images, draw.box, draw.flip, draw.angle, size)
         else:
-            views = resample(pixels, draw.box, draw.flip, size)
+            views = resample(images, draw.box, draw.flip, size)
         first, second = jitter(views, draw, self.mean.to(device), self.std.to(device))
         return first, second
 
@@ -41,9 +40,10 @@ def plain_view(
 ) -> Float[Tensor, "B C S S"]:
     """Return the whole images resized to the square (the test transform), normalised."""
     batch, device = len(images), images.device
-    pixels = images.float().div_(255)
-    if pixels.shape[-2:] != (size, size):
+    if images.shape[-2:] == (size, size):
+        pixels = images.float().div_(255)
+    else:
         box = torch.tensor([0.0, 0.0, 1.0, 1.0], device=device).expand(1, batch, 4)
-        pixels = resample(pixels, box, torch.zeros(1, batch, dtype=torch.bool, device=device), size)[0]
+        pixels = resample(images, box, torch.zeros(1, batch, dtype=torch.bool, device=device), size)[0]
     shift, scale = (torch.tensor(v, device=device)[:, None, None] for v in (mean, std))
     return (pixels - shift) / scale
