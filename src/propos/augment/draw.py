@@ -31,6 +31,10 @@ class ViewDraw:
         """Move every choice to the device of the images."""
         return ViewDraw(**{name: value.to(device, non_blocking=True) for name, value in vars(self).items()})
 
+    def of(self, part: slice) -> ViewDraw:
+        """Return the choices for some of the images."""
+        return ViewDraw(**{name: value[:, part] for name, value in vars(self).items()})
+
 
 def draw_views(
     settings: ViewSettings, batch: int, aspect: float, generator: torch.Generator, views: int = 2

@@ -23,15 +23,17 @@ def resample(
     views, batch = flip.shape
     _, channels, height, width = images.shape
     numbers = torch.arange(views * batch * channels, device=images.device)
+
     index, weight = _taps(box[..., 0], box[..., 2], flip, width, size)
     index = index + width * numbers[:batch, None, None]
-    columns = images.permute(0, 3, 1, 2).contiguous().float().view(batch * width, channels * height)
-    narrowed = _sums(columns, index, weight / 255).view(views, batch, size, channels * height)
+    columns = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+    narrowed = _sums(columns.view(batch * width, channels * height), index, weight / 255)
 
     index, weight = _taps(box[..., 1], box[..., 3], torch.zeros_like(flip), height, size)
     index = index[:, :, None] + height * numbers.view(views, batch, channels, 1, 1)
-    rows = narrowed.transpose(2, 3).reshape(views * batch * channels * height, size)
-    return _sums(rows, index, weight[:, :, None].expand(index.shape)).view(views, batch, channels, size, size)
+    rows = narrowed.view(views * batch, size, channels * height).transpose(1, 2).reshape(-1, size)
+    squares = _sums(rows, index, weight[:, :, None].expand(index.shape))
+    return squares.view(views, batch, channels, size, size)
 
 
 def resample_turned(

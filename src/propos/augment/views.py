@@ -7,13 +7,17 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from propos.augment.colour import jitter
-from propos.augment.draw import draw_views
+from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.resample import resample, resample_turned
 from propos.config import ViewSettings
 
+# On a CPU a batch is made a part at a time, so that what lies between image and view stays in the cache and
+# memory is not asked of the system anew for every batch: so many pixel values made and read measured fastest.
+PART = 3 << 18
+
 
 class RandomViews:
-    """Two independent random views of every image of a batch, in one vectorised pass."""
+    """Two independent random views of every image of a batch, all of them with the same few operations."""
 
     def __init__(self, settings: ViewSettings, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
         self.settings = settings
@@ -24,15 +28,22 @@ class RandomViews:
         self, images: UInt8[Tensor, "B C H W"], generator: torch.Generator
     ) -> tuple[Float[Tensor, "B C S S"], Float[Tensor, "B C S S"]]:
         """Return the two views, normalised."""
-        device, (batch, _, height, width) = images.device, images.shape
+        device, size, (batch, channels, height, width) = images.device, self.settings.size, images.shape
         draw = draw_views(self.settings, batch, width / height, generator).to(device)
-        size = self.settings.size
+        views = torch.empty((2, batch, channels, size, size), device=device)
+        values = channels * max(height, size) * max(width, size)
+        per_part = max(1, PART // values) if device.type == "cpu" else batch
+        for start in range(0, batch, per_part):
+            part = slice(start, start + per_part)
+            views[:, part] = self._make(images[part], draw.of(part))
+        return views[0], views[1]
+
+    def _make(self, images: UInt8[Tensor, "B C H W"], draw: ViewDraw) -> Float[Tensor, "2 B C S S"]:
         if self.settings.rotation:
-            views = resample_turned(images, draw.box, draw.flip, draw.angle, size)
+            views = resample_turned(images, draw.box, draw.flip, draw.angle, self.settings.size)
         else:
-            views = resample(images, draw.box, draw.flip, size)
-        first, second = jitter(views, draw, self.mean.to(device), self.std.to(device))
-        return first, second
+            views = resample(images, draw.box, draw.flip, self.settings.size)
+        return jitter(views, draw, self.mean.to(images.device), self.std.to(images.device))
 
 
 def plain_view(

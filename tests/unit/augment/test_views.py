@@ -44,10 +44,11 @@ def test_views_always_flipped_are_the_mirrored_plain_view(photos):
 
 
 @pytest.mark.parametrize("rotation", [0.0, 20.0])
-def test_views_apply_what_was_drawn(photos, rotation):
-    images = photos(6, 3, 24, 36)
+@pytest.mark.parametrize(("batch", "height", "width"), [(6, 24, 36), (24, 160, 150)])  # in one part, in three
+def test_views_apply_what_was_drawn(photos, rotation, batch, height, width):
+    images = photos(batch, 3, height, width)
     settings = ViewSettings(size=16, rotation=rotation)
-    draw = draw_views(settings, 6, 36 / 24, seeded(3))
+    draw = draw_views(settings, batch, width / height, seeded(3))
     if rotation:
         cut = resample_turned(images, draw.box, draw.flip, draw.angle, 16)
     else:
