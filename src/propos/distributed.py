@@ -15,6 +15,38 @@ def world_size() -> int:
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
+def rank() -> int:
+    """Return this process's number among those that share the batch."""
+    return dist.get_rank() if world_size() > 1 else 0
+
+
+def sum_over_processes(local: Tensor) -> Tensor:
+    """Return the sum of every process's tensor, the same bits on each; no gradient passes."""
+    if world_size() == 1:
+        return local
+    total = local.detach().clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(total)
+    return total
+
+
+def each_process(local: Tensor) -> Tensor:
+    """Return every process's tensor, all of one shape, stacked in rank order; no gradient passes."""
+    if world_size() == 1:
+        return local[None]
+    parts = [torch.empty_like(local, memory_format=torch.contiguous_format) for _ in range(world_size())]
+    dist.all_gather(parts, local.detach().contiguous())
+    return torch.stack(parts)
+
+
+def from_first_process(local: Tensor) -> Tensor:
+    """Return the first process's tensor."""
+    if world_size() == 1:
+        return local
+    copy = local.detach().clone(memory_format=torch.contiguous_format)
+    dist.broadcast(copy, src=0)
+    return copy
+
+
 def gather(local: Float[Tensor, "b ..."]) -> Float[Tensor, "B ..."]:
     """Concatenate every process's tensor in rank order; the backward pass sums over processes.
 

@@ -1,17 +1,34 @@
-"""Spherical k-means: k-means++ seeding, Lloyd's iterations by cosine, the best of several restarts."""
+"""Spherical k-means: many starts scouted on a sample, the best of them taken to a fixed point on all points."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from propos.clustering.lloyd import best_first, cluster_sums, directions, inertia, lloyd
+from propos.clustering.points import Points, prepare
+from propos.clustering.polish import Polished, polish
+from propos.clustering.seeding import Seeding, sample, seed
+from propos.distributed import from_first_process
 from propos.errors import InputError
 
 MAX_ITERATIONS = 300
+TOLERANCE = 1e-4
+
+# What scouting does, chosen by measurement (docs/kmeans.md).
+SCOUT_POINTS = 2048
+SCOUT_POINTS_A_CLUSTER = 128
+SCOUT_ITERATIONS = 100
+SCOUT_TOLERANCE = 0.03
+FEW_CLUSTERS = 32  # few clusters have few, far apart fixed points, so that it pays to try more starts
+STARTS_A_RESTART = 4  # a run on the sample costs a fraction of one on all points: of few clusters so many are made
+RANKED_CENTRES = 128  # about so many centres of the best scouts are compared on all points, in one product
+FINALISTS = 2  # the best of those, of few clusters, go on to a fixed point on all points
 
 
 @dataclass(frozen=True)
@@ -20,21 +37,47 @@ class Clustering:
 
     labels: Int[Tensor, " N"]
     centres: Float[Tensor, "K D"]
-    inertia: float  # Σ (1 − cosine to the own centre)
+    inertia: float  # Σ weight · (1 − cosine to the own centre)
     iterations: int
+    repeated: int = 0  # clusters that only repeat another's direction, for want of distinct points
 
 
 def spherical_kmeans(
-    points: Float[Tensor, "N D"], clusters: int, restarts: int, generator: torch.Generator
+    points: Shaped[Tensor, "N D"],
+    clusters: int,
+    restarts: int,
+    generator: torch.Generator,
+    *,
+    previous: Float[Tensor, "K D"] | None = None,
+    weights: Float[Tensor, " N"] | None = None,
+    seeding: Seeding = "k-means++",
+    max_iter: int = MAX_ITERATIONS,
+    tol: float = TOLERANCE,
+    chunk_size: int | None = None,
+    scout_size: int | Literal["auto"] | None = "auto",
+    sharded: bool = False,
 ) -> Clustering:
-    """Cluster points by direction and return the best of several restarts; no cluster is empty."""
-    if not torch.isfinite(points).all():
-        raise InputError("k-means: the points hold values that are not finite")
-    if not 1 <= clusters <= len(points):
-        raise InputError(f"k-means: {clusters} clusters of {len(points)} points: choose from 1 to {len(points)}")
-    points = F.normalize(points, dim=1)
-    runs = [_lloyd(points, _seed(points, clusters, generator)) for _ in range(restarts)]
-    return min(runs, key=lambda run: run.inertia)
+    """Cluster points by direction and return the best of several restarts; no cluster is empty.
+
+    The result is a fixed point of Lloyd's iteration on all the points: no point has a centre nearer than its own by
+    more than `tol` in cosine, and each centre is the normalised sum of its points. `previous` is one more start.
+
+    With many more points than `scout_size` the starts are made and tried on a sample of that size, several for each
+    restart when clusters are few, and the best go on to all points; None runs every restart on all points. With
+    `sharded`, each process passes its part of the points and equal other arguments, and gets the labels of its part.
+    """
+    held = prepare(points, weights, chunk_size, sharded)
+    _check(held, clusters, restarts, previous, max_iter, tol, scout_size)
+    if previous is not None:
+        previous = F.normalize(previous.to(held.device, held.dtype), dim=1)
+    size = _scout_size(held, clusters, scout_size)
+    if size is None:
+        starts = _joined(seed(held, clusters, restarts, generator, seeding), previous)
+        return _best(held, [_settle(held, start, max_iter, tol) for start in starts])
+    if size >= held.total:
+        return _together(held, clusters, restarts, generator, seeding, previous, max_iter, tol)
+    starts = _scout(held, clusters, restarts, generator, seeding, previous, size)
+    return _best(held, [_settle(held, start, max_iter, tol) for start in starts])
 
 
 def assign(points: Float[Tensor, "N D"], centres: Float[Tensor, "K D"]) -> tuple[Int[Tensor, " N"], Tensor]:
@@ -43,53 +86,101 @@ def assign(points: Float[Tensor, "N D"], centres: Float[Tensor, "K D"]) -> tuple
     return cosines.argmax(dim=1), cosines
 
 
-def _seed(points: Float[Tensor, "N D"], clusters: int, generator: torch.Generator) -> Float[Tensor, "K D"]:
-    """Choose the first centres far from each other: k-means++ on 1 − cosine, greedy over a few candidates."""
-    candidates = 2 + int(torch.tensor(float(clusters)).log())
-    first = torch.randint(len(points), (1,), generator=generator)
-    chosen = [points[first]]
-    distance = (1 - points @ chosen[0].T)[:, 0].clamp(min=0)
-    for _ in range(1, clusters):
-        weights = distance.double()
-        if weights.sum() <= 0:
-            weights = torch.ones_like(weights)
-        draws = torch.rand(candidates, generator=generator, dtype=torch.float64).to(points.device) * weights.sum()
-        picks = torch.searchsorted(weights.cumsum(0), draws).clamp(max=len(points) - 1)
-        closer = torch.minimum(distance[:, None], (1 - points @ points[picks].T).clamp(min=0))
-        best = closer.sum(dim=0).argmin()
-        distance = closer[:, best]
-        chosen.append(points[picks[best]][None])
-    return torch.cat(chosen)
+def _scout_size(points: Points, clusters: int, scout_size: int | str | None) -> int | None:
+    """Return the size of the sample, all points where it is not worth drawing one; None: scout nothing."""
+    usual = max(SCOUT_POINTS, SCOUT_POINTS_A_CLUSTER * clusters)
+    if points.total <= 2 * usual and scout_size in ("auto", None):
+        return points.total
+    if scout_size is None:
+        return None
+    return usual if scout_size == "auto" else max(int(scout_size), clusters)
 
 
-def _lloyd(points: Float[Tensor, "N D"], centres: Float[Tensor, "K D"]) -> Clustering:
-    labels = torch.full((len(points),), -1, device=points.device)
-    iterations = 0
-    while iterations < MAX_ITERATIONS:
-        iterations += 1
-        cosines, nearest = (points @ centres.T).max(dim=1)
-        nearest = _fill_empty(nearest, cosines, len(centres))
-        if torch.equal(nearest, labels):
-            break
-        labels = nearest
-        sums = F.one_hot(labels, len(centres)).to(points.dtype).T @ points
-        centres = F.normalize(sums, dim=1)
-    inertia = float((1 - (points * centres[labels]).sum(dim=1)).double().sum())
-    return Clustering(labels, centres, inertia, iterations)
+def _together(
+    points: Points,
+    clusters: int,
+    restarts: int,
+    generator: torch.Generator,
+    seeding: Seeding,
+    previous: Float[Tensor, "K D"] | None,
+    max_iter: int,
+    tol: float,
+) -> Clustering:
+    """Run every restart on all points, all in one product: few points make small products."""
+    everything = sample(points, points.total, generator)
+    starts = _joined(seed(everything, clusters, restarts, generator, seeding), previous)
+    found = lloyd(everything, starts, max_iter, tol)
+    best = int(best_first(everything, found.inertia)[0])
+    polished = polish(points, _same(points, found.centres[best]), 1, tol)
+    return replace(_best(points, [polished]), iterations=int(found.iterations[best]))
 
 
-def _fill_empty(labels: Int[Tensor, " N"], cosines: Float[Tensor, " N"], clusters: int) -> Int[Tensor, " N"]:
-    """Give each empty cluster the worst-served point of a cluster that can spare one."""
-    sizes = torch.bincount(labels, minlength=clusters)
-    empty = (sizes == 0).nonzero()[:, 0]
-    if len(empty) == 0:
-        return labels
-    labels = labels.clone()
-    worst_first = cosines.argsort(stable=True)
-    taken = iter(worst_first.tolist())
-    for cluster in empty.tolist():
-        point = next(p for p in taken if sizes[labels[p]] > 1)
-        sizes[labels[point]] -= 1
-        labels[point] = cluster
-        sizes[cluster] += 1
-    return labels
+def _scout(
+    points: Points,
+    clusters: int,
+    restarts: int,
+    generator: torch.Generator,
+    seeding: Seeding,
+    previous: Float[Tensor, "K D"] | None,
+    size: int,
+) -> Float[Tensor, "F K D"]:
+    """Return the most promising starts: run on a sample, then compared on all points one iteration on."""
+    few = clusters <= FEW_CLUSTERS
+    scouts = sample(points, size, generator)
+    starts = seed(scouts, clusters, restarts * (STARTS_A_RESTART if few else 1), generator, seeding)
+    found = lloyd(scouts, starts, SCOUT_ITERATIONS, SCOUT_TOLERANCE)
+    ranked = best_first(scouts, found.inertia)[: max(FINALISTS, RANKED_CENTRES // clusters)]
+    candidates = _same(points, _joined(found.centres[ranked.to(points.device)], previous))
+    sums, _ = cluster_sums(points, candidates)
+    order = best_first(points, inertia(points, sums))[: FINALISTS if few else 1]
+    return directions(sums[order], candidates[order])
+
+
+def _settle(points: Points, start: Float[Tensor, "K D"], max_iter: int, tol: float) -> Polished:
+    """Take one start to a fixed point; an accelerator runs whole passes, which never wait for the host."""
+    if points.device.type == "cpu":
+        return polish(points, start, max_iter, tol)
+    found = lloyd(points, start[None], max_iter, tol)
+    return replace(polish(points, found.centres[0], 1, tol), iterations=int(found.iterations[0]))
+
+
+def _best(points: Points, runs: list[Polished]) -> Clustering:
+    best = runs[int(best_first(points, torch.tensor([run.inertia for run in runs], dtype=torch.float64))[0])]
+    return Clustering(best.labels, best.centres, best.inertia, best.iterations, best.repeated)
+
+
+def _joined(starts: Float[Tensor, "R K D"], previous: Float[Tensor, "K D"] | None) -> Float[Tensor, "R1 K D"]:
+    return starts if previous is None else torch.cat([starts, previous[None]])
+
+
+def _same(points: Points, centres: Tensor) -> Tensor:
+    """Return the first process's centres: unlike machines may round their scouting differently."""
+    return from_first_process(centres) if points.sharded else centres
+
+
+def _check(
+    points: Points,
+    clusters: int,
+    restarts: int,
+    previous: Tensor | None,
+    max_iter: int,
+    tol: float,
+    scout_size: int | str | None,
+) -> None:
+    if not 1 <= clusters <= points.total:
+        raise InputError(f"k-means: {clusters} clusters of {points.total} points: choose from 1 to {points.total}")
+    if restarts < (1 if previous is None else 0):
+        raise InputError(f"k-means: {restarts} restarts: choose 1 or more")
+    if max_iter < 1 or not tol >= 0:
+        raise InputError(f"k-means: max_iter is {max_iter} and tol {tol}: choose at least 1 and at least 0")
+    if isinstance(scout_size, str) and scout_size != "auto":
+        raise InputError(f"k-means: scout_size is {scout_size!r}: choose 'auto', a number of points or None")
+    if isinstance(scout_size, int) and scout_size < 1:
+        raise InputError(f"k-means: scout_size is {scout_size}: choose 1 or more, 'auto' or None")
+    if previous is not None and previous.shape != (clusters, points.dimension):
+        shape = (clusters, points.dimension)
+        raise InputError(f"k-means: the previous centres have the shape {tuple(previous.shape)}: it must be {shape}")
+    if previous is not None and not bool(torch.isfinite(previous).all()):
+        raise InputError("k-means: the previous centres hold NaN or infinity: leave them out")
+    if points.solid_mass <= 0:
+        raise InputError("k-means: every point is a zero vector or weighs 0: none has a direction to cluster by")

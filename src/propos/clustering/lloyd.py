@@ -1,0 +1,164 @@
+"""Lloyd's iteration by cosine: all restarts in one matrix product, shapes fixed, the host asked only now and then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.clustering.points import Points
+
+ONE_HOT_CLUSTERS = 32  # up to here sums are a matrix product with one-hot labels, beyond it rows are added up
+BLOCK_ROWS = 1024  # rows added up in the points' own precision
+SERVED = 1e-6  # a point this near its centre is no better served by a centre of its own
+EQUAL = 1e-5  # inertias this near each other, a point, are of one fixed point found twice
+CHECK_EVERY = 8  # iterations between two questions to an accelerator; the CPU is asked every time
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """Where Lloyd's iteration led from each start."""
+
+    centres: Float[Tensor, "R K D"]
+    inertia: Float[Tensor, " R"]
+    iterations: Int[Tensor, " R"]
+
+
+def lloyd(
+    points: Points, centres: Float[Tensor, "R K D"], max_iter: int, tol: float, check_every: int | None = None
+) -> Restarts:
+    """Move the centres of every restart to a fixed point.
+
+    A restart has ended when no centre moves by more than tol / 2: then no point can have a centre nearer than its
+    own by more than tol. An empty cluster takes the worst-served point as its centre.
+    """
+    check_every = check_every or (1 if points.device.type == "cpu" else CHECK_EVERY)
+    ended = Restarts(centres.clone(), *(torch.zeros(len(centres), dtype=kind) for kind in (torch.float64, torch.int64)))
+    running = torch.arange(len(centres))
+    for iteration in range(1, max_iter + 1):
+        sums, sizes = cluster_sums(points, centres)
+        moved = directions(sums, centres)
+        if iteration % check_every == 0 or iteration == max_iter:
+            still = furthest_move(centres, moved) <= stillness(tol, points.dtype)
+            refilled = refill(points, moved, sizes)
+            done = (still & ~refilled).cpu() | (iteration == max_iter)
+            places = running[done]
+            ended.centres[places.to(centres.device)] = moved[done.to(centres.device)]
+            ended.inertia[places] = inertia(points, sums)[done.to(centres.device)].cpu()
+            ended.iterations[places] = iteration
+            running, moved = running[~done], moved[~done.to(centres.device)]
+            if len(running) == 0:
+                break
+        centres = moved
+    return ended
+
+
+def cluster_sums(points: Points, centres: Float[Tensor, "R K D"]) -> tuple[Float[Tensor, "R K D"], Int[Tensor, "R K"]]:
+    """Return the weighted sum and the number of the points nearest to each centre, over all processes."""
+    restarts, clusters, dimension = centres.shape
+    columns = centres.reshape(-1, dimension)
+    first = clusters * torch.arange(restarts, device=centres.device)
+    sums = torch.zeros((len(columns), dimension + 1), dtype=torch.float64, device=centres.device)
+    for span in points.spans(2 * len(columns)):
+        rows = points.rows(span)
+        labels = nearest((rows @ columns.T).view(-1, restarts, clusters)) + first
+        weights = None if points.weights is None else points.weights[span]
+        sums[:, :dimension] += chunk_sums(rows, labels, len(columns), clusters, weights)
+        sums[:, dimension] += torch.bincount(labels.flatten(), minlength=len(columns))
+    sums = points.over_processes(sums).view(restarts, clusters, -1)
+    return sums[..., :dimension], sums[..., dimension].long()
+
+
+def chunk_sums(
+    rows: Float[Tensor, "n D"],
+    labels: Int[Tensor, "n R"],
+    columns: int,
+    clusters: int,
+    weights: Float[Tensor, " n"] | None,
+) -> Float[Tensor, "RK D"]:
+    """Return the weighted sums of one chunk's rows; the labels count on through the restarts."""
+    if clusters <= ONE_HOT_CLUSTERS:
+        members = torch.zeros((len(rows), columns), dtype=rows.dtype, device=rows.device)
+        ones = torch.ones_like(rows[:, 0]) if weights is None else weights
+        members.scatter_(1, labels, ones[:, None].expand_as(labels))
+        return block_sums(members, rows)
+    rows = rows if weights is None else rows * weights[:, None]
+    sums = torch.zeros((columns, rows.shape[1]), dtype=rows.dtype, device=rows.device)
+    for restart in labels.unbind(dim=1):
+        sums.index_add_(0, restart, rows)
+    return sums
+
+
+def block_sums(members: Float[Tensor, "n C"], rows: Float[Tensor, "n D"]) -> Float[Tensor, "C D"]:
+    """Return membersᵀ · rows, in double over blocks: a long sum of like values rounds each the same way."""
+    blocks = zip(members.split(BLOCK_ROWS), rows.split(BLOCK_ROWS), strict=True)
+    return torch.stack([part.T @ block for part, block in blocks]).sum(dim=0, dtype=torch.float64)
+
+
+def nearest(cosines: Float[Tensor, "... K"]) -> Int[Tensor, ...]:
+    """Return the number of the largest cosine, the first of equals."""
+    if cosines.device.type == "cpu" and cosines.shape[-1] > ONE_HOT_CLUSTERS:
+        return torch.from_numpy(cosines.numpy().argmax(axis=-1))  # vectorised, several times torch's speed
+    return cosines.max(dim=-1).indices
+
+
+def directions(sums: Float[Tensor, "*R K D"], before: Float[Tensor, "*R K D"]) -> Float[Tensor, "*R K D"]:
+    """Return the sums at unit length; where points cancel out or there are none, the centre stays."""
+    lengths = torch.linalg.vector_norm(sums, dim=-1, keepdim=True)
+    moved: Tensor = torch.where(lengths > 0, sums / lengths, before.to(sums.dtype)).to(before.dtype)
+    return moved
+
+
+def furthest_move(before: Float[Tensor, "*R K D"], after: Float[Tensor, "*R K D"]) -> Float[Tensor, "*R"]:
+    """Return how far the centre that moved most has moved."""
+    furthest: Tensor = torch.linalg.vector_norm(after - before, dim=-1).amax(dim=-1)
+    return furthest
+
+
+def stillness(tol: float, dtype: torch.dtype) -> float:
+    """Return the move that counts as none: half of tol, but never less than rounding makes."""
+    return max(tol / 2, 8 * torch.finfo(dtype).eps)
+
+
+def inertia(points: Points, sums: Float[Tensor, "*R K D"]) -> Float[Tensor, "*R"]:
+    """Return Σ weight · (1 − cosine): the cosines of a cluster add up to the length of its sum."""
+    cosines: Tensor = torch.linalg.vector_norm(sums, dim=-1).sum(dim=-1)
+    return (points.mass - cosines).clamp(min=0)
+
+
+def best_first(points: Points, inertias: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
+    """Return the restarts from the best on, equals in their own order: rounding must not choose between them."""
+    return (inertias / (EQUAL * points.mass)).round().argsort(stable=True)
+
+
+def refill(points: Points, centres: Float[Tensor, "R K D"], sizes: Int[Tensor, "R K"]) -> Tensor:
+    """Put the centres of empty clusters on the worst-served points, in place; return which restarts changed."""
+    changed = torch.zeros(len(centres), dtype=torch.bool, device=centres.device)
+    for restart in (sizes == 0).any(dim=1).nonzero()[:, 0].tolist():
+        empty = (sizes[restart] == 0).nonzero()[:, 0]
+        worst = worst_served(points, centres[restart], len(empty))
+        centres[restart, empty[: len(worst)]] = worst
+        changed[restart] = len(worst) > 0
+    return changed
+
+
+def worst_served(points: Points, centres: Float[Tensor, "K D"], count: int) -> Float[Tensor, "m D"]:
+    """Return at most `count` points that are farthest from any centre, the worst first, none that has its own."""
+    count = min(count, points.total)
+    worst = torch.full((count,), torch.inf, dtype=points.dtype, device=points.device)
+    rows = torch.zeros((count, points.dimension), dtype=points.dtype, device=points.device)
+    for span in points.spans(len(centres)):
+        chunk = points.rows(span)
+        cosines = (chunk @ centres.T).amax(dim=1)
+        if points.solid is not None:
+            cosines = cosines.where(points.solid[span] > 0, torch.inf)
+        worst, rows = _lowest(torch.cat([worst, cosines]), torch.cat([rows, chunk]), count)
+    worst, rows = _lowest(points.of_each_process(worst).flatten(), points.of_each_process(rows).flatten(0, 1), count)
+    return rows[worst < 1 - SERVED]
+
+
+def _lowest(values: Float[Tensor, " n"], rows: Float[Tensor, "n D"], count: int) -> tuple[Tensor, Tensor]:
+    order = values.argsort(stable=True)[:count]  # stable: the first of equals, whatever the chunk
+    return values[order], rows[order]

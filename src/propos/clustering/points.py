@@ -1,0 +1,159 @@
+"""Points as directions: rows of any array, made unit length a chunk at a time, in one process or spread over many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from propos.distributed import each_process, rank, sum_over_processes
+from propos.errors import InputError
+
+CHUNK_VALUES = 2**21  # rows and their cosines of one chunk, in values: 8 MB of float32 stay within the cache
+CHUNK_ROWS = 8192  # so many rows add up in single precision without harm
+COPY_BYTES = 96 * 2**20  # data up to this size are normalised once, into a copy
+
+
+@dataclass(frozen=True)
+class Points:
+    """What k-means sees: row i is `data[i]` at unit length, a zero vector stays zero.
+
+    `sharded` points are this process's part of the points of all processes, in rank order.
+    """
+
+    data: Shaped[Tensor, "N D"]
+    inverse: Float[Tensor, " N"] | None  # 1 / length, 0 for a zero vector; None: the data are unit length already
+    weights: Float[Tensor, " N"] | None  # None: each point counts once
+    solid: Float[Tensor, " N"] | None  # the weights, but 0 for a zero vector; None: each point counts once
+    dtype: torch.dtype
+    chunk_size: int | None
+    sharded: bool
+    first: int  # the place of row 0 among the points of all processes
+    total: int  # the number of points of all processes
+    mass: float  # the sum of the weights of all processes
+    solid_mass: float  # the same without zero vectors
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the points are."""
+        return self.data.device
+
+    @property
+    def dimension(self) -> int:
+        """The length of a row."""
+        return int(self.data.shape[1])
+
+    def spans(self, columns: int) -> Iterator[slice]:
+        """Yield the chunks that cover the rows, each small enough for the cache beside `columns` cosines a row."""
+        return spans(len(self), self.chunk_size or rows_per_chunk(self.dimension + columns))
+
+    def rows(self, where: slice | Int[Tensor, " n"]) -> Float[Tensor, "n D"]:
+        """Return these rows at unit length."""
+        picked = self.data[where] if isinstance(where, slice) else self.data.index_select(0, where)
+        rows = picked.to(self.dtype)
+        return rows if self.inverse is None else rows * self.inverse[where][:, None]
+
+    def over_processes(self, local: Tensor) -> Tensor:
+        """Return the sum of every process's tensor: the tensor itself when the points are not sharded."""
+        return sum_over_processes(local) if self.sharded else local
+
+    def of_each_process(self, local: Tensor) -> Tensor:
+        """Return every process's tensor, stacked in rank order."""
+        return each_process(local) if self.sharded else local[None]
+
+    @property
+    def rank(self) -> int:
+        """This process's place among those that share the points."""
+        return rank() if self.sharded else 0
+
+    def gathered(self, places: Int[Tensor, " m"]) -> Points:
+        """Return the points at these places of all processes' points, on every process."""
+        local = places.to(self.device) - self.first
+        mine = ((local >= 0) & (local < len(self))).nonzero()[:, 0]
+        local = local[mine]
+        rows = torch.zeros((len(places), self.dimension), dtype=self.dtype, device=self.device)
+        rows = self.over_processes(rows.index_copy_(0, mine, self.rows(local)))
+        weights, solid = (
+            None if held is None else self.over_processes(rows.new_zeros(len(rows)).index_copy_(0, mine, held[local]))
+            for held in (self.weights, self.solid)
+        )
+        masses = _mass(rows, weights), _mass(rows, solid)
+        return Points(rows, None, weights, solid, self.dtype, self.chunk_size, False, 0, len(rows), *masses)
+
+
+def prepare(
+    data: Shaped[Tensor, "N D"], weights: Float[Tensor, " N"] | None, chunk_size: int | None, sharded: bool
+) -> Points:
+    """Check the data and measure every row, reading them once; nothing is copied unless it is small."""
+    if data.ndim != 2 or data.shape[1] == 0:
+        raise InputError(f"k-means: the points have the shape {tuple(data.shape)}: give a table of N rows, D columns")
+    if chunk_size is not None and chunk_size < 1:
+        raise InputError(f"k-means: chunk_size is {chunk_size}: choose 1 or more, or None")
+    dtype = data.dtype if data.dtype in (torch.float32, torch.float64) else torch.float32
+    lengths = torch.empty(len(data), dtype=dtype, device=data.device)
+    for span in spans(len(data), chunk_size or rows_per_chunk(data.shape[1])):
+        lengths[span] = _lengths(data[span].to(dtype), span.start)
+    if weights is not None:
+        weights = _checked_weights(weights, len(data)).to(data.device, dtype)
+    zero = lengths < torch.finfo(dtype).tiny
+    some_zero = bool(zero.any())
+    unit = data.dtype == dtype and not some_zero and bool(((lengths - 1).abs() < 4 * torch.finfo(dtype).eps).all())
+    inverse = None if unit else lengths.reciprocal().where(~zero, 0)
+    solid = weights
+    if some_zero:
+        solid = (~zero).to(dtype) if weights is None else weights.where(~zero, 0)
+    if inverse is not None and data.numel() * dtype.itemsize <= COPY_BYTES:
+        data, inverse = data.to(dtype) * inverse[:, None], None
+    share = [float(len(data)), _mass(data, weights), _mass(data, solid)]
+    shares = torch.tensor(share, dtype=torch.float64, device=data.device)
+    shares = (each_process(shares) if sharded else shares[None]).cpu()
+    first = int(shares[: rank() if sharded else 0, 0].sum())
+    total, mass, solid_mass = shares.sum(dim=0).tolist()
+    return Points(data, inverse, weights, solid, dtype, chunk_size, sharded, first, int(total), mass, solid_mass)
+
+
+def spans(rows: int, size: int) -> Iterator[slice]:
+    """Yield slices of `size` rows that cover `rows`."""
+    return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
+
+
+def rows_per_chunk(values_a_row: int) -> int:
+    """Return how many rows make a chunk when each takes so many values."""
+    return min(max(64, CHUNK_VALUES // values_a_row), CHUNK_ROWS)
+
+
+def _mass(rows: Tensor, weights: Tensor | None) -> float:
+    return float(len(rows) if weights is None else weights.sum(dtype=torch.float64))
+
+
+def _lengths(rows: Float[Tensor, "n D"], start: int) -> Float[Tensor, " n"]:
+    """Return the rows' lengths, also where the squares would overflow or vanish."""
+    lengths: Tensor = torch.linalg.vector_norm(rows, dim=1)
+    limits = torch.finfo(rows.dtype)
+    odd = ~((lengths > 1e4 * limits.tiny**0.5) & (lengths < 1e-4 * limits.max**0.5))
+    if bool(odd.any()):
+        odd_rows = rows[odd]
+        bad = ~torch.isfinite(odd_rows).all(dim=1)
+        if bool(bad.any()):
+            row = start + int(odd.nonzero()[bad][0])
+            raise InputError(f"k-means: row {row} holds NaN or infinity: remove the row or repair its values")
+        largest = odd_rows.abs().amax(dim=1).clamp(min=limits.tiny)
+        lengths[odd] = largest * torch.linalg.vector_norm(odd_rows / largest[:, None], dim=1)
+        if bool(torch.isinf(lengths).any()):
+            row = start + int(torch.isinf(lengths).nonzero()[0])
+            raise InputError(f"k-means: row {row} is too long for {rows.dtype}: divide the data by a constant")
+    return lengths
+
+
+def _checked_weights(weights: Tensor, rows: int) -> Tensor:
+    if weights.shape != (rows,):
+        raise InputError(f"k-means: weights of shape {tuple(weights.shape)} for {rows} points: give one a point")
+    if not bool(torch.isfinite(weights).all()) or bool((weights < 0).any()):
+        raise InputError("k-means: a weight is negative or not finite: give weights of 0 or more")
+    return weights

@@ -1,0 +1,182 @@
+"""Lloyd's iteration that looks again only at points whose nearest centre may have changed.
+
+For unit vectors |x·c' − x·c| ≤ |c' − c|. So each point carries a lower bound on the cosine to its own centre and, for
+every group of other centres, an upper bound on the largest cosine; a move of the centres moves the bounds by as much.
+While the first exceeds the others the point cannot have changed cluster. Late iterations look at a few points in a
+hundred, and move only those that changed from one sum to another. The result is that of the plain iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.clustering.lloyd import chunk_sums, directions, furthest_move, inertia, nearest, refill, stillness
+from propos.clustering.points import Points, rows_per_chunk, spans
+
+GROUPS = 32  # bounds a point: more let more points rest, fewer take less memory and time to keep
+CLUSTERS_A_GROUP = 3
+BOUND_VALUES = 2**24  # 64 MB of float32 at most
+SELECT_BELOW = 0.6  # with fewer points than this share in doubt they are picked out; with more, all are read in order
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A fixed point on all the points; the labels are those of this process's points."""
+
+    labels: Int[Tensor, " N"]
+    centres: Float[Tensor, "K D"]
+    inertia: float
+    iterations: int
+    repeated: int  # clusters that only repeat another's direction, for want of distinct points
+
+
+def polish(points: Points, centres: Float[Tensor, "K D"], max_iter: int, tol: float) -> Polished:
+    """Move the centres to a fixed point on all the points; no cluster is left empty."""
+    watch = _Watch(points, len(centres))
+    iterations = 0
+    settled = False
+    while not settled and iterations < max_iter:
+        iterations += 1
+        watch.look(centres)
+        moved = directions(watch.sums, centres)
+        refilled = bool(refill(points, moved[None], watch.sizes[None]))
+        still = float(furthest_move(centres, moved)) <= stillness(tol, points.dtype)
+        watch.follow(centres, moved)
+        centres = moved
+        settled = still and not refilled
+    repeated = _share_out(points, watch, centres)
+    if repeated:
+        centres = directions(watch.sums, centres)
+    return Polished(watch.labels, centres, float(inertia(points, watch.sums)), iterations, repeated)
+
+
+class _Watch:
+    """Every point's centre and the bounds on its cosines, and every cluster's sum and size."""
+
+    def __init__(self, points: Points, clusters: int) -> None:
+        self.points = points
+        self.labels = torch.full((len(points),), -1, dtype=torch.int64, device=points.device)
+        self.own = torch.full((len(points),), -torch.inf, dtype=points.dtype, device=points.device)
+        groups = max(1, min(clusters // CLUSTERS_A_GROUP, GROUPS, BOUND_VALUES // max(len(points), 1)))
+        self.others = torch.full((len(points), groups), torch.inf, dtype=points.dtype, device=points.device)
+        self.sums = torch.zeros((clusters, points.dimension), dtype=torch.float64, device=points.device)
+        self.sizes = torch.zeros(clusters, dtype=torch.int64, device=points.device)
+        self.first = True
+
+    def look(self, centres: Float[Tensor, "K D"]) -> None:
+        """Find the nearest centre of every point in doubt and bring sums and sizes up to date."""
+        clusters, dimension = centres.shape
+        change = torch.zeros((clusters, dimension + 1), dtype=torch.float64, device=centres.device)
+        for where in self._doubtful(clusters):
+            rows = self.points.rows(where)
+            labels, own, others = _nearest_and_others(rows @ centres.T, self.others.shape[1])
+            weights = None if self.points.weights is None else self.points.weights[where]
+            if self.first:
+                change[:, :dimension] += chunk_sums(rows, labels[:, None], clusters, clusters, weights)
+                change[:, dimension] += torch.bincount(labels, minlength=clusters)
+            else:
+                _add_changed(change, rows, self.labels[where], labels, weights)
+            for held, new in ((self.labels, labels), (self.own, own), (self.others, others)):
+                _put(held, where, new)
+        self.first = False
+        change = self.points.over_processes(change)
+        self.sums += change[:, :dimension]
+        self.sizes += change[:, dimension].long()
+
+    def _doubtful(self, clusters: int) -> Iterator[slice | Int[Tensor, " n"]]:
+        """Yield the points whose nearest centre may be another than the one they have, a chunk at a time."""
+        slack = 16 * torch.finfo(self.own.dtype).eps
+        doubtful = (self.own - self.others.amax(dim=1) <= slack).nonzero()[:, 0]
+        if len(doubtful) > SELECT_BELOW * len(self.points):
+            yield from self.points.spans(clusters)
+        else:
+            size = self.points.chunk_size or rows_per_chunk(self.points.dimension + clusters)
+            yield from (doubtful[span] for span in spans(len(doubtful), size))
+
+    def follow(self, before: Float[Tensor, "K D"], after: Float[Tensor, "K D"]) -> None:
+        """Move each point's bounds by as much as the moves of the centres may have moved its cosines."""
+        moves = torch.linalg.vector_norm(after - before, dim=1) + 2 * torch.finfo(after.dtype).eps
+        self.own -= moves[self.labels]
+        self.others += _group_maxima(moves[None], self.others.shape[1])
+
+
+def _nearest_and_others(
+    cosines: Float[Tensor, "n K"], groups: int
+) -> tuple[Int[Tensor, " n"], Float[Tensor, " n"], Float[Tensor, "n G"]]:
+    """Return the nearest centre, its cosine, and the largest other cosine of each group; overwrites the cosines."""
+    labels = nearest(cosines)
+    own = cosines.gather(1, labels[:, None])[:, 0]
+    cosines.scatter_(1, labels[:, None], -torch.inf)
+    return labels, own, _group_maxima(cosines, groups)
+
+
+def _group_maxima(values: Float[Tensor, "n K"], groups: int) -> Float[Tensor, "n G"]:
+    """Return the largest value of each group; column j is in group j modulo the number of groups."""
+    rest = values.shape[1] % groups
+    whole = values.shape[1] - rest
+    maxima: Tensor = values[:, :whole].unflatten(1, (-1, groups)).amax(dim=1)
+    if rest:
+        maxima[:, :rest] = torch.maximum(maxima[:, :rest], values[:, whole:])
+    return maxima
+
+
+def _put(held: Tensor, where: slice | Int[Tensor, " n"], new: Tensor) -> None:
+    if isinstance(where, slice):
+        held[where] = new
+    else:
+        held.index_copy_(0, where, new)
+
+
+def _add_changed(
+    change: Float[Tensor, "K D1"],
+    rows: Float[Tensor, "n D"],
+    before: Int[Tensor, " n"],
+    after: Int[Tensor, " n"],
+    weights: Float[Tensor, " n"] | None,
+) -> None:
+    """Move the rows that changed cluster from one sum to the other; the last column counts them."""
+    changed = (before != after).nonzero()[:, 0]
+    if len(changed) == 0:
+        return
+    moving = torch.ones((len(changed), change.shape[1]), dtype=change.dtype, device=change.device)
+    moving[:, :-1] = rows.index_select(0, changed)
+    if weights is not None:
+        moving[:, :-1] *= weights[changed, None]
+    change.index_add_(0, after[changed], moving)
+    change.index_add_(0, before[changed], moving, alpha=-1)
+
+
+def _share_out(points: Points, watch: _Watch, centres: Float[Tensor, "K D"]) -> int:
+    """Give each cluster still empty the worst-served point of one that can spare it; return how many there were.
+
+    Clusters stay empty when there are fewer distinct directions than clusters, or when the iterations ran out.
+    """
+    empty = (watch.sizes == 0).nonzero()[:, 0].tolist()
+    if not empty:
+        return 0
+    cosines = torch.cat(
+        [(points.rows(w) * centres.index_select(0, watch.labels[w])).sum(dim=1) for w in points.spans(0)]
+    )
+    change = torch.zeros_like(watch.sums)
+    for cluster in empty:
+        spare = cosines.where(watch.sizes[watch.labels] > 1, torch.inf)
+        place = int(spare.argmin()) if len(spare) else -1
+        offer = [float(spare[place]), float(watch.labels[place])] if place >= 0 else [torch.inf, 0.0]
+        offers = points.of_each_process(torch.tensor(offer, dtype=torch.float64, device=points.device))
+        giver = int(offers[:, 0].argmin())
+        source = int(offers[giver, 1])
+        watch.sizes[source] -= 1
+        watch.sizes[cluster] += 1
+        if giver == points.rank:
+            watch.labels[place] = cluster
+            row = points.rows(slice(place, place + 1))[0].double()
+            row = row if points.weights is None else row * points.weights[place]
+            change[cluster] += row
+            change[source] -= row
+    watch.sums += points.over_processes(change)
+    return len(empty)

@@ -1,0 +1,113 @@
+"""Where k-means starts: greedy k-means++ on 1 − cosine, all restarts in one matrix product."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from propos.clustering.points import Points
+
+GROUP_VALUES = 2**22  # restarts are seeded together up to so many distances: 16 MB, and 32 MB of running sums
+
+
+Seeding = Literal["k-means++", "random"]
+
+
+def seed(
+    points: Points, clusters: int, restarts: int, generator: torch.Generator, seeding: Seeding = "k-means++"
+) -> Float[Tensor, "R K D"]:
+    """Choose the first centres of every restart: far from each other, or any points."""
+    if restarts == 0:
+        return torch.zeros((0, clusters, points.dimension), dtype=points.dtype, device=points.device)
+    group = max(1, GROUP_VALUES // max(points.total, 1))
+    sizes = [min(group, restarts - start) for start in range(0, restarts, group)]
+    if seeding == "random":
+        return torch.cat([_draw(points, _even(points, size), clusters, generator) for size in sizes])
+    return torch.cat([_spread(points, clusters, size, generator) for size in sizes])
+
+
+def sample(points: Points, size: int, generator: torch.Generator) -> Points:
+    """Return one random point out of each of `size` equal stretches of the points, on every process."""
+    if size >= points.total and not points.sharded:
+        return points
+    size = min(size, points.total)
+    jitter = torch.rand(size, generator=generator, dtype=torch.float64, device=generator.device).cpu()
+    places = ((torch.arange(size, dtype=torch.float64) + jitter) * (points.total / size)).long()
+    return points.gathered(places.clamp(max=points.total - 1))
+
+
+def _spread(points: Points, clusters: int, restarts: int, generator: torch.Generator) -> Float[Tensor, "R K D"]:
+    candidates = 2 + int(math.log(clusters))
+    distance = torch.full((restarts, len(points)), 2.0, dtype=points.dtype, device=points.device)
+    chosen = _draw(points, _even(points, restarts), 1, generator)
+    centres = [chosen]
+    _approach(points, distance, chosen)
+    for _ in range(1, clusters):
+        drawn = _draw(points, distance, candidates, generator)
+        best = _potentials(points, distance, drawn).argmin(dim=1)
+        chosen = drawn.take_along_dim(best[:, None, None], dim=1)
+        _approach(points, distance, chosen)
+        centres.append(chosen)
+    return torch.cat(centres, dim=1)
+
+
+def _even(points: Points, restarts: int) -> Float[Tensor, "R N"]:
+    return torch.ones((restarts, len(points)), dtype=points.dtype, device=points.device)
+
+
+def _draw(
+    points: Points, distance: Float[Tensor, "R N"], count: int, generator: torch.Generator
+) -> Float[Tensor, "R C D"]:
+    """Draw points of every restart with chances in proportion to weight × distance, over all processes."""
+    restarts = len(distance)
+    draws = torch.rand((restarts, count), generator=generator, dtype=torch.float64, device=generator.device)
+    running = _running_sums(points, distance)
+    totals = _totals(points, running)
+    if not bool((totals.sum(dim=0) > 0).all()):  # every point is a centre already: any point will do
+        hopeless = totals.sum(dim=0) <= 0
+        running = torch.where(hopeless[:, None], _running_sums(points, _even(points, restarts)), running)
+        totals = _totals(points, running)
+    aims = draws.to(points.device) * totals.sum(dim=0)[:, None] - totals[: points.rank].sum(dim=0)[:, None]
+    mine = (aims >= 0) & (aims < totals[points.rank][:, None])
+    if len(points) == 0:
+        rows = torch.zeros((restarts * count, points.dimension), dtype=points.dtype, device=points.device)
+    else:
+        # right=True passes over points of no chance; rounding may aim past the end.
+        picks = torch.searchsorted(running, aims, right=True).clamp(max=len(points) - 1)
+        rows = points.rows(picks.flatten()).where(mine.flatten()[:, None], 0)
+    return points.over_processes(rows).view(restarts, count, points.dimension)
+
+
+def _running_sums(points: Points, distance: Float[Tensor, "R N"]) -> Float[Tensor, "R N"]:
+    chances = distance.double()
+    return (chances if points.solid is None else chances * points.solid).cumsum(dim=1)
+
+
+def _totals(points: Points, running: Float[Tensor, "R N"]) -> Float[Tensor, "W R"]:
+    local = running[:, -1] if len(points) else running.new_zeros(len(running))
+    return points.of_each_process(local.contiguous())
+
+
+def _potentials(points: Points, distance: Float[Tensor, "R N"], drawn: Float[Tensor, "R C D"]) -> Float[Tensor, "R C"]:
+    """Return what the sum of distances would be with each drawn point as one more centre."""
+    restarts, count, dimension = drawn.shape
+    columns = drawn.reshape(-1, dimension)
+    potentials = torch.zeros((restarts, count), dtype=torch.float64, device=points.device)
+    for span in points.spans(len(columns)):
+        closer = 1 - (columns @ points.rows(span).T).view(restarts, count, -1)
+        closer = torch.minimum(closer.clamp_(min=0), distance[:, None, span])
+        if points.solid is not None:
+            closer = closer * points.solid[span]
+        potentials += closer.sum(dim=2)
+    return points.over_processes(potentials)
+
+
+def _approach(points: Points, distance: Float[Tensor, "R N"], chosen: Float[Tensor, "R 1 D"]) -> None:
+    """Lower each point's distance to that of the centre just chosen where it is nearer."""
+    for span in points.spans(len(chosen)):
+        closer = (1 - chosen[:, 0] @ points.rows(span).T).clamp_(min=0)
+        distance[:, span] = torch.minimum(distance[:, span], closer)
