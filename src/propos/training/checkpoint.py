@@ -18,12 +18,12 @@ from torch import Tensor
 
 from propos.errors import RunFailed
 from propos.runs import RunFolder, write_atomically
+from propos.training.expectation import Partition
 from propos.training.learner import Learner
 from propos.training.progress import Progress
 from propos.training.state import State
 
 KEPT = 2
-STATE_TENSORS = ("labels", "prototypes", "streamed", "losses")
 NAME = re.compile(r"(\d{6})-([0-9a-f]{32})\.safetensors")
 
 
@@ -69,10 +69,12 @@ def _tensors(learner: Learner, state: State) -> dict[str, Tensor]:
         buffer = learner.optimiser.state[parameter].get("momentum_buffer")
         if buffer is not None:
             tensors[f"momentum.{place}"] = buffer
-    for name in STATE_TENSORS:
-        value = getattr(state, name)
-        if value is not None:
-            tensors[f"state.{name}"] = value
+    if state.partition is not None:
+        tensors |= {"state.labels": state.partition.labels, "state.prototypes": state.partition.prototypes}
+    if state.streamed is not None:
+        tensors["state.streamed"] = state.streamed
+    if state.losses is not None:
+        tensors["state.losses"] = state.losses
     return {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
 
 
@@ -102,7 +104,11 @@ def _restore(path: Path, content: bytes, learner: Learner, run: RunFolder) -> St
         step=plain["step"],
         opening=plain["opening"],
         seconds=plain["seconds"],
-        **{name: tensors.get(f"state.{name}") for name in STATE_TENSORS},
+        partition=Partition(tensors["state.labels"], tensors["state.prototypes"])
+        if "state.labels" in tensors
+        else None,
+        streamed=tensors.get("state.streamed"),
+        losses=tensors.get("state.losses"),
         # The history is written before the checkpoint; lines of epochs that will be done again are dropped.
         history=run.history()[: plain["epoch"]],
     )

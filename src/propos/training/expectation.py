@@ -17,23 +17,38 @@ from propos.training.seeds import generator
 
 
 @dataclass(frozen=True)
-class Assignment:
+class Partition:
     """One label an image, and the prototypes behind them."""
+
+    labels: Int[Tensor, " N"]
+    prototypes: Float[Tensor, "K D"]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What an E-step found, and the embeddings it found it in."""
 
     labels: Int[Tensor, " N"]
     prototypes: Float[Tensor, "K D"]
     embeddings: Float[Tensor, "N D"]
     churn: float | None  # the share of images that changed cluster; None the first time
 
+    def partition(self) -> Partition:
+        """Return what the next E-step starts from."""
+        return Partition(self.labels, self.prototypes)
+
 
 def expectation(
     learner: Learner,
     source: Source,
     epoch: int,
-    previous: Int[Tensor, " N"] | None,
+    previous: Partition | None,
     streamed: Float[Tensor, "N D"] | None = None,
 ) -> Assignment:
-    """Assign every image to a cluster of the network's present embeddings, or of those that training left."""
+    """Assign every image to a cluster of the network's present embeddings, or of those that training left.
+
+    The previous prototypes are one more start for k-means, and the previous labels give the clusters their numbers.
+    """
     config = learner.config
     assert config.clusters is not None
     encoder = learner.network.target if learner.method.embeds == "target" else learner.network.online
@@ -43,11 +58,15 @@ def expectation(
     if not torch.isfinite(embeddings).all():
         raise RunFailed(f"the embeddings hold NaN at the start of epoch {epoch}: lower the rate, --set train.lr=…")
     found = spherical_kmeans(
-        embeddings, config.clusters, config.estep.restarts, generator(config.seed, "k-means", epoch)
+        embeddings,
+        config.clusters,
+        config.estep.restarts,
+        generator(config.seed, "k-means", epoch),
+        previous=None if previous is None else previous.prototypes,
     )
     if previous is None:
         return Assignment(found.labels, found.centres, embeddings, None)
-    before, after = previous.cpu().numpy(), found.labels.cpu().numpy()
+    before, after = previous.labels.cpu().numpy(), found.labels.cpu().numpy()
     numbers = torch.tensor(stable_numbers(before, after, config.clusters), device=found.labels.device)
     labels = numbers[found.labels]
     return Assignment(labels, found.centres[numbers.argsort()], embeddings, churn(before, labels.cpu().numpy()))

@@ -44,7 +44,7 @@ class Keeper:
         state = self.state
         state.opening = {}
         if assignment is not None:
-            state.labels, state.prototypes = assignment.labels, assignment.prototypes
+            state.partition = assignment.partition()
             state.opening = measure(assignment, labels)
             if self.learner.config.estep.embeddings == "streamed" and state.streamed is None:
                 state.streamed = assignment.embeddings.clone()

@@ -41,17 +41,18 @@ def train(
     for epoch in range(state.epoch, config.train.epochs):
         if state.opening is None:
             due = estep_due(config, epoch)
-            found = expectation(learner, source, epoch, state.labels, state.streamed) if due else None
+            found = expectation(learner, source, epoch, state.partition, state.streamed) if due else None
             keeper.open_epoch(found, source.labels)
-        assert state.labels is not None
+        assert state.partition is not None
+        labels = state.partition.labels
         batches = epoch_order(config.seed, epoch, learner.schedule)
         for step in range(state.step, steps):
             now = epoch * steps + step
-            losses = maximization_step(learner, source, batches[step], state.labels, epoch, now, state.streamed)
+            losses = maximization_step(learner, source, batches[step], labels, epoch, now, state.streamed)
             keeper.after_step(losses)
         keeper.close_epoch()
 
-    answer = expectation(learner, source, config.train.epochs, state.labels)
+    answer = expectation(learner, source, config.train.epochs, state.partition)
     keeper.close_run(answer, source.labels)
     return fitted(learner, source, answer, state.history)
 

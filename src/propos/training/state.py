@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
+from propos.training.expectation import Partition
 from propos.training.health import Record
 
 
@@ -18,8 +19,7 @@ class State:
     epoch: int = 0
     step: int = 0  # within the epoch
     opening: Record | None = None  # what the E-step that opens this epoch measured; None before it
-    labels: Int[Tensor, " N"] | None = None
-    prototypes: Float[Tensor, "K D"] | None = None
+    partition: Partition | None = None
     streamed: Float[Tensor, "N D"] | None = None  # the last embedding of each image that training made
     losses: Float[Tensor, "S T"] | None = None  # of this epoch's steps so far, by term
     seconds: dict[str, float] = field(default_factory=dict)  # spent in this epoch, by phase

@@ -48,11 +48,13 @@ def test_a_run_stopped_anywhere_goes_on_to_the_same_bits(tmp_path, uninterrupted
 
 
 def test_mixed_precision_resumes_to_the_same_bits(tmp_path):
-    run = new_run(tmp_path / "run", train__precision="float16")
+    # Few steps: a CPU only emulates half precision.
+    settings = {"train__precision": "float16", "train__epochs": 1, "train__batch_size": 32}
+    run = new_run(tmp_path / "run", **settings)
     with pytest.raises(Interrupted):
-        quick_train(run=run, stop=stop_after(5), train__precision="float16")
-    resumed = quick_train(run=run, train__precision="float16")
-    assert same_weights(resumed.model.network, quick_train(train__precision="float16").model.network)
+        quick_train(digits(70), run=run, stop=stop_after(1), **settings)
+    resumed = quick_train(digits(70), run=run, **settings)
+    assert same_weights(resumed.model.network, quick_train(digits(70), **settings).model.network)
 
 
 def test_a_seed_gives_the_same_run_twice_and_another_seed_another(uninterrupted):

@@ -8,7 +8,7 @@ from propos.clustering import stable_numbers
 from propos.data import from_array
 from propos.errors import InputError
 from propos.objectives import alignment, prototype_scattering
-from propos.training.expectation import expectation
+from propos.training.expectation import Partition, expectation
 from propos.training.learner import build_learner, choose_device
 from propos.training.loop import epoch_order, estep_due
 from propos.training.maximization import maximization_step
@@ -115,7 +115,7 @@ def test_expectation_keeps_numbers_stable_and_counts_who_moved():
     learner = build_learner(quick_config(), digits(), CPU)
     first = expectation(learner, digits(), epoch=0, previous=None)
     renamed = (first.labels + 3) % 10
-    again = expectation(learner, digits(), epoch=0, previous=renamed)
+    again = expectation(learner, digits(), epoch=0, previous=Partition(renamed, first.prototypes))
     assert torch.equal(again.labels, renamed)
     assert again.churn == 0.0
     torch.testing.assert_close(again.prototypes[(torch.arange(10) + 3) % 10], first.prototypes)
