@@ -1,0 +1,226 @@
+"""What a training step costs beyond the passes it cannot do without, and what views cost beside kornia's.
+
+Everything compared is timed in turn, round by round, in one process; a ratio is the median over rounds of the two
+times of a round, so what else the machine does meanwhile falls on both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from propos.augment import RandomViews
+from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
+from propos.data import Source, open_source
+from propos.networks import build_network
+from propos.recipes import build_recipe
+from propos.training.learner import Learner, build_learner
+from propos.training.loop import epoch_order
+from propos.training.maximization import maximization_step
+from propos.training.prepare import prepare
+
+warnings.filterwarnings("ignore", module="kornia")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import kornia.augmentation as kornia
+
+CPU = torch.device("cpu")
+MEAN, STD = (0.49, 0.48, 0.45), (0.25, 0.24, 0.26)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Median seconds of two kinds of the same work, and the median ratio of the first to the second."""
+
+    what: str
+    names: tuple[str, str]
+    seconds: tuple[float, float]
+    ratio: float
+
+    def row(self) -> str:
+        """Return a row of the table."""
+        first, second = (f"{name} {1000 * value:.4g} ms" for name, value in zip(self.names, self.seconds, strict=True))
+        return f"| {self.what} | {first} | {second} | {self.ratio:.3g} |"
+
+
+def compare(what: str, works: dict[str, Callable[[], object]], rounds: int) -> Comparison:
+    """Time two kinds of work in turn, after one unmeasured round, and show the row."""
+    for work in works.values():
+        work()
+    times = np.array([[_seconds(work) for work in works.values()] for _ in range(rounds)])
+    ratio = statistics.median(times[:, 0] / times[:, 1])
+    first, second = np.median(times, axis=0)
+    name, other = works
+    comparison = Comparison(what, (name, other), (float(first), float(second)), float(ratio))
+    print(comparison.row(), flush=True)
+    return comparison
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let torch use so many threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    yield
+    torch.set_num_threads(before)
+
+
+# A training step against its bare passes
+
+
+def resnet18_config() -> Config:
+    """The paper's network for 32-pixel images, at a batch that fits a small machine."""
+    return Config(clusters=10, train=TrainSettings(batch_size=128))
+
+
+def noise_source(images: int, size: int) -> Source:
+    """Images of random pixels: time does not depend on what they show."""
+    pixels = np.random.default_rng(0).integers(0, 256, size=(images, size, size, 3), dtype=np.uint8)
+    return open_source(pixels)
+
+
+def step_against_passes(what: str, config: Config, source: Source, rounds: int) -> Comparison:
+    """Compare a complete step late in training, every term at work, with its passes on ready tensors."""
+    learner = build_learner(prepare(config, source), source, CPU)
+    positions = epoch_order(0, 0, learner.schedule)[0]
+    labels = torch.arange(len(source)) % 10
+    images = torch.from_numpy(source.batch(positions.numpy()))
+    views = learner.views(images, torch.Generator().manual_seed(0))
+    last = config.train.epochs - 1
+
+    def step() -> None:
+        maximization_step(learner, source, positions, labels, last, 0)
+
+    return compare(what, {"step": step, "passes": lambda: bare_passes(learner, views)}, rounds)
+
+
+def bare_passes(learner: Learner, views: tuple[Tensor, Tensor]) -> None:
+    """Pass two views through online network, predictor and target, and a trivial loss back."""
+    network = learner.network
+    first, second = (network.predictor(network.online(view)) for view in views)
+    with torch.no_grad():
+        for view in views:
+            network.target(view)
+    (first.square().mean() + second.square().mean()).backward()
+    network.zero_grad(set_to_none=True)
+
+
+# Views against kornia's
+
+
+def views_against_kornia(source_size: int, size: int, batch: int, rounds: int) -> Comparison:
+    """Compare two normalised views of a batch of bytes: throughput, ours over kornia's."""
+    images = torch.randint(0, 256, (batch, 3, source_size, source_size), dtype=torch.uint8)
+    settings = ViewSettings(preset="natural", size=size)
+    ours, generator = RandomViews(settings, MEAN, STD), torch.Generator().manual_seed(0)
+    theirs = kornia_views(settings)
+
+    def both() -> tuple[Tensor, Tensor]:
+        pixels = images.float() / 255
+        return theirs(pixels), theirs(pixels)
+
+    what = f"two views at {size} px of {batch} images of {source_size} px, one thread"
+    return compare(what, {"kornia": both, "propos": lambda: ours(images, generator)}, rounds)
+
+
+def kornia_views(settings: ViewSettings) -> nn.Module:
+    """Return kornia's own modules for the same operations, strengths and probabilities."""
+    jitter = settings.brightness, settings.contrast, settings.saturation, settings.hue
+    size = settings.size, settings.size
+    return nn.Sequential(
+        kornia.RandomResizedCrop(size, scale=settings.crop_scale, ratio=settings.crop_ratio),
+        kornia.RandomHorizontalFlip(p=settings.flip),
+        kornia.ColorJitter(*jitter, p=settings.jitter),
+        kornia.RandomGrayscale(p=settings.grey),
+        kornia.Normalize(mean=torch.tensor(MEAN), std=torch.tensor(STD)),
+    )
+
+
+# Choices that the networks and the optimiser leave open
+
+
+def layouts(what: str, settings: NetworkSettings, shape: tuple[int, int, int, int], rounds: int) -> Comparison:
+    """Compare a forward and backward pass in both memory layouts."""
+
+    def passes(layout: torch.memory_format) -> Callable[[], None]:
+        network = build_network(settings, shape[1], seed=0).online.to(memory_format=layout)
+        images = torch.randn(shape)
+
+        def work() -> None:
+            network(images).square().mean().backward()
+            network.zero_grad(set_to_none=True)
+
+        return work
+
+    kinds = {"contiguous": passes(torch.contiguous_format), "channels-last": passes(torch.channels_last)}
+    return compare(what, kinds, rounds)
+
+
+def optimisers(what: str, settings: NetworkSettings, rounds: int) -> Comparison:
+    """Compare the two implementations of the SGD step."""
+
+    def stepping(**kind: bool) -> Callable[[], None]:
+        parameters = build_network(settings, 3, seed=0).trained()
+        for parameter in parameters:
+            parameter.grad = torch.randn_like(parameter)
+        optimiser = torch.optim.SGD(parameters, lr=1e-6, momentum=0.9, weight_decay=5e-4, **kind)
+        return lambda: optimiser.step()
+
+    return compare(what, {"foreach": stepping(foreach=True), "fused": stepping(fused=True)}, rounds)
+
+
+def main() -> None:
+    """Measure, print the table, then a line for every target."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: about two minutes")
+    quick = parser.parse_args().quick
+    few, some, many = (2, 5, 20) if quick else (5, 25, 100)
+    digits = build_recipe("digits")
+    small, resnet18 = digits.network, NetworkSettings()
+
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads\n")
+    print("| what | first | second | first / second |\n|---|---|---|---|", flush=True)
+    steps = [
+        (step_against_passes("digits recipe, batch 128", digits, open_source("digits"), many), 1.25),
+        (step_against_passes("ResNet-18, 32 px, batch 128", resnet18_config(), noise_source(512, 32), few), 1.05),
+    ]
+    # After the steps, so that memory is as warm as views find it in training.
+    sizes = ((32, 32, 128), (128, 96, 32), (256, 96, 32), (256, 224, 16))
+    with threads(1):
+        views = [(views_against_kornia(*size, some), 3.0) for size in sizes]
+    layouts("digits network, 8 px, batch 128, forward and backward", small, (128, 1, 8, 8), many)
+    layouts("ResNet-18, 32 px, batch 128, forward and backward", resnet18, (128, 3, 32, 32), few)
+    optimisers("SGD step, digits network", small, many)
+    optimisers("SGD step, ResNet-18 with heads", resnet18, some)
+
+    print()
+    for comparison, target in steps:
+        verdict(comparison, f"at most {target}", comparison.ratio <= target)
+    for comparison, target in views:
+        verdict(comparison, f"at least {target}", comparison.ratio >= target)
+
+
+def verdict(comparison: Comparison, target: str, met: bool) -> None:
+    """Print whether a target is met."""
+    first, second = comparison.names
+    measured = f"{first}/{second} {comparison.ratio:.3f}"
+    print(f"{'ok    ' if met else 'missed'} {comparison.what}: {measured}, target {target}")
+
+
+if __name__ == "__main__":
+    main()
