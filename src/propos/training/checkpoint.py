@@ -97,7 +97,9 @@ def _restore(path: Path, content: bytes, learner: Learner, run: RunFolder) -> St
             tensor.copy_(tensors[f"network.{name}"])
     for place, parameter in enumerate(learner.network.trained()):
         if f"momentum.{place}" in tensors:
-            learner.optimiser.state[parameter]["momentum_buffer"] = tensors[f"momentum.{place}"]
+            # In the parameter's own memory format, which the fused optimiser takes for granted.
+            buffer = torch.empty_like(parameter, requires_grad=False).copy_(tensors[f"momentum.{place}"])
+            learner.optimiser.state[parameter]["momentum_buffer"] = buffer
     learner.scaler.load_state_dict(plain["scaler"])
     return State(
         epoch=plain["epoch"],

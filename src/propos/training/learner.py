@@ -51,6 +51,7 @@ def build_learner(config: Config, source: Source, device: torch.device) -> Learn
         lr=config.train.lr,
         momentum=config.train.sgd_momentum,
         weight_decay=config.train.weight_decay,
+        fused=device.type in ("cpu", "cuda"),
     )
     return Learner(
         config=config,

@@ -95,3 +95,9 @@ def test_the_target_keeps_running_statistics_of_its_own(network):
     network.online.backbone.bn1.running_mean.fill_(7.0)
     network.move_target(0.0)
     assert not torch.equal(network.target.backbone.bn1.running_mean, network.online.backbone.bn1.running_mean)
+
+
+def test_convolutions_are_channels_last(network):
+    for weight in (network.online.backbone.layer2[0].conv1.weight, network.target.backbone.layer2[0].conv1.weight):
+        assert weight.is_contiguous(memory_format=torch.channels_last)
+        assert not weight.is_contiguous()
