@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +22,7 @@ from propos.recipes import build_recipe, choose_recipe
 from propos.runs import RunFolder
 from propos.training import Fitted, Model, Silent, choose_device, prepare, train
 
-Images = np.ndarray | str | Path
+Images = ArrayLike | str | Path
 
 
 class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,7 +54,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     def fit(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Self:
         """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
         device = choose_device(self.device)
-        source = open_source(X if isinstance(X, np.ndarray) else str(X))
+        source = _open(X)
         if y is not None:
             source.labels = check_labels(y, len(source), "y")
         recipe = self.recipe or choose_recipe(source, device.type)[0]
@@ -79,11 +80,11 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     def predict(self, X: Images) -> Int[np.ndarray, " N"]:
         """Return the cluster of each image."""
-        return self._model().predict(self._open(X)).cluster
+        return self._model().predict(self._source(X)).cluster
 
     def transform(self, X: Images) -> Float[np.ndarray, "N D"]:
         """Return the embedding of each image: a unit vector."""
-        return np.concatenate([batch.cpu().numpy() for batch in self._model().embed(self._open(X))])
+        return np.concatenate([batch.cpu().numpy() for batch in self._model().embed(self._source(X))])
 
     def fit_predict(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Int[np.ndarray, " N"]:
         """Learn clusters and return that of each image."""
@@ -92,7 +93,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     def score(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> float:
         """Return the NMI of the images' clusters with their labels; without labels, minus their mean distance."""
         model = self._model()
-        source = self._open(X)
+        source = self._source(X)
         found = model.predict(source)
         labels = source.labels if y is None else check_labels(y, len(source), "y")
         return -float(found.distance.mean()) if labels is None else nmi(labels, found.cluster)
@@ -126,6 +127,10 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self, "fitted_")
         return self.fitted_.model
 
-    def _open(self, X: Images) -> Source:
-        pixels = self.config_.pixels
-        return open_source(X if isinstance(X, np.ndarray) else str(X), pixels.black, pixels.white)
+    def _source(self, X: Images) -> Source:
+        """Open images as the training images were opened."""
+        return _open(X, self.config_.pixels.black, self.config_.pixels.white)
+
+
+def _open(X: Images, black: float | None = None, white: float | None = None) -> Source:
+    return open_source(str(X) if isinstance(X, str | Path) else np.asarray(X), black, white)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -69,6 +70,11 @@ def test_a_saved_estimator_predicts_the_same(fitted, tmp_path):
     assert without_times(loaded.history_) == without_times(fitted.history_)
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again/model.safetensors").read_bytes() == (tmp_path / "run/model.safetensors").read_bytes()
+
+
+def test_lists_and_tensors_serve_as_arrays(fitted):
+    assert fitted.predict(list(IMAGES)).tolist() == fitted.labels_.tolist()
+    assert fitted.predict(torch.from_numpy(IMAGES.copy())).tolist() == fitted.labels_.tolist()
 
 
 def test_before_fitting_it_says_so(tmp_path):
