@@ -37,7 +37,11 @@ class ViewDraw:
 
 
 def draw_views(
-    settings: ViewSettings, batch: int, aspect: float, generator: torch.Generator, views: int = 2
+    settings: ViewSettings,
+    batch: int,
+    aspect: float | Float[Tensor, " B"],
+    generator: torch.Generator,
+    views: int = 2,
 ) -> ViewDraw:
     """Draw the choices for `views` views of `batch` images whose width is `aspect` times their height."""
     shape = (views, batch)
@@ -60,7 +64,10 @@ def _factor(uniform: Float[Tensor, "V B"], strength: float, jittered: Bool[Tenso
 
 
 def _crops(
-    settings: ViewSettings, shape: tuple[int, int], aspect: float, generator: torch.Generator
+    settings: ViewSettings,
+    shape: tuple[int, int],
+    aspect: float | Float[Tensor, " B"],
+    generator: torch.Generator,
 ) -> Float[Tensor, "V B 4"]:
     """Draw boxes of random area and aspect ratio inside the image, uniformly placed.
 
@@ -78,8 +85,8 @@ def _crops(
     first = fits.to(torch.uint8).argmax(dim=0, keepdim=True)
     width, height, across, down = (v.gather(0, first)[0] for v in (width, height, uniform[2], uniform[3]))
     none_fits = ~fits.any(dim=0)
-    fallback = min(max(aspect, settings.crop_ratio[0]), settings.crop_ratio[1]) / aspect
-    width = width.masked_fill(none_fits, min(1.0, fallback))
-    height = height.masked_fill(none_fits, min(1.0, 1 / fallback))
+    fallback = (torch.as_tensor(aspect).clamp(*settings.crop_ratio) / aspect).expand(shape)
+    width = torch.where(none_fits, fallback.clamp(max=1), width)
+    height = torch.where(none_fits, (1 / fallback).clamp(max=1), height)
     across, down = across.masked_fill(none_fits, 0.5), down.masked_fill(none_fits, 0.5)
     return torch.stack([(1 - width) * across, (1 - height) * down, width, height], dim=-1)

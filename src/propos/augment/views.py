@@ -25,11 +25,18 @@ class RandomViews:
         self.std = torch.tensor(std)
 
     def __call__(
-        self, images: UInt8[Tensor, "B C H W"], generator: torch.Generator
+        self,
+        images: UInt8[Tensor, "B C H W"],
+        generator: torch.Generator,
+        aspects: Float[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B C S S"], Float[Tensor, "B C S S"]]:
-        """Return the two views, normalised."""
+        """Return the two views, normalised.
+
+        `aspects` are the widths over heights the images had before they were squashed into this tensor, so that a
+        crop has the shape it would have had in them.
+        """
         device, size, (batch, channels, height, width) = images.device, self.settings.size, images.shape
-        draw = draw_views(self.settings, batch, width / height, generator).to(device)
+        draw = draw_views(self.settings, batch, width / height if aspects is None else aspects, generator).to(device)
         views = torch.empty((2, batch, channels, size, size), device=device)
         values = channels * max(height, size) * max(width, size)
         per_part = max(1, PART // values) if device.type == "cpu" else batch

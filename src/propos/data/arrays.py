@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int, Shaped, UInt8
+from jaxtyping import Float, Int, Shaped, UInt8
 
 from propos.errors import InputError
 
@@ -15,6 +15,8 @@ SMALLEST_SIDE = 4
 
 class ArraySource:
     """A source over an array of uint8 images, channels last."""
+
+    aspects: Float[np.ndarray, " N"] | None = None  # images are the shape they were given in
 
     def __init__(
         self,

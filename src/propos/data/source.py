@@ -24,6 +24,7 @@ class Source(Protocol):
     black: float  # the pixel values, as the person gave them, that stand for 0 and 1
     white: float
     labels: Shaped[np.ndarray, " N"] | None
+    aspects: Float[np.ndarray, " N"] | None  # width over height before an image was squashed to this shape
 
     def __len__(self) -> int:
         """Return the number of images."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -37,9 +36,11 @@ def maximization_step(
     batches = positions.chunk(learner.schedule.accumulate)
     losses = torch.zeros(len(learner.method.terms), device=learner.device)
     for part, batch in enumerate(batches):
-        images = torch.from_numpy(source.batch(batch.numpy().astype(np.int64))).to(learner.device, non_blocking=True)
+        places = batch.numpy()
+        images = torch.from_numpy(source.batch(places)).to(learner.device, non_blocking=True)
+        aspects = None if source.aspects is None else torch.from_numpy(source.aspects[places]).float()
         where = batch.to(labels.device)
-        outputs = _outputs(learner, images, epoch, (step, part))
+        outputs = _outputs(learner, images, aspects, epoch, (step, part))
         losses += _backward(learner, outputs, labels[where], epoch) / len(batches)
         if streamed is not None:
             streamed[where] = _embeddings(learner, outputs)
@@ -67,10 +68,12 @@ def _backward(learner: Learner, outputs: Outputs, labels: Int[Tensor, " B"], epo
     return losses
 
 
-def _outputs(learner: Learner, images: Tensor, epoch: int, when: tuple[int, int]) -> Outputs:
+def _outputs(
+    learner: Learner, images: Tensor, aspects: Float[Tensor, " B"] | None, epoch: int, when: tuple[int, int]
+) -> Outputs:
     """Pass two views through the networks and gather what they make of the global batch, in float32."""
     config, device = learner.config, learner.device
-    views = learner.views(images, generator(config.seed, "views", *when))
+    views = learner.views(images, generator(config.seed, "views", *when), aspects)
     noise = None
     if learner.method.noise and epoch >= learner.method.noise_starts:
         draw = torch.randn((2, len(images), config.network.dimension), generator=generator(config.seed, "noise", *when))

@@ -139,3 +139,18 @@ def test_views_of_grey_images_have_no_hue_saturation_or_grey(preset):
     assert not drawn.grey.any()
     assert (drawn.saturation == 1).all()
     assert (drawn.brightness != 1).any()
+
+
+def test_each_image_may_have_an_aspect_of_its_own():
+    settings = ViewSettings(preset="natural", crop_ratio=(1.0, 1.0), crop_scale=(0.1, 0.1))
+    aspects = torch.tensor([1.0, 2.0, 0.5])
+    box = draw_views(settings, 3, aspects, torch.Generator().manual_seed(0)).box
+    # A square crop of a squashed image twice as wide as high is half as wide as high there; areas stay.
+    torch.testing.assert_close(box[..., 2] / box[..., 3], (1 / aspects).expand(2, 3))
+    torch.testing.assert_close(box[..., 2] * box[..., 3], torch.full((2, 3), 0.1))
+
+
+def test_aspects_that_no_crop_fits_fall_back_to_the_largest_central_one():
+    settings = ViewSettings(preset="natural", crop_ratio=(1.0, 1.0), crop_scale=(1.0, 1.0))
+    box = draw_views(settings, 2, torch.tensor([4.0, 0.5]), torch.Generator().manual_seed(0)).box[0]
+    torch.testing.assert_close(box, torch.tensor([[0.375, 0.0, 0.25, 1.0], [0.0, 0.25, 1.0, 0.5]]))
