@@ -9,12 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from propos.clustering.estimator import SphericalKMeans
     from propos.estimator import ProPos
 
 __version__ = "0.1.0"
-__all__ = ["ProPos", "__version__"]
+__all__ = ["ProPos", "SphericalKMeans", "__version__"]
 
-_HOMES = {"ProPos": "propos.estimator"}
+_HOMES = {"ProPos": "propos.estimator", "SphericalKMeans": "propos.clustering.estimator"}
 
 
 def __getattr__(name: str) -> Any:

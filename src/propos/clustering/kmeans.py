@@ -71,7 +71,7 @@ def spherical_kmeans(
     if previous is not None:
         previous = F.normalize(previous.to(held.device, held.dtype), dim=1)
     size = _scout_size(held, clusters, scout_size)
-    if size is None:
+    if size is None or restarts == 0:
         starts = _joined(seed(held, clusters, restarts, generator, seeding), previous)
         return _best(held, [_settle(held, start, max_iter, tol) for start in starts])
     if size >= held.total:
@@ -182,5 +182,7 @@ def _check(
         raise InputError(f"k-means: the previous centres have the shape {tuple(previous.shape)}: it must be {shape}")
     if previous is not None and not bool(torch.isfinite(previous).all()):
         raise InputError("k-means: the previous centres hold NaN or infinity: leave them out")
+    if points.mass <= 0:
+        raise InputError("k-means: every weight is zero: give some points a weight above 0")
     if points.solid_mass <= 0:
-        raise InputError("k-means: every point is a zero vector or weighs 0: none has a direction to cluster by")
+        raise InputError("k-means: every point that counts is a zero vector, which has no direction: look at the data")

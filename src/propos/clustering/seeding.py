@@ -32,9 +32,8 @@ def seed(
 
 def sample(points: Points, size: int, generator: torch.Generator) -> Points:
     """Return one random point out of each of `size` equal stretches of the points, on every process."""
-    if size >= points.total and not points.sharded:
-        return points
-    size = min(size, points.total)
+    if size >= points.total:
+        return points.gathered(torch.arange(points.total)) if points.sharded else points
     jitter = torch.rand(size, generator=generator, dtype=torch.float64, device=generator.device).cpu()
     places = ((torch.arange(size, dtype=torch.float64) + jitter) * (points.total / size)).long()
     return points.gathered(places.clamp(max=points.total - 1))
