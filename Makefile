@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test format bench-step clean
+.PHONY: install demo test format bench-step bench-kmeans clean
 
 install: $(STAMP)
 
@@ -33,6 +33,9 @@ format: $(STAMP)
 
 bench-step: $(VENV)/.peers
 	$(BIN)/python benchmarks/step.py
+
+bench-kmeans: $(VENV)/.peers
+	$(BIN)/python benchmarks/kmeans.py
 
 clean:
 	rm -rf $(VENV) runs build dist
