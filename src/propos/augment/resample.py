@@ -16,24 +16,24 @@ def resample(
     """Resize V boxes of each image to a square of pixels in [0, 1], antialiased where that shrinks.
 
     The filter is Pillow's `resize(box=…, resample=BILINEAR)`: a triangle as wide as an output pixel but never
-    narrower than an input one. It is separable: every output column is a weighted sum of a few input columns, then
-    every output row one of a few rows. Sums of whole rows run through memory in order, which measured many times
-    faster than dense matrix products and than sampling point by point; so columns are laid out as rows first.
+    narrower than an input one. It is separable: every output row is a weighted sum of a few input rows, then every
+    output column one of a few columns. Sums of whole rows run through memory in order, which measured many times
+    faster than dense matrix products and than sampling point by point; so columns are laid out as rows for theirs.
     """
     views, batch = flip.shape
     _, channels, height, width = images.shape
     numbers = torch.arange(views * batch * channels, device=images.device)
 
-    index, weight = _taps(box[..., 0], box[..., 2], flip, width, size)
-    index = index + width * numbers[:batch, None, None]
-    columns = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
-    narrowed = _sums(columns.view(batch * width, channels * height), index, weight / 255)
-
     index, weight = _taps(box[..., 1], box[..., 3], torch.zeros_like(flip), height, size)
-    index = index[:, :, None] + height * numbers.view(views, batch, channels, 1, 1)
-    rows = narrowed.view(views * batch, size, channels * height).transpose(1, 2).reshape(-1, size)
-    squares = _sums(rows, index, weight[:, :, None].expand(index.shape))
-    return squares.view(views, batch, channels, size, size)
+    index = index[:, :, None] + height * numbers[: batch * channels].view(batch, channels, 1, 1)
+    weight = (weight / 255)[:, :, None].expand(index.shape)
+    lowered = _sums(images.float().reshape(-1, width), index, weight)
+
+    index, weight = _taps(box[..., 0], box[..., 2], flip, width, size)
+    index = index + width * numbers[: views * batch].view(views, batch, 1, 1)
+    columns = lowered.view(views * batch, channels * size, width).transpose(1, 2).reshape(-1, channels * size)
+    squares = _sums(columns, index, weight).view(views, batch, size, channels * size).transpose(2, 3)
+    return squares.reshape(views, batch, channels, size, size)
 
 
 def resample_turned(

@@ -102,3 +102,13 @@ def test_the_plain_view_at_the_images_own_size_only_normalises(photos):
     images = photos(3, 3, 16, 16)
     mean, std = np.array(MEAN).reshape(3, 1, 1), np.array(STD).reshape(3, 1, 1)
     np.testing.assert_allclose(plain_view(images, 16, MEAN, STD), (images.numpy() / 255 - mean) / std, atol=1e-5)
+
+
+@pytest.mark.parametrize("rotation", [0.0, 20.0])
+def test_views_do_not_depend_on_how_the_images_lie_in_memory(photos, rotation):
+    images = photos(4, 3, 20, 16)
+    settings = ViewSettings(size=12, rotation=rotation)
+    straight = views(settings, images)
+    channels_last = views(settings, images.contiguous(memory_format=torch.channels_last))
+    for one, other in zip(straight, channels_last, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=0)
