@@ -134,6 +134,7 @@ class Config(Section):
     """The complete settings of a run; the defaults are the paper's."""
 
     source: str | None = None
+    labels: Literal["folders"] | None = None
     recipe: str | None = None
     method: str = "propos"
     clusters: int | None = None

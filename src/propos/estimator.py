@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from propos import __version__
-from propos.data import Source, fingerprint, open_source
+from propos.data import Source, What, cache_side, find_source, fingerprint
 from propos.data.arrays import check_labels
 from propos.evaluation import nmi
 from propos.recipes import build_recipe, choose_recipe
@@ -28,7 +28,8 @@ Images = ArrayLike | str | Path
 class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Cluster images with ProPos.
 
-    Images are an array (N, H, W) or (N, H, W, C) of uint8 or float, or what `propos run` takes. `settings` holds
+    Images are an array (N, H, W) or (N, H, W, C) of uint8 or float, a folder, a list of paths, or whatever else
+    `propos run` takes. `settings` holds
     dotted keys, as `--set` does.
     """
 
@@ -54,18 +55,19 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     def fit(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Self:
         """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
         device = choose_device(self.device)
-        source = _open(X)
-        if y is not None:
-            source.labels = check_labels(y, len(source), "y")
-        recipe = self.recipe or choose_recipe(source, device.type)[0]
-        config = build_recipe(recipe)
+        found = find_source(_what(X))
+        config = build_recipe(self.recipe or choose_recipe(found, device.type)[0])
         if self.epochs is not None:
             config = config.with_epochs(self.epochs)
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
         basic = {"clusters": self.n_clusters, "method": self.method, "seed": int(seed)}
-        config = prepare(config.with_settings({**(self.settings or {}), **basic}), source)
+        config = config.with_settings({**(self.settings or {}), **basic})
+        source = found.open(cache_side(config.views))
+        if y is not None:
+            source.labels = check_labels(y, len(source), "y")
+        config = prepare(config, source)
         self._keep(train(config, source, device, Silent()), fingerprint(source))
         return self
 
@@ -129,8 +131,15 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     def _source(self, X: Images) -> Source:
         """Open images as the training images were opened."""
-        return _open(X, self.config_.pixels.black, self.config_.pixels.white)
+        config = self.config_
+        found = find_source(_what(X), config.pixels.black, config.pixels.white)
+        return found.open(cache_side(config.views), self._model().channels)
 
 
-def _open(X: Images, black: float | None = None, white: float | None = None) -> Source:
-    return open_source(str(X) if isinstance(X, str | Path) else np.asarray(X), black, white)
+def _what(X: Images) -> What:
+    """Tell paths, and lists of them, from arrays of pixels."""
+    if isinstance(X, str | Path):
+        return str(X)
+    if isinstance(X, list | tuple) and X and isinstance(X[0], str | Path):
+        return [str(path) for path in X]
+    return np.asarray(X)

@@ -31,9 +31,10 @@ def folder(tmp_path_factory):
 
 CASES = [
     ("nothing.npy -k 3", "nothing.npy: no such file"),
-    ("photo.txt -k 3", "must end in .npy or .npz"),
+    ("nowhere -k 3", "nowhere: no such"),
+    ("photo.txt -k 3", "no image in it can be read: words (no such file)"),
     ("words.npy -k 3", "words.npy: cannot be read"),
-    ("empty -k 3", "empty: is a folder"),
+    ("empty -k 3", "there are no images in it"),
     ("flat.npy -k 3", "(40, 64)"),
     ("tiny.npy -k 3", "too small"),
     ("nan.npy -k 3", "image 7 holds NaN"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -68,6 +69,21 @@ class Terminal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.bar.stop()
+
+    @contextmanager
+    def working(self, words: str) -> Iterator[Callable[[int, int], None]]:
+        """Show how far a long piece of work is; yields what to call with how much is done, and of how much."""
+        with Progress(
+            TextColumn(words),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(compact=True),
+            console=self.out,
+            transient=True,
+            disable=not self.live,
+        ) as bar:
+            task = bar.add_task(words, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
         """Training begins, or goes on, at an epoch."""

@@ -10,7 +10,7 @@ import typer
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
-    source: Annotated[str, typer.Argument(help="New images: a .npy or .npz file, or: digits.")],
+    source: Annotated[str, typer.Argument(help="New images: a folder, one image, a .npy or .npz file, or: digits.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The table to write: .csv, .parquet or .json.")],
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
@@ -20,11 +20,14 @@ def predict(
     check_table_path(output)
     folder = RunFolder.open(run)
 
-    from propos.data import open_source
+    from propos.data import cache_side, find_source
     from propos.training import Model, choose_device
 
     model = Model.from_run(folder, choose_device(device))
-    images = open_source(source, model.config.pixels.black, model.config.pixels.white)
+    pixels = model.config.pixels
+    images = find_source(source, pixels.black, pixels.white).open(cache_side(model.config.views), model.channels)
+    for skipped in images.skipped:
+        typer.echo(f"skipped {skipped.path}: {skipped.reason}", err=True)
     found = model.predict(images)
     table = Clusters(list(images.image_names()), found.cluster, found.confidence, found.distance, images.labels)
     write_table(table, output)

@@ -9,7 +9,10 @@ import typer
 
 
 def run(
-    source: Annotated[str | None, typer.Argument(help="A .npy or .npz file of images, or: digits.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Argument(help="A folder of images, a .npy or .npz file, a list (.txt, .csv), a .zip, or: digits."),
+    ] = None,
     clusters: Annotated[int | None, typer.Option("-k", help="How many clusters to find.")] = None,
     method: Annotated[str | None, typer.Option(help="The method: propos or byol.")] = None,
     recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
@@ -22,6 +25,9 @@ def run(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings from a YAML file, as a run folder holds.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="folders: score against the folders the images are in; never used to train.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
@@ -29,7 +35,7 @@ def run(
     """Learn clusters from images and write them to a run folder."""
     from propos.cli import training
 
-    request = training.Request(source, clusters, method, recipe, out, seed, epochs, settings or [], config)
+    request = training.Request(source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels)
     if resume:
         training.resume(request, device, quiet)
     else:

@@ -20,8 +20,8 @@ import torch
 from propos import __version__
 from propos.cli import describe_os_error
 from propos.cli.display import Terminal, duration
-from propos.config import Config, from_yaml, parse_assignment
-from propos.data import Source, fingerprint, open_source
+from propos.config import Config, PixelSettings, from_yaml, parse_assignment
+from propos.data import Found, Source, cache_side, find_source, fingerprint
 from propos.errors import InputError, Interrupted, RunFailed
 from propos.methods import build_method
 from propos.recipes import build_recipe, choose_recipe
@@ -44,6 +44,7 @@ class Request:
     epochs: int | None
     settings: list[str]
     config: Path | None
+    labels: str | None
 
 
 def start(request: Request, device_name: str, quiet: bool) -> None:
@@ -53,15 +54,20 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
         given = _given_config(request)
         name = request.source or (given.source if given else None)
         if name is None:
-            raise InputError("say what to cluster: a .npy or .npz file of images, or: digits")
-        pixels = given.pixels if given else None
-        source = open_source(name, pixels.black if pixels else None, pixels.white if pixels else None)
-        base = given or _recipe(request, source, device, terminal)
+            raise InputError("say what to cluster: a folder of images, a .npy or .npz file, or: digits")
+        labels = request.labels or (given.labels if given else None)
+        pixels = given.pixels if given else PixelSettings()
+        found = find_source(name, pixels.black, pixels.white, labels)
+        base = given or _recipe(request, found, device, terminal)
         config = _with_request(base, request, name)
         build_method(config)
+        source = _open(found, config, terminal)
         config = prepare(config, source)
-        out = request.out or next_free_folder(RUNS, Path(name).stem)
+        out = request.out or next_free_folder(RUNS, Path(name).resolve().stem)
         run = RunFolder.create(out, _info(source, device), config)
+        if source.skipped:
+            run.write_skipped([(skipped.path, skipped.reason) for skipped in source.skipped])
+            terminal.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
         terminal.note(f"Finding {config.clusters} clusters in {len(source):,} images; results go to {out}")
         if not quiet:
             terminal.note(f"Training will take about {duration(estimate_seconds(config, source, device))}.")
@@ -77,7 +83,7 @@ def resume(request: Request, device_name: str, quiet: bool) -> None:
         raise InputError(f"--resume goes on with the run's own settings: leave out {', '.join(changed)}")
     if request.out is None and request.source is None:
         raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
-    run = RunFolder.open(request.out or newest_folder(RUNS, Path(str(request.source)).stem))
+    run = RunFolder.open(request.out or newest_folder(RUNS, Path(str(request.source)).resolve().stem))
     info, config = run.info(), run.config()
     device = choose_device(info["device"] if device_name == "auto" else device_name)
     with Terminal(quiet) as terminal:
@@ -86,7 +92,8 @@ def resume(request: Request, device_name: str, quiet: bool) -> None:
             return
         if config.source is None:
             raise InputError(f"{run.path}: was trained on an array in memory and cannot be resumed from here")
-        source = open_source(config.source, config.pixels.black, config.pixels.white)
+        found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels)
+        source = _open(found, config, terminal)
         if fingerprint(source) != info["source"]["fingerprint"]:
             raise InputError(f"{config.source}: its images are no longer those the run began with")
         _warn_of_changes(info, _info(source, device), terminal)
@@ -106,10 +113,20 @@ def _given_config(request: Request) -> Config | None:
         raise InputError(f"--config {request.config}: cannot be read: {error}") from None
 
 
-def _recipe(request: Request, source: Source, device: torch.device, terminal: Terminal) -> Config:
+def _open(found: Found, config: Config, terminal: Terminal) -> Source:
+    """Read the images, showing how far it is, and say what had to be left out."""
+    with terminal.working("Reading images") as progress:
+        source = found.open(cache_side(config.views), progress=progress)
+    if source.skipped:
+        first = source.skipped[0]
+        terminal.warn(f"{len(source.skipped):,} files were skipped, the first {first.path} ({first.reason})")
+    return source
+
+
+def _recipe(request: Request, found: Found, device: torch.device, terminal: Terminal) -> Config:
     if request.recipe is not None:
         return build_recipe(request.recipe)
-    name, why = choose_recipe(source, device.type)
+    name, why = choose_recipe(found, device.type)
     terminal.note(f"Recipe {name}, chosen for {why}.")
     return build_recipe(name)
 
@@ -122,6 +139,8 @@ def _with_request(config: Config, request: Request, source: str) -> Config:
     settings = dict(parse_assignment(assignment) for assignment in request.settings)
     settings |= {key: value for key, value in direct.items() if value is not None}
     where = str(Path(source).resolve()) if Path(source).exists() else source
+    if request.labels is not None:
+        settings["labels"] = request.labels
     return config.with_settings({**settings, "source": where})
 
 

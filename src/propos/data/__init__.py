@@ -1,16 +1,42 @@
 """Sources: where images come from, as batches of uint8."""
 
 from propos.data.arrays import ArraySource, from_array
-from propos.data.open import BUILT_IN, open_source
+from propos.data.entry import Entry, Scan, Skipped
+from propos.data.folder import FolderSource, StreamedSource, open_folder, open_streamed
+from propos.data.names import escape_name, unescape_name
+from propos.data.open import BUILT_IN, Found, What, cache_side, find_source, open_source
+from propos.data.scan import scan
 from propos.data.source import Source, distinct_images, fingerprint, pixel_statistics
+from propos.data.store import CacheInfo, cache_folder, clean_caches, list_caches
+from propos.data.survey import Survey, survey
 
 __all__ = [
     "BUILT_IN",
     "ArraySource",
+    "CacheInfo",
+    "Entry",
+    "FolderSource",
+    "Found",
+    "Scan",
+    "Skipped",
     "Source",
+    "StreamedSource",
+    "Survey",
+    "What",
+    "cache_folder",
+    "cache_side",
+    "clean_caches",
     "distinct_images",
+    "escape_name",
+    "find_source",
     "fingerprint",
     "from_array",
+    "list_caches",
+    "open_folder",
     "open_source",
+    "open_streamed",
     "pixel_statistics",
+    "scan",
+    "survey",
+    "unescape_name",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
 
+from propos.data.entry import Skipped
 from propos.errors import InputError
 
 CHUNK = 4_096
@@ -28,6 +29,7 @@ class ArraySource:
     ) -> None:
         self.images = images
         self.labels = labels
+        self.skipped: list[Skipped] = []
         self.name = name
         self.black, self.white = black, white
         _, self.height, self.width, self.channels = images.shape

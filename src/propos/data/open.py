@@ -2,36 +2,100 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from propos.config import ViewSettings
 from propos.data.arrays import ArraySource, from_array
+from propos.data.cache import Progress
+from propos.data.entry import Skipped
+from propos.data.folder import open_folder
 from propos.data.source import Source
+from propos.data.survey import survey
 from propos.errors import InputError
 
 BUILT_IN = ("digits",)
+ARRAY_FILES = (".npy", ".npz")
 IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "Y", "targets", "target", "arr_1")
+LARGEST_SIDE = 256  # a crop of a small part of a photograph is cut from no more pixels than this
+
+What = str | Path | Sequence[str | Path] | np.ndarray
 
 
-def open_source(what: str | np.ndarray, black: float | None = None, white: float | None = None) -> Source:
-    """Open a built-in set by name, a .npy or .npz file by path, or an array."""
+class Open(Protocol):
+    """Reads the images of a source, as squares of this side where they are files."""
+
+    def __call__(self, side: int, channels: int | None = None, progress: Progress | None = None) -> Source:
+        """Return the source."""
+        ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a person named, looked at but not yet read: enough to choose how to read it."""
+
+    images: int
+    channels: int
+    height: int
+    width: int
+    open: Open
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+def find_source(what: What, black: float | None = None, white: float | None = None, labels: str | None = None) -> Found:
+    """Look at a built-in set by name, an array, a .npy or .npz file, or a folder, list or archive of images.
+
+    With `labels="folders"` the folder each image is in is its label, for scoring.
+    """
     if isinstance(what, np.ndarray):
-        return from_array(what, black=black, white=white)
+        return _found_array(from_array(what, black=black, white=white))
     if what in BUILT_IN:
-        return _digits()
-    path = Path(what)
-    if path.is_dir():
-        raise InputError(f"{what}: is a folder; give a .npy or .npz file of images, or one of: {', '.join(BUILT_IN)}")
-    if not path.exists():
-        raise InputError(f"{what}: no such file; give a .npy or .npz file, or one of: {', '.join(BUILT_IN)}")
-    if path.suffix.lower() not in (".npy", ".npz"):
-        raise InputError(f"{what}: files of images must end in .npy or .npz")
-    images, labels = _load(path)
-    return from_array(images, labels, name=path.name, black=black, white=white)
+        return _found_array(_digits())
+    if isinstance(what, str | Path) and Path(what).suffix.lower() in ARRAY_FILES:
+        path = Path(what)
+        if not path.exists():
+            raise InputError(f"{what}: no such file")
+        images, given = _load(path)
+        return _found_array(from_array(images, given, name=path.name, black=black, white=white))
+    return _found_folder(what, labels)
+
+
+def open_source(what: What, black: float | None = None, white: float | None = None, side: int = LARGEST_SIDE) -> Source:
+    """Open what a person names."""
+    return find_source(what, black, white).open(side)
+
+
+def cache_side(views: ViewSettings) -> int:
+    """Return the side at which images are kept: the smallest crop should be cut from as many pixels as a view has."""
+    wanted = views.size / math.sqrt(views.crop_scale[0])
+    return max(views.size, min(LARGEST_SIDE, 16 * math.ceil(wanted / 16)))
+
+
+def _found_array(source: ArraySource) -> Found:
+    def open_array(side: int, channels: int | None = None, progress: Progress | None = None) -> Source:
+        return source
+
+    return Found(len(source), source.channels, source.height, source.width, open_array)
+
+
+def _found_folder(what: str | Path | Sequence[str | Path], labels: str | None) -> Found:
+    seen = survey(what)
+
+    def open_images(side: int, channels: int | None = None, progress: Progress | None = None) -> Source:
+        source = open_folder(what, side, channels, progress)
+        if labels == "folders":
+            source.labels = source.folder_labels()
+        return source
+
+    height, width = round(seen.median_height), round(seen.median_width)
+    return Found(len(seen), seen.channels, height, width, open_images, seen.skipped)
 
 
 def _digits() -> ArraySource:

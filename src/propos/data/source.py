@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
 
+from propos.data.entry import Skipped
+
 STATISTICS_SAMPLE = 10_000
 FINGERPRINT_SAMPLE = 1_000
 CHUNK = 1_024
@@ -24,6 +26,7 @@ class Source(Protocol):
     black: float  # the pixel values, as the person gave them, that stand for 0 and 1
     white: float
     labels: Shaped[np.ndarray, " N"] | None
+    skipped: list[Skipped]  # files that were left out
     aspects: Float[np.ndarray, " N"] | None  # width over height before an image was squashed to this shape
 
     def __len__(self) -> int:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from propos.data import Source
+from propos.data import Found
 
 WRITTEN_SIDE = 16
 SMALL_SIDE = 64
 
 
-def choose_recipe(source: Source, device: str) -> tuple[str, str]:
+def choose_recipe(found: Found, device: str) -> tuple[str, str]:
     """Return the name of a recipe and why it was chosen, in words."""
-    side = max(source.height, source.width)
-    kind = "greyscale" if source.channels == 1 else "colour"
-    images = f"{len(source):,} {kind} images of {source.height}×{source.width} on {device}"
+    side = max(found.height, found.width)
+    kind = "greyscale" if found.channels == 1 else "colour"
+    images = f"{found.images:,} {kind} images of {found.height}×{found.width} on {device}"
     if side > SMALL_SIDE:
         return ("photos" if device == "cpu" else "paper-96"), images
-    if source.channels == 1:
+    if found.channels == 1:
         return ("digits" if side <= WRITTEN_SIDE else "small-grey"), images
     return ("small-colour" if device == "cpu" else "paper-32"), images

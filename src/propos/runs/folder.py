@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -97,6 +99,12 @@ class RunFolder:
     def write_history(self, history: Iterable[Mapping[str, Any]]) -> None:
         """Write the whole history."""
         self.write_text("history.jsonl", "".join(json.dumps(record) + "\n" for record in history))
+
+    def write_skipped(self, skipped: Iterable[tuple[str, str]]) -> None:
+        """Write which files of the source were left out, and why."""
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([("image", "reason"), *skipped])
+        self.write_text("skipped.csv", text.getvalue())
 
     def write_clusters(self, clusters: Clusters) -> None:
         """Write the table of images."""

@@ -65,13 +65,17 @@ class Model:
         """The network that embeds."""
         return self.network.target if build_method(self.config).embeds == "target" else self.network.online
 
+    @property
+    def channels(self) -> int:
+        """How many channels its images have."""
+        return self.encoder.backbone.conv1.in_channels
+
     def embed(self, source: Source) -> Iterator[Float[Tensor, "B D"]]:
         """Yield the embeddings of a source's images in order, a batch at a time."""
-        channels = self.encoder.backbone.conv1.in_channels
-        if source.channels != channels:
+        if source.channels != self.channels:
             raise InputError(
                 f"{source.name}: holds {KINDS[source.channels]} images; this run was trained on "
-                f"{KINDS[channels]} ones: convert them first"
+                f"{KINDS[self.channels]} ones: convert them first"
             )
         return embed_batches(self.encoder, source, self.config)
 

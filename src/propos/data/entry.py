@@ -1,0 +1,61 @@
+"""What a scan finds: images, and files that are none with the reason why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+DAMAGED = "damaged or cut short"
+EMPTY = "empty file"
+TOO_MANY_PIXELS = "more than 200 million pixels"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One image file, or one image in a zip archive."""
+
+    name: str  # relative to the root, with forward slashes, escaped (see names.py)
+    path: Path  # of the file, or of the archive
+    size: int  # bytes
+    mtime_ns: int
+    folder: str  # its folder relative to the root; empty at the root itself
+    member: str | None = None  # what the archive calls it
+    label: str | None = None  # from a CSV
+    kind: str = ""  # JPEG, PNG, …, by content
+    digest: str = ""  # of the first and last bytes of a file; the checksum in an archive
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that is not used, and why."""
+
+    path: str  # relative to the root, escaped
+    reason: str
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The images found, in a stable order, and the files that are none."""
+
+    root: Path
+    images: list[Entry]
+    skipped: list[Skipped]
+
+
+class Unreadable(Exception):  # noqa: N818 - not an error of the program: the file is skipped with this reason
+    """An image cannot be read; the text is the reason."""
+
+
+def reason_for(error: Exception) -> str:
+    """Put an error met while reading an image in a few words."""
+    if isinstance(error, Unreadable):
+        return str(error)
+    if isinstance(error, Image.DecompressionBombError):
+        return TOO_MANY_PIXELS
+    if isinstance(error, MemoryError):
+        return "too large for the memory"
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:
+        return error.strerror.lower()
+    return DAMAGED

@@ -1,0 +1,177 @@
+"""Folders of images as sources: decoded once and mapped from the cache, or streamed from their files."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped, UInt8
+
+from propos.data.cache import Cached, Progress, cached
+from propos.data.entry import Entry, Scan, Skipped
+from propos.data.headers import Headers, read_headers
+from propos.data.names import escape_name
+from propos.data.pool import DecodePool
+from propos.data.scan import What, refuse_if_empty, scan
+from propos.data.worker import Decoded
+
+UNREADABLE = 128  # the grey that stands for a streamed image found to be damaged
+MOST_AHEAD = 4
+
+
+class FolderSource:
+    """Images of a folder, read from the cache's mapped array."""
+
+    black, white = 0.0, 255.0
+
+    def __init__(self, scan: Scan, store: Cached, name: str) -> None:
+        self.name = name
+        self.root = scan.root
+        self.entries = scan.images
+        self.skipped = scan.skipped
+        self.images: UInt8[np.ndarray, "N side side C"] = np.asarray(store.images)
+        self.aspects: Float[np.ndarray, " N"] | None = store.aspects
+        self.labels = _given_labels(scan.images)
+        _, self.height, self.width, self.channels = self.images.shape
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
+        """Return the images at these positions."""
+        return np.ascontiguousarray(self.images[positions].transpose(0, 3, 1, 2))
+
+    def image_names(self) -> Sequence[str]:
+        """Return each image's path relative to the root."""
+        return [entry.name for entry in self.entries]
+
+    def folder_labels(self) -> Shaped[np.ndarray, " N"]:
+        """Return the folder each image is in, relative to the root: class folders, offered for scoring."""
+        return np.array([entry.folder for entry in self.entries])
+
+
+class StreamedSource:
+    """Images decoded from their files whenever they are asked for, in worker processes.
+
+    For sets too large to cache. A file that turns out damaged is grey, and from then on listed in `skipped`.
+    """
+
+    black, white = 0.0, 255.0
+
+    def __init__(self, headers: Headers, side: int, channels: int, name: str, workers: int | None = None) -> None:
+        self.name = name
+        self.root = headers.scan.root
+        self.entries = headers.scan.images
+        self.skipped = headers.scan.skipped
+        self.aspects: Float[np.ndarray, " N"] | None = np.array([each.width / each.height for each in headers.headers])
+        self.labels = _given_labels(self.entries)
+        self.height = self.width = side
+        self.channels = channels
+        self._pool = DecodePool(side, channels, workers)
+        weakref.finalize(self, self._pool.close)
+        self._ahead: OrderedDict[bytes, list[Future[Decoded]]] = OrderedDict()
+        self._damaged: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def prefetch(self, positions: Int[np.ndarray, " B"]) -> None:
+        """Begin to decode a batch that will be asked for soon; at most four wait at a time."""
+        while len(self._ahead) >= MOST_AHEAD:
+            for future in self._ahead.popitem(last=False)[1]:
+                future.cancel()
+        self._ahead[_key(positions)] = self._submit(positions)
+
+    def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
+        """Return the images at these positions."""
+        futures = self._ahead.pop(_key(positions), None) or self._submit(positions)
+        images = np.full((len(positions), self.height, self.width, self.channels), UNREADABLE, np.uint8)
+        for share, future in zip(_shares(positions, self._pool.workers), futures, strict=True):
+            decoded = future.result()
+            good = [place for index, place in enumerate(share) if index not in decoded.failed]
+            images[good] = decoded.images
+            for index, reason in decoded.failed.items():
+                self._note(self.entries[int(positions[share[index]])], reason)
+        return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+
+    def image_names(self) -> Sequence[str]:
+        """Return each image's path relative to the root."""
+        return [entry.name for entry in self.entries]
+
+    def folder_labels(self) -> Shaped[np.ndarray, " N"]:
+        """Return the folder each image is in, relative to the root: class folders, offered for scoring."""
+        return np.array([entry.folder for entry in self.entries])
+
+    def close(self) -> None:
+        """Stop the worker processes."""
+        self._ahead.clear()
+        self._pool.close()
+
+    def __enter__(self) -> StreamedSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _submit(self, positions: Int[np.ndarray, " B"]) -> list[Future[Decoded]]:
+        shares = _shares(positions, self._pool.workers)
+        return [self._pool.submit([self.entries[int(positions[place])] for place in share]) for share in shares]
+
+    def _note(self, entry: Entry, reason: str) -> None:
+        if entry.name not in self._damaged:
+            self._damaged.add(entry.name)
+            self.skipped.append(Skipped(entry.name, reason))
+
+
+def open_folder(
+    what: What,
+    side: int,
+    channels: int | None = None,
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> FolderSource:
+    """Open a folder, list, archive or image as a source of squares of this side, building its cache if need be.
+
+    Channels are 1 where all images are greyscale, else 3. Images that all share one size up to 64 × 64 keep it (as a
+    square of the longer side), whatever `side` says.
+    """
+    headers = read_headers(scan(what))
+    found, side = headers.scan, headers.small_side or side
+    store = cached(found.images, found.root, side, channels or headers.channels, progress, workers)
+    damaged = {skipped.path for skipped in store.skipped}
+    kept = [entry for entry in found.images if entry.name not in damaged]
+    rest = Scan(found.root, kept, [*found.skipped, *store.skipped])
+    refuse_if_empty(rest)
+    return FolderSource(rest, store, _name(what, found.root))
+
+
+def open_streamed(what: What, side: int, channels: int | None = None, workers: int | None = None) -> StreamedSource:
+    """Open a folder, list, archive or image as a source that is decoded anew for every batch."""
+    headers = read_headers(scan(what))
+    side = headers.small_side or side
+    return StreamedSource(headers, side, channels or headers.channels, _name(what, headers.scan.root), workers)
+
+
+def _name(what: What, root: Path) -> str:
+    path = Path(what) if isinstance(what, str | Path) else root
+    return escape_name(path.absolute().name or str(path))
+
+
+def _given_labels(entries: Sequence[Entry]) -> Shaped[np.ndarray, " N"] | None:
+    """Return the labels a CSV gave, if it gave every image one."""
+    labels = [entry.label for entry in entries]
+    return None if None in labels else np.array(labels)
+
+
+def _key(positions: Int[np.ndarray, " B"]) -> bytes:
+    return np.asarray(positions, dtype=np.int64).tobytes()
+
+
+def _shares(positions: Int[np.ndarray, " B"], workers: int) -> list[list[int]]:
+    """Deal the places of a batch out to the workers."""
+    parts = np.array_split(np.arange(len(positions)), max(1, min(workers, len(positions))))
+    return [part.tolist() for part in parts]

@@ -1,0 +1,89 @@
+"""A folder of images from scan to prediction, as a person would use it."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+from helpers.awkward import awkward_folder
+from helpers.command import command
+from helpers.small import QUICK, digits
+
+SETTINGS = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Digits as PNG files in class folders, with one file that is no image."""
+    folder = tmp_path_factory.mktemp("photos")
+    source = digits(120)
+    for number, (image, label) in enumerate(zip(source.images, source.labels, strict=True)):
+        (folder / str(label)).mkdir(exist_ok=True)
+        Image.fromarray(image[..., 0]).save(folder / str(label) / f"{number:03d}.png")
+    (folder / "broken.png").write_bytes(b"no image")
+    return folder
+
+
+@pytest.fixture
+def finished(photos, tmp_path, capsys):
+    out = tmp_path / "run"
+    result = command(capsys, "run", photos, *SETTINGS, "--labels", "folders", "--out", out)
+    assert result.code == 0, result.err
+    return out, result
+
+
+def test_a_folder_is_clustered_scored_and_predicted(photos, finished, tmp_path, capsys):
+    out, result = finished
+    assert "Recipe digits, chosen for 120 greyscale images of 8×8" in result.out
+    assert "1 files were skipped, the first broken.png" in result.err
+    with (out / "skipped.csv").open(newline="") as file:
+        assert [row["image"] for row in csv.DictReader(file)] == ["broken.png"]
+    table = pyarrow.parquet.read_table(out / "clusters.parquet")
+    names = table["image"].to_pylist()
+    assert names == sorted(names)
+    assert names[0] == "0/000.png"
+    assert table["label"].to_pylist() == [name.split("/")[0] for name in names]
+    assert json.loads(command(capsys, "evaluate", out, "--json").out)["nmi"] > 0
+
+    predicted = command(capsys, "predict", out, photos, "-o", tmp_path / "all.csv")
+    assert predicted.code == 0
+    assert "skipped broken.png" in predicted.err
+    with (tmp_path / "all.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["image"] for row in rows] == names
+    assert [int(row["cluster"]) for row in rows] == table["cluster"].to_pylist()
+    one = command(capsys, "predict", out, photos / names[5], "-o", tmp_path / "one.csv")
+    assert one.code == 0, one.err
+    with (tmp_path / "one.csv").open(newline="") as file:
+        assert [int(row["cluster"]) for row in csv.DictReader(file)] == [table["cluster"].to_pylist()[5]]
+
+
+def test_a_folder_trains_as_the_array_of_its_pixels_does(photos, finished, tmp_path, capsys):
+    out, _ = finished
+    names = pyarrow.parquet.read_table(out / "clusters.parquet")["image"].to_pylist()
+    np.save(tmp_path / "same.npy", np.stack([np.asarray(Image.open(photos / name)) for name in names]))
+    again = tmp_path / "again"
+    assert command(capsys, "run", tmp_path / "same.npy", "-k", 10, *SETTINGS, "--out", again, "--quiet").code == 0
+    assert (again / "model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
+
+
+def test_an_awkward_folder_trains_and_lists_exactly_what_it_skipped(tmp_path, capsys):
+    folder = awkward_folder(tmp_path / "awkward")
+    out = tmp_path / "run"
+    arguments = ["-k", 3, *SETTINGS, "--set", "views.size=16", "--recipe", "photos", "--set", "train.epochs=1"]
+    result = command(capsys, "run", folder.root, *arguments, "--set", "psl.start=0", "--out", out)
+    assert result.code == 0, result.err
+    with (out / "skipped.csv").open(newline="") as file:
+        found = {row["image"] for row in csv.DictReader(file)}
+    assert found == set(folder.skipped)
+    assert command(capsys, "predict", out, folder.root, "-o", tmp_path / "all.parquet").code == 0
+    rows = pyarrow.parquet.read_table(tmp_path / "all.parquet")["image"].to_pylist()
+    assert rows == pyarrow.parquet.read_table(out / "clusters.parquet")["image"].to_pylist()
