@@ -87,3 +87,37 @@ def test_an_awkward_folder_trains_and_lists_exactly_what_it_skipped(tmp_path, ca
     assert command(capsys, "predict", out, folder.root, "-o", tmp_path / "all.parquet").code == 0
     rows = pyarrow.parquet.read_table(tmp_path / "all.parquet")["image"].to_pylist()
     assert rows == pyarrow.parquet.read_table(out / "clusters.parquet")["image"].to_pylist()
+
+
+def test_inspect_says_what_is_there_and_draws_the_views(photos, tmp_path, capsys):
+    (photos / "copy.png").write_bytes((photos / "0" / "000.png").read_bytes())
+    found = json.loads(command(capsys, "inspect", photos, "--json").out)
+    words = command(capsys, "inspect", photos, "--views", tmp_path / "views.png").out
+    (photos / "copy.png").unlink()
+    assert found["images"] == 121
+    assert found["formats"] == {"PNG": 121}
+    assert found["sizes"] == {"8×8": 121}
+    assert list(found["skipped"]) == ["broken.png"]
+    assert found["duplicates"] == [["0/000.png", "copy.png"]]
+    assert found["recipe"] == "digits"
+    assert found["seconds"] > 0
+    assert "121 greyscale" in words
+    with Image.open(tmp_path / "views.png") as picture:
+        assert picture.size == (9 * 100 + 8, 8 * 100 + 4)
+        assert np.asarray(picture.convert("L")).std() > 20
+
+
+def test_inspect_takes_arrays_too(capsys):
+    found = json.loads(command(capsys, "inspect", "digits", "--json").out)
+    assert (found["images"], found["sizes"]) == (1797, {"8×8": 1797})
+
+
+def test_caches_are_listed_and_cleaned(photos, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "cache"))
+    command(capsys, "inspect", photos)
+    listed = command(capsys, "cache", "list").out
+    assert "120 images" in listed
+    assert "1 kept" in listed
+    assert "0 deleted" in command(capsys, "cache", "clean", "--days", "1").out
+    assert "1 deleted" in command(capsys, "cache", "clean").out
+    assert "0 kept" in command(capsys, "cache", "list").out

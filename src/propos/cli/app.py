@@ -5,8 +5,10 @@ from __future__ import annotations
 import typer
 
 from propos import __version__
+from propos.cli.cache import cache
 from propos.cli.doctor import doctor
 from propos.cli.evaluate import evaluate
+from propos.cli.inspect import inspect
 from propos.cli.predict import predict
 from propos.cli.recipes import recipes
 from propos.cli.run import run
@@ -30,8 +32,10 @@ def root(
         typer.echo(context.get_help())
 
 
+app.command()(inspect)
 app.command()(run)
 app.command()(predict)
 app.command()(evaluate)
 app.add_typer(recipes, name="recipes")
+app.add_typer(cache, name="cache")
 app.command()(doctor)

@@ -4,7 +4,7 @@ from propos.data.arrays import ArraySource, from_array
 from propos.data.entry import Entry, Scan, Skipped
 from propos.data.folder import FolderSource, StreamedSource, open_folder, open_streamed
 from propos.data.names import escape_name, unescape_name
-from propos.data.open import BUILT_IN, Found, What, cache_side, find_source, open_source
+from propos.data.open import BUILT_IN, Found, What, cache_side, find_source, is_array, open_source
 from propos.data.scan import scan
 from propos.data.source import Source, distinct_images, fingerprint, pixel_statistics
 from propos.data.store import CacheInfo, cache_folder, clean_caches, list_caches
@@ -31,6 +31,7 @@ __all__ = [
     "find_source",
     "fingerprint",
     "from_array",
+    "is_array",
     "list_caches",
     "open_folder",
     "open_source",

@@ -58,13 +58,18 @@ def find_source(what: What, black: float | None = None, white: float | None = No
         return _found_array(from_array(what, black=black, white=white))
     if what in BUILT_IN:
         return _found_array(_digits())
-    if isinstance(what, str | Path) and Path(what).suffix.lower() in ARRAY_FILES:
+    if isinstance(what, str | Path) and is_array(what):
         path = Path(what)
         if not path.exists():
             raise InputError(f"{what}: no such file")
         images, given = _load(path)
         return _found_array(from_array(images, given, name=path.name, black=black, white=white))
     return _found_folder(what, labels)
+
+
+def is_array(what: str | Path) -> bool:
+    """Tell arrays, which come whole, from image files."""
+    return what in BUILT_IN or Path(what).suffix.lower() in ARRAY_FILES
 
 
 def open_source(what: What, black: float | None = None, white: float | None = None, side: int = LARGEST_SIDE) -> Source:

@@ -1,0 +1,34 @@
+"""`propos cache`: the decoded images kept for the next run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+cache = typer.Typer(help="List or clean the decoded images kept for the next run.")
+
+
+@cache.command("list")
+def list_kept() -> None:
+    """List what is kept, and where."""
+    from propos.data import cache_folder, list_caches
+
+    kept = list_caches()
+    for each in kept:
+        used = f"{datetime.fromtimestamp(each.last_used):%Y-%m-%d %H:%M}"
+        typer.echo(f"{each.key}  {each.images:>9,} images  {each.bytes / 1e6:>8,.1f} MB  used {used}  {each.source}")
+    total = sum(each.bytes for each in kept)
+    typer.echo(f"{len(kept)} kept in {cache_folder()}, {total / 1e6:,.1f} MB in all")
+
+
+@cache.command("clean")
+def clean(
+    days: Annotated[float, typer.Option(help="Only what has not been used for so many days.", min=0.0)] = 0.0,
+) -> None:
+    """Delete what is kept; the next run decodes its images anew."""
+    from propos.data import clean_caches
+
+    deleted = clean_caches(days or None)
+    typer.echo(f"{len(deleted)} deleted, {sum(each.bytes for each in deleted) / 1e6:,.1f} MB freed")

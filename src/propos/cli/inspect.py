@@ -1,0 +1,67 @@
+"""`propos inspect`: a look before training."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from propos.inspect import Overview
+
+SHOWN = 5
+
+
+def inspect(
+    source: Annotated[str, typer.Argument(help="A folder of images, or whatever else `propos run` takes.")],
+    clusters: Annotated[int | None, typer.Option("-k", help="How many clusters the run would find.")] = None,
+    views: Annotated[Path | None, typer.Option(help="Write a picture of the views to this PNG file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+) -> None:
+    """Look at images before training: what is there, what would be trained, and how long it would take."""
+    from propos.inspect import draw_views_of, look
+    from propos.training import choose_device
+
+    overview, config, opened = look(source, clusters, choose_device(device))
+    if views is not None:
+        draw_views_of(opened, config, views)
+    if as_json:
+        typer.echo(json.dumps(asdict(overview)))
+    else:
+        _print(overview, views)
+
+
+def _print(overview: Overview, views: Path | None) -> None:
+    from propos.cli.display import duration
+
+    def line(name: str, text: str) -> None:
+        typer.echo(f"{name:14} {text}")
+
+    line("images", f"{overview.images:,} {'greyscale' if overview.channels == 1 else 'colour'}")
+    if overview.formats:
+        line("formats", ", ".join(f"{count:,} {kind}" for kind, count in overview.formats.items()))
+    common = list(overview.sizes.items())[:SHOWN]
+    line("sizes", ", ".join(f"{count:,} of {size}" for size, count in common) + _more(len(overview.sizes)))
+    for name, reason in list(overview.skipped.items())[:SHOWN]:
+        line("skipped", f"{name}: {reason}")
+    if len(overview.skipped) > SHOWN:
+        line("", f"… {len(overview.skipped):,} skipped in all; --json lists them")
+    for what, names in (("tiny", overview.tiny), ("odd shape", overview.odd)):
+        if names:
+            line(what, ", ".join(names[:SHOWN]) + _more(len(names)))
+    for group in overview.duplicates[:SHOWN]:
+        line("same bytes", " = ".join(group[:SHOWN]) + _more(len(group)))
+    if len(overview.duplicates) > SHOWN:
+        line("", f"… {len(overview.duplicates):,} such groups in all; --json lists them")
+    line("recipe", overview.recipe)
+    line("training", f"about {duration(overview.seconds)}")
+    if views is not None:
+        line("views", str(views))
+
+
+def _more(count: int) -> str:
+    return f" … {count:,} in all" if count > SHOWN else ""
