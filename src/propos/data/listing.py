@@ -213,16 +213,20 @@ def _entry(name: str, path: Path, status: os.stat_result, label: str | None = No
 def _rows(path: Path) -> list[tuple[str, str | None]]:
     """Read the paths, and labels if there are any, from a CSV."""
     reader = csv.DictReader(io.StringIO(_text(path), newline=""))
+    try:
+        return _columns(reader, path)
+    except csv.Error as error:
+        raise InputError(f"{escape_name(str(path))}: line {reader.line_num} cannot be read as CSV: {error}") from None
+
+
+def _columns(reader: csv.DictReader[str], path: Path) -> list[tuple[str, str | None]]:
     columns = {name.strip().lower(): name for name in reader.fieldnames or ()}
     column = columns.get("image", columns.get("path"))
     if column is None:
         found = ", ".join(reader.fieldnames or ["none"])
         raise InputError(f"{escape_name(str(path))}: found columns {found}: needs image (or path), and label if known")
     label = columns.get("label")
-    try:
-        return [(row[column], (row[label] or None) if label else None) for row in reader if row[column]]
-    except csv.Error as error:
-        raise InputError(f"{escape_name(str(path))}: line {reader.line_num} cannot be read as CSV: {error}") from None
+    return [(row[column], (row[label] or None) if label else None) for row in reader if row[column]]
 
 
 def _text(path: Path) -> str:

@@ -76,12 +76,13 @@ class DecodePool:
         self.close()
 
     def _decode(self, entries: Sequence[Entry]) -> Decoded:
-        worker = self._idle.get()
+        worker, done = self._idle.get(), None
         try:
             if worker is None and not self._closed:
                 worker = _Worker()
                 self._running.add(worker)
-            done = worker.decode(entries, self.side, self.channels, self.draft) if worker else None
+            if worker is not None and not self._closed:
+                done = worker.decode(entries, self.side, self.channels, self.draft)
         finally:
             if worker is not None and worker.gone:
                 worker.stop()

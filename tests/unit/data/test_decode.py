@@ -199,3 +199,16 @@ def test_a_file_that_vanished_says_so(tmp_path):
     with pytest.raises(FileNotFoundError) as error, open_image(gone):
         pass
     assert reason_for(error.value) == "no such file or directory"
+
+
+@pytest.mark.parametrize("turn", [1, 6])
+def test_heic_images_are_read_with_the_extra(tmp_path, turn):
+    heif = pytest.importorskip("pillow_heif")
+    image = picture(64, 32)
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    heif.from_pillow(image).save(tmp_path / "a.jpg", quality=95, exif=exif.tobytes())
+    upright = image if turn == 1 else image.transpose(Image.Transpose.ROTATE_270)
+    pixels, aspect = decode(entry(tmp_path / "a.jpg"), 8, 3)
+    assert np.abs(pixels - squashed(upright, 8)).mean() < 4
+    assert aspect == upright.width / upright.height
