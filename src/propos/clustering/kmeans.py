@@ -23,6 +23,7 @@ TOLERANCE = 1e-4
 # What scouting does, chosen by measurement (docs/kmeans.md).
 SCOUT_POINTS = 2048
 SCOUT_POINTS_A_CLUSTER = 128
+SCOUT_BYTES = 64 * 2**20
 SCOUT_ITERATIONS = 100
 SCOUT_TOLERANCE = 0.03
 FEW_CLUSTERS = 32  # few clusters have few, far apart fixed points, so that it pays to try more starts
@@ -89,6 +90,7 @@ def assign(points: Float[Tensor, "N D"], centres: Float[Tensor, "K D"]) -> tuple
 def _scout_size(points: Points, clusters: int, scout_size: int | str | None) -> int | None:
     """Return the size of the sample, all points where it is not worth drawing one; None: scout nothing."""
     usual = max(SCOUT_POINTS, SCOUT_POINTS_A_CLUSTER * clusters)
+    usual = max(min(usual, SCOUT_BYTES // (points.dimension * points.dtype.itemsize)), 4 * clusters)
     if points.total <= 2 * usual and scout_size in ("auto", None):
         return points.total
     if scout_size is None:

@@ -78,7 +78,9 @@ class Points:
         mine = ((local >= 0) & (local < len(self))).nonzero()[:, 0]
         local = local[mine]
         rows = torch.zeros((len(places), self.dimension), dtype=self.dtype, device=self.device)
-        rows = self.over_processes(rows.index_copy_(0, mine, self.rows(local)))
+        for span in spans(len(mine), CHUNK_ROWS):
+            rows.index_copy_(0, mine[span], self.rows(local[span]))
+        rows = self.over_processes(rows)
         weights, solid = (
             None if held is None else self.over_processes(rows.new_zeros(len(rows)).index_copy_(0, mine, held[local]))
             for held in (self.weights, self.solid)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from propos.clustering import Clustering, assign, spherical_kmeans
@@ -151,7 +151,6 @@ def test_sums_of_a_million_points_are_accurate():
     np.testing.assert_allclose(found.centres[0].double().numpy(), total / np.linalg.norm(total), atol=1e-7)
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
 @given(
     points=st.integers(1, 40),
     clusters=st.integers(1, 12),

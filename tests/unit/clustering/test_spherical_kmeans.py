@@ -124,21 +124,21 @@ def test_settings_survive_cloning():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits its memory the way Linux can")
 def test_a_memory_mapped_array_is_never_copied_whole(tmp_path):
-    # 300 MB on disk; the process may allocate 200 MB more than it holds before the fit.
+    # 230 MB on disk; the process may allocate 200 MB more than it holds before the fit.
     script = f"""
         import resource
         import numpy as np, torch
         from propos import SphericalKMeans
         torch.set_num_threads(1)
-        data = np.memmap({str(tmp_path / "points")!r}, dtype=np.float32, mode="w+", shape=(300_000, 256))
-        data[::100] = np.random.default_rng(0).standard_normal((3000, 256))
+        data = np.memmap({str(tmp_path / "points")!r}, dtype=np.float32, mode="w+", shape=(225_000, 256))
+        data[::100] = np.random.default_rng(0).standard_normal((2250, 256))
         data.flush()
-        data = np.memmap({str(tmp_path / "points")!r}, dtype=np.float32, mode="r", shape=(300_000, 256))
+        data = np.memmap({str(tmp_path / "points")!r}, dtype=np.float32, mode="r", shape=(225_000, 256))
         SphericalKMeans(2, n_init=1).fit(np.ones((10, 256)) + np.eye(10, 256))
         held = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmData")) * 1024
         resource.setrlimit(resource.RLIMIT_DATA, (held + 200 * 2**20, held + 200 * 2**20))
-        fitted = SphericalKMeans(4, n_init=2, tol=0.01, random_state=0).fit(data)
-        assert len(fitted.labels_) == 300_000
+        fitted = SphericalKMeans(4, n_init=1, tol=0.05, random_state=0).fit(data)
+        assert len(fitted.labels_) == 225_000
         assert set(fitted.predict(data[::100])) == set(range(4))
         try:
             data * 2
