@@ -52,6 +52,8 @@ CASES = [
     ("ok.npz --set psl.wieght=1", "did you mean psl.weight?"),
     ("ok.npz --set psl.weight=lots", "psl.weight = 'lots'"),
     ("ok.npz --set train.epochs=1.5", "train.epochs = 1.5"),
+    ("ok.npz --time soon", "--time soon: write it as 45s, 30m or 2h"),
+    ("ok.npz --time 1m --epochs 3", "use one of them"),
     ("ok.npz --epochs 0", "train.epochs = 0"),
     ("ok.npz --seed -1", "seed = -1"),
     ("ok.npz --config bad.yaml", "bad.yaml: unknown key psl.wieght: did you mean psl.weight?"),

@@ -35,7 +35,7 @@ def test_a_run_says_what_it_does_and_where_the_results_are(finished):
     out, result = finished
     assert "Recipe digits, chosen for 200 greyscale images of 8×8 on cpu." in result.out
     assert "Finding 10 clusters in 200 images" in result.out
-    assert "Training will take about" in result.out
+    assert "Training for 3 epochs will take about" in result.out
     assert "epoch 3/3" in result.out
     assert "accuracy" in result.out
     assert f"{out}/clusters.parquet" in result.out
@@ -73,6 +73,14 @@ def test_the_written_config_repeats_the_run(finished, tmp_path, capsys):
     assert pyarrow.parquet.read_table(again / "clusters.parquet") == pyarrow.parquet.read_table(
         out / "clusters.parquet"
     )
+
+
+def test_the_epochs_fit_the_time_that_is_given(images, tmp_path, capsys):
+    arguments = ["run", images, *SETTINGS, "--set", "train.epochs=100000", "--time", "1s"]
+    assert command(capsys, *arguments, "--out", tmp_path / "run", "--quiet").code == 0
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert 1 <= config["train"]["epochs"] < 1000
+    assert config["psl"]["start"] <= config["train"]["epochs"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])

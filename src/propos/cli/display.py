@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from propos.errors import InputError
+
 PLAIN_LINE_SECONDS = 10.0
 
 
@@ -23,6 +26,14 @@ def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def parse_duration(text: str) -> float:
+    """Read 45s, 30m or 2h as seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise InputError(f"--time {text}: write it as 45s, 30m or 2h")
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def summary(record: Mapping[str, Any]) -> str:

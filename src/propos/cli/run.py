@@ -21,6 +21,9 @@ def run(
     epochs: Annotated[
         int | None, typer.Option(help="How long to train; warm-up and start of scattering scale along.")
     ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--time", metavar="30m", help="Train about so long: 45s, 30m or 2h; sets the epochs.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
     ] = None,
@@ -35,7 +38,9 @@ def run(
     """Learn clusters from images and write them to a run folder."""
     from propos.cli import training
 
-    request = training.Request(source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels)
+    request = training.Request(
+        source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels, budget
+    )
     if resume:
         training.resume(request, device, quiet)
     else:

@@ -19,7 +19,7 @@ import torch
 
 from propos import __version__
 from propos.cli import describe_os_error
-from propos.cli.display import Terminal, duration
+from propos.cli.display import Terminal, duration, parse_duration
 from propos.config import Config, PixelSettings, from_yaml, parse_assignment
 from propos.data import Found, Source, cache_side, find_source, fingerprint
 from propos.errors import InputError, Interrupted, RunFailed
@@ -45,6 +45,7 @@ class Request:
     settings: list[str]
     config: Path | None
     labels: str | None
+    time: str | None
 
 
 def start(request: Request, device_name: str, quiet: bool) -> None:
@@ -64,13 +65,16 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
         source = _open(found, config, terminal)
         config = prepare(config, source)
         out = request.out or next_free_folder(RUNS, Path(name).resolve().stem)
+        if request.time is not None:
+            config = _timed(config, request, source, device)
         run = RunFolder.create(out, _info(source, device), config)
         if source.skipped:
             run.write_skipped([(skipped.path, skipped.reason) for skipped in source.skipped])
             terminal.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
         terminal.note(f"Finding {config.clusters} clusters in {len(source):,} images; results go to {out}")
         if not quiet:
-            terminal.note(f"Training will take about {duration(estimate_seconds(config, source, device))}.")
+            seconds = estimate_seconds(config, source, device)
+            terminal.note(f"Training for {config.train.epochs} epochs will take about {duration(seconds)}.")
         if config.method == "propos" and config.psl_start >= config.train.epochs:
             terminal.warn("prototype scattering would start after the last epoch: lower psl.start or train longer")
         _train(run, config, source, device, terminal)
@@ -121,6 +125,14 @@ def _open(found: Found, config: Config, terminal: Terminal) -> Source:
         first = source.skipped[0]
         terminal.warn(f"{len(source.skipped):,} files were skipped, the first {first.path} ({first.reason})")
     return source
+
+
+def _timed(config: Config, request: Request, source: Source, device: torch.device) -> Config:
+    """Return the settings with the epochs fitted to the time a person gives."""
+    if request.epochs is not None:
+        raise InputError("--time and --epochs both say how long to train: use one of them")
+    budget = parse_duration(str(request.time))
+    return config.with_epochs(max(1, int(config.train.epochs * budget / estimate_seconds(config, source, device))))
 
 
 def _recipe(request: Request, found: Found, device: torch.device, terminal: Terminal) -> Config:
