@@ -167,7 +167,7 @@ class Config(Section):
         if isinstance(preset, str):
             tree["views"].update(VIEW_PRESETS.get(preset, {}))
         for key, value in settings.items():
-            _plant(tree, key, value)
+            _plant(tree, key, value)  # a key may also name a whole section
         return parse(tree)
 
     def to_yaml(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -17,10 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from propos import __version__
 from propos.data import Source, What, cache_side, find_source, fingerprint
 from propos.data.arrays import check_labels
+from propos.errors import InputError
 from propos.evaluation import nmi
 from propos.recipes import build_recipe, choose_recipe
 from propos.runs import RunFolder
-from propos.training import Fitted, Model, Silent, choose_device, prepare, train
+from propos.training import Fitted, Model, Warnings, choose_device, prepare, train
 
 Images = ArrayLike | str | Path
 
@@ -57,18 +59,27 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         device = choose_device(self.device)
         found = find_source(_what(X))
         config = build_recipe(self.recipe or choose_recipe(found, device.type)[0])
+        doubled = {"clusters", "method", "seed"} & set(self.settings or {})
+        if doubled:
+            raise InputError(f"settings: {', '.join(sorted(doubled))}: these are parameters of ProPos itself")
         if self.epochs is not None:
             config = config.with_epochs(self.epochs)
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
-        basic = {"clusters": self.n_clusters, "method": self.method, "seed": int(seed)}
+        clusters = None if self.n_clusters is None else int(self.n_clusters)
+        basic = {"clusters": clusters, "method": self.method, "seed": int(seed)}
         config = config.with_settings({**(self.settings or {}), **basic})
         source = found.open(cache_side(config.views))
         if y is not None:
             source.labels = check_labels(y, len(source), "y")
+        if source.skipped:
+            first = source.skipped[0]
+            warnings.warn(
+                f"{len(source.skipped)} files were skipped, the first {first.path} ({first.reason})", stacklevel=2
+            )
         config = prepare(config, source)
-        self._keep(train(config, source, device, Silent()), fingerprint(source))
+        self._keep(train(config, source, device, Warnings()), fingerprint(source))
         return self
 
     def _keep(self, fitted: Fitted, source_fingerprint: str) -> None:

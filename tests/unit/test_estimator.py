@@ -77,6 +77,12 @@ def test_lists_and_tensors_serve_as_arrays(fitted):
     assert fitted.predict(torch.from_numpy(IMAGES.copy())).tolist() == fitted.labels_.tolist()
 
 
+def test_whole_numbers_of_numpy_serve_and_settings_do_not_overrule_parameters():
+    assert len(set(estimator(epochs=1).set_params(n_clusters=np.int64(3)).fit_predict(IMAGES))) == 3
+    with pytest.raises(ValueError, match="clusters: these are parameters of ProPos itself"):
+        ProPos(3, recipe="digits", settings={"clusters": 5}).fit(IMAGES)
+
+
 def test_before_fitting_it_says_so(tmp_path):
     with pytest.raises(NotFittedError):
         estimator().predict(IMAGES)

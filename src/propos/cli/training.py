@@ -56,25 +56,30 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
         name = request.source or (given.source if given else None)
         if name is None:
             raise InputError("say what to cluster: a folder of images, a .npy or .npz file, or: digits")
-        labels = request.labels or (given.labels if given else None)
-        pixels = given.pixels if given else PixelSettings()
-        found = find_source(name, pixels.black, pixels.white, labels)
+        out = request.out or next_free_folder(RUNS, Path(name).resolve().stem)
+        RunFolder.check_free(out)
+        settings = _requested(request, name)
+        # What says how to read the images is known before a recipe is: from --set, else from --config.
+        early = (given or Config()).with_settings(settings)
+        if given is not None and given.source != early.source and "pixels.black" not in settings:
+            early = early.with_settings({"pixels": PixelSettings().model_dump()})
+        found = find_source(name, early.pixels.black, early.pixels.white, early.labels)
         base = given or _recipe(request, found, device, terminal)
-        config = _with_request(base, request, name)
+        if request.epochs is not None:
+            base = base.with_epochs(request.epochs)
+        config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
         build_method(config)
+        if config.clusters is None and not found.labelled:
+            raise InputError(f"{name}: has no labels to count, so say how many clusters to find, as in -k 10")
         source = _open(found, config, terminal)
         config = prepare(config, source)
-        out = request.out or next_free_folder(RUNS, Path(name).resolve().stem)
         if request.time is not None:
             config = _timed(config, request, source, device)
-        run = RunFolder.create(out, _info(source, device), config)
+        run = RunFolder.create(out, _info(config, source, device), config)
         if source.skipped:
             run.write_skipped([(skipped.path, skipped.reason) for skipped in source.skipped])
             terminal.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
         terminal.note(f"Finding {config.clusters} clusters in {len(source):,} images; results go to {out}")
-        if not quiet:
-            seconds = estimate_seconds(config, source, device)
-            terminal.note(f"Training for {config.train.epochs} epochs will take about {duration(seconds)}.")
         if config.method == "propos" and config.psl_start >= config.train.epochs:
             terminal.warn("prototype scattering would start after the last epoch: lower psl.start or train longer")
         _train(run, config, source, device, terminal)
@@ -82,7 +87,8 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
 
 def resume(request: Request, device_name: str, quiet: bool) -> None:
     """Go on with a run from its last checkpoint."""
-    changed = [f.name for f in fields(request) if f.name not in ("source", "out") and getattr(request, f.name)]
+    given = {f.name: getattr(request, f.name) for f in fields(request) if f.name not in ("source", "out")}
+    changed = [name for name, value in given.items() if value not in (None, [])]
     if changed:
         raise InputError(f"--resume goes on with the run's own settings: leave out {', '.join(changed)}")
     if request.out is None and request.source is None:
@@ -94,13 +100,15 @@ def resume(request: Request, device_name: str, quiet: bool) -> None:
         if info["status"] == "finished":
             terminal.note(f"{run.path}: this run is finished; there is nothing to resume")
             return
+        if request.source is not None and _resolved(request.source) != config.source:
+            raise InputError(f"{run.path}: is a run of {config.source}, not of {request.source}; name its --out")
         if config.source is None:
             raise InputError(f"{run.path}: was trained on an array in memory and cannot be resumed from here")
         found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels)
         source = _open(found, config, terminal)
         if fingerprint(source) != info["source"]["fingerprint"]:
             raise InputError(f"{config.source}: its images are no longer those the run began with")
-        _warn_of_changes(info, _info(source, device), terminal)
+        _warn_of_changes(info, _info(config, source, device), terminal)
         run.update_info(status="running")
         terminal.note(f"Going on with {run.path}: {config.clusters} clusters in {len(source):,} images.")
         _train(run, config, source, device, terminal)
@@ -129,8 +137,6 @@ def _open(found: Found, config: Config, terminal: Terminal) -> Source:
 
 def _timed(config: Config, request: Request, source: Source, device: torch.device) -> Config:
     """Return the settings with the epochs fitted to the time a person gives."""
-    if request.epochs is not None:
-        raise InputError("--time and --epochs both say how long to train: use one of them")
     budget = parse_duration(str(request.time))
     return config.with_epochs(max(1, int(config.train.epochs * budget / estimate_seconds(config, source, device))))
 
@@ -143,20 +149,25 @@ def _recipe(request: Request, found: Found, device: torch.device, terminal: Term
     return build_recipe(name)
 
 
-def _with_request(config: Config, request: Request, source: str) -> Config:
-    """Lay what was asked for over the recipe, the more particular over the more general."""
-    if request.epochs is not None:
-        config = config.with_epochs(request.epochs)
-    direct = {"clusters": request.clusters, "method": request.method, "seed": request.seed}
+def _requested(request: Request, source: str) -> dict[str, Any]:
+    """Return the settings that were asked for, options over --set."""
+    if request.time is not None:
+        parse_duration(request.time)
+        if request.epochs is not None:
+            raise InputError("--time and --epochs both say how long to train: use one of them")
+    direct = {"clusters": request.clusters, "method": request.method, "seed": request.seed, "labels": request.labels}
     settings = dict(parse_assignment(assignment) for assignment in request.settings)
+    for key in {"source", "recipe"} & set(settings):
+        raise InputError(f"--set {key}: give the {key} as {'SOURCE' if key == 'source' else '--recipe NAME'} instead")
     settings |= {key: value for key, value in direct.items() if value is not None}
-    where = str(Path(source).resolve()) if Path(source).exists() else source
-    if request.labels is not None:
-        settings["labels"] = request.labels
-    return config.with_settings({**settings, "source": where})
+    return {**settings, "source": _resolved(source)}
 
 
-def _info(source: Source, device: torch.device) -> dict[str, Any]:
+def _resolved(source: str) -> str:
+    return str(Path(source).resolve()) if Path(source).exists() else source
+
+
+def _info(config: Config, source: Source, device: torch.device) -> dict[str, Any]:
     return {
         "propos": __version__,
         "torch": torch.__version__,
@@ -167,7 +178,13 @@ def _info(source: Source, device: torch.device) -> dict[str, Any]:
         "device": device.type,
         "threads": torch.get_num_threads(),
         "machine": f"{platform.system()} {platform.machine()} {_processor()}",
-        "source": {"name": source.name, "images": len(source), "fingerprint": fingerprint(source)},
+        "seed": config.seed,
+        "source": {
+            "root": config.source,
+            "name": source.name,
+            "images": len(source),
+            "fingerprint": fingerprint(source),
+        },
     }
 
 
@@ -200,6 +217,9 @@ def _train(run: RunFolder, config: Config, source: Source, device: torch.device,
     how = f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
     try:
         with _stop_on_signals(terminal) as stopped:
+            if not terminal.quiet and run.info()["seconds"] == 0:
+                seconds = estimate_seconds(config, source, device)
+                terminal.note(f"Training for {config.train.epochs} epochs will take about {duration(seconds)}.")
             fitted = train(config, source, device, terminal, run, stop=lambda: bool(stopped))
         fitted.write(run)
         close("finished")
@@ -211,8 +231,14 @@ def _train(run: RunFolder, config: Config, source: Source, device: torch.device,
         raise RunFailed(f"{error}; the last good checkpoint is in {run.path / 'checkpoint'}") from None
     except OSError as error:
         raise RunFailed(f"{describe_os_error(error)}; the last checkpoint is kept; {how}") from None
-    except (MemoryError, torch.OutOfMemoryError):
-        raise RunFailed(f"out of memory; lower train.batch_size; the last checkpoint is kept; {how}") from None
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped at once; the last checkpoint is kept; {how}") from None
+    except (MemoryError, RuntimeError) as error:
+        # Torch has an exception of its own for a full GPU, and none but its text for a full memory.
+        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+            raise
+        close("failed")
+        raise RunFailed("out of memory: start a new run with a smaller batch (--set train.batch_size=…)") from None
     _say_results(run, config, fitted, terminal, time.monotonic() - begin)
 
 
@@ -249,4 +275,4 @@ def _say_results(run: RunFolder, config: Config, fitted: Fitted, terminal: Termi
         )
     path = shlex.quote(str(run.path))
     terminal.note(f"Results: {run.path}/clusters.parquet has the cluster of each image.")
-    terminal.note(f"New images: propos predict {path} NEW.npy -o new.csv")
+    terminal.note(f"New images: propos predict {path} NEW -o new.csv")

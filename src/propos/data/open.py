@@ -46,6 +46,7 @@ class Found:
     height: int
     width: int
     open: Open
+    labelled: bool  # labels are known, or will be when it is opened
     skipped: list[Skipped] = field(default_factory=list)
 
 
@@ -54,6 +55,8 @@ def find_source(what: What, black: float | None = None, white: float | None = No
 
     With `labels="folders"` the folder each image is in is its label, for scoring.
     """
+    if labels is not None and isinstance(what, str | Path) and is_array(what):
+        raise InputError(f"--labels {labels}: {what} is an array, not a folder; give labels in an .npz file")
     if isinstance(what, np.ndarray):
         return _found_array(from_array(what, black=black, white=white))
     if what in BUILT_IN:
@@ -87,7 +90,7 @@ def _found_array(source: ArraySource) -> Found:
     def open_array(side: int, channels: int | None = None, progress: Progress | None = None) -> Source:
         return source
 
-    return Found(len(source), source.channels, source.height, source.width, open_array)
+    return Found(len(source), source.channels, source.height, source.width, open_array, source.labels is not None)
 
 
 def _found_folder(what: str | Path | Sequence[str | Path], labels: str | None) -> Found:
@@ -100,7 +103,8 @@ def _found_folder(what: str | Path | Sequence[str | Path], labels: str | None) -
         return source
 
     height, width = round(seen.median_height), round(seen.median_width)
-    return Found(len(seen), seen.channels, height, width, open_images, seen.skipped)
+    labelled = labels == "folders" or all(header.entry.label is not None for header in seen.headers)
+    return Found(len(seen), seen.channels, height, width, open_images, labelled, seen.skipped)
 
 
 def _digits() -> ArraySource:

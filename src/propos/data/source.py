@@ -72,9 +72,11 @@ def distinct_images(source: Source, enough: int) -> int:
 
 
 def fingerprint(source: Source) -> str:
-    """Return a short text that changes when the images do: their number, and the pixels of up to 1,000 of them."""
+    """Return a short text made of the images' number, shape and names, and the pixels of up to 1,000 of them."""
     positions = np.linspace(0, len(source) - 1, min(len(source), FINGERPRINT_SAMPLE)).round().astype(np.int64)
     digest = hashlib.blake2b(f"{len(source)} {source.channels} {source.height} {source.width}".encode(), digest_size=16)
+    for name in source.image_names():
+        digest.update(name.encode() + b"\n")
     for start in range(0, len(positions), CHUNK):
         digest.update(source.batch(positions[start : start + CHUNK]).tobytes())
     return digest.hexdigest()

@@ -116,7 +116,6 @@ class ResNet(nn.Module):
             self.add_module(f"layer{number}", nn.Sequential(*blocks))
             self._stages.append(f"layer{number}")
         self.features = inner
-        self.stride = (4 if stem == "imagenet" else 1) * 2 ** (len(shape.depths) - 1)
         _initialise(self.modules())
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
@@ -133,6 +132,11 @@ def _initialise(modules: Iterable[nn.Module]) -> None:
     for module in modules:
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def smallest_side(name: str, stem: Stem) -> int:
+    """Return the side of the smallest images a backbone takes: below it they are halved to nothing."""
+    return (4 if stem == "imagenet" else 1) << (len(SHAPES[name].depths) - 1)
 
 
 def backbone(name: str, stem: Stem, channels: int) -> ResNet:

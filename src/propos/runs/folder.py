@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import glob
 import io
 import json
 from collections.abc import Iterable, Mapping
@@ -32,12 +33,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, info: Mapping[str, Any], config: configuration.Config) -> RunFolder:
         """Start a run in a new or empty folder."""
-        if path.exists() and not path.is_dir():
-            raise InputError(f"{path}: is a file; choose another --out")
-        if (path / "run.json").exists():
-            raise InputError(f"{path}: already holds a run; add --resume to go on with it, or choose another --out")
-        if path.is_dir() and any(path.iterdir()):
-            raise InputError(f"{path}: the folder is not empty; choose another --out")
+        cls.check_free(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -47,6 +43,16 @@ class RunFolder:
         # run.json is what makes the folder a run, so it comes last.
         run._write_info({"schema": SCHEMA, **info})
         return run
+
+    @staticmethod
+    def check_free(path: Path) -> None:
+        """Refuse a folder that holds something already."""
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path}: is a file; choose another --out")
+        if (path / "run.json").exists():
+            raise InputError(f"{path}: already holds a run; add --resume to go on with it, or choose another --out")
+        if path.is_dir() and any(path.iterdir()):
+            raise InputError(f"{path}: the folder is not empty; choose another --out")
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -170,5 +176,5 @@ def newest_folder(parent: Path, name: str) -> Path:
 
 
 def _numbers(parent: Path, name: str) -> list[int]:
-    endings = (path.name.removeprefix(f"{name}-") for path in parent.glob(f"{name}-*"))
+    endings = (path.name.removeprefix(f"{name}-") for path in parent.glob(f"{glob.escape(name)}-*"))
     return [int(ending) for ending in endings if ending.isdecimal()]

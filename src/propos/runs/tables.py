@@ -80,11 +80,17 @@ def read_label_file(path: Path, images: list[str]) -> Shaped[np.ndarray, " N"]:
     """Read a CSV with columns image,label and return the label of each image, in their order."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a CSV with columns image,label")
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        if not {"image", "label"} <= set(reader.fieldnames or ()):
-            raise InputError(f"{path}: found columns {', '.join(reader.fieldnames or ['none'])}: needs image,label")
-        known = {row["image"]: row["label"] for row in reader}
+    known: dict[str, str] = {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            if not {"image", "label"} <= set(reader.fieldnames or ()):
+                raise InputError(f"{path}: found columns {', '.join(reader.fieldnames or ['none'])}: needs image,label")
+            for row in reader:
+                if row["label"] is None or known.setdefault(row["image"], row["label"]) != row["label"]:
+                    raise InputError(f"{path}: line {reader.line_num}: give {row['image']!r} one label")
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read as CSV in UTF-8: {error}") from None
     missing = [image for image in images if image not in known]
     if missing:
         raise InputError(

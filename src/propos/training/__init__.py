@@ -5,7 +5,7 @@ from propos.training.learner import choose_device
 from propos.training.loop import train
 from propos.training.model import Fitted, Model, Prediction
 from propos.training.prepare import prepare
-from propos.training.progress import Progress, Silent
+from propos.training.progress import Progress, Silent, Warnings
 
 __all__ = [
     "Fitted",
@@ -13,6 +13,7 @@ __all__ = [
     "Prediction",
     "Progress",
     "Silent",
+    "Warnings",
     "choose_device",
     "estimate_seconds",
     "prepare",

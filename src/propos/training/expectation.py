@@ -53,20 +53,22 @@ def expectation(
     assert config.clusters is not None
     encoder = learner.network.target if learner.method.embeds == "target" else learner.network.online
     embeddings = embed(encoder, source, config) if streamed is None else streamed
-    if embeddings.device.type == "mps":
-        embeddings = embeddings.cpu()  # k-means sums in double precision, which MPS has not
     if not torch.isfinite(embeddings).all():
-        raise RunFailed(f"the embeddings hold NaN at the start of epoch {epoch}: lower the rate, --set train.lr=…")
+        raise RunFailed(
+            f"the embeddings hold NaN at the start of epoch {epoch}: start a new run at a lower rate (--set train.lr=…)"
+        )
+    # K-means sums in double precision, which MPS has not.
     found = spherical_kmeans(
-        embeddings,
+        embeddings.cpu() if embeddings.device.type == "mps" else embeddings,
         config.clusters,
         config.estep.restarts,
         generator(config.seed, "k-means", epoch),
         previous=None if previous is None else previous.prototypes,
     )
+    labels, prototypes = found.labels.to(embeddings.device), found.centres.to(embeddings.device)
     if previous is None:
-        return Assignment(found.labels, found.centres, embeddings, None)
+        return Assignment(labels, prototypes, embeddings, None)
     before, after = previous.labels.cpu().numpy(), found.labels.cpu().numpy()
-    numbers = torch.tensor(stable_numbers(before, after, config.clusters), device=found.labels.device)
-    labels = numbers[found.labels]
-    return Assignment(labels, found.centres[numbers.argsort()], embeddings, churn(before, labels.cpu().numpy()))
+    numbers = torch.tensor(stable_numbers(before, after, config.clusters), device=labels.device)
+    labels = numbers[labels]
+    return Assignment(labels, prototypes[numbers.argsort()], embeddings, churn(before, labels.cpu().numpy()))

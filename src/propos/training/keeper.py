@@ -21,6 +21,7 @@ from propos.training.progress import Progress
 from propos.training.state import State
 
 SETTLING_EPOCHS = 5  # an untrained network's embeddings always lie close together
+LOWER_RATE = "start a new run at a lower rate (--set train.lr=…)"
 NAN_CHECK_EVERY = 50  # steps; reading a loss makes a GPU wait
 
 
@@ -101,7 +102,7 @@ class Keeper:
         assert state.losses is not None
         assert state.opening is not None
         active = active_terms(learner, state.epoch)
-        means = state.losses.double().mean(dim=0).tolist()
+        means = state.losses.cpu().double().mean(dim=0).tolist()
         last_step = (state.epoch + 1) * learner.schedule.steps - 1
         rate = learner.schedule.learning_rate(last_step)
         return {
@@ -119,10 +120,7 @@ class Keeper:
     def _stop_on_nan(self) -> None:
         bad = self.state.first_bad_step()
         if bad is not None:
-            raise RunFailed(
-                f"the loss became NaN at step {bad} of epoch {self.state.epoch}: "
-                "lower the rate (--set train.lr=…) or check the images"
-            )
+            raise RunFailed(f"the loss became NaN at step {bad} of epoch {self.state.epoch}: {LOWER_RATE}")
 
     def _stop_if_asked(self) -> None:
         if self.stop():
@@ -132,6 +130,8 @@ class Keeper:
     def _save(self) -> None:
         if self.run is not None:
             self._stop_on_nan()
+            if not all(bool(torch.isfinite(parameter).all()) for parameter in self.learner.network.parameters()):
+                raise RunFailed(f"the weights became NaN in epoch {self.state.epoch}: {LOWER_RATE}")
             save_checkpoint(self.run, self.learner, self.state)
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()

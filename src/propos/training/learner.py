@@ -35,12 +35,6 @@ def build_learner(config: Config, source: Source, device: torch.device) -> Learn
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
     network = build_network(config.network, source.channels, derive(config.seed, "network"))
-    stride = network.online.backbone.stride
-    if config.views.size < stride:
-        raise InputError(
-            f"views.size = {config.views.size}: too small for {config.network.backbone}, which halves images to "
-            f"nothing below {stride} pixels; set views.size={stride} or more"
-        )
     network = network.to(device)
     method = build_method(config)
     optimiser = torch.optim.SGD(

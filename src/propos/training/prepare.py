@@ -7,10 +7,22 @@ import numpy as np
 from propos.config import Config
 from propos.data import Source, distinct_images, pixel_statistics
 from propos.errors import InputError
+from propos.networks import smallest_side
 
 
 def prepare(config: Config, source: Source) -> Config:
     """Fill in what depends on the source (K, the meaning of pixels) and refuse what cannot work."""
+    smallest = smallest_side(config.network.backbone, config.network.stem)
+    if config.views.size < smallest:
+        raise InputError(
+            f"views.size = {config.views.size}: too small for {config.network.backbone}, which halves images to "
+            f"nothing below {smallest} pixels; set views.size={smallest} or more"
+        )
+    late = [epoch for epoch in config.keep_epochs if epoch >= config.train.epochs]
+    if late:
+        raise InputError(
+            f"keep_epochs names epoch {late[0]}: the last of {config.train.epochs} is {config.train.epochs - 1}"
+        )
     clusters = _clusters(config, source)
     mean, std = config.pixels.mean, config.pixels.std
     if mean is None or std is None:

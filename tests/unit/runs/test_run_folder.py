@@ -131,13 +131,31 @@ def test_labels_are_read_by_image_in_any_order_with_or_without_a_byte_order_mark
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [("image,label\n0,cat\n", "no label for 1 of 2"), ("a,b\n0,cat\n", "needs image,label"), ("", "needs image,label")],
+    [
+        ("image,label\n0,cat\n", "no label for 1 of 2"),
+        ("a,b\n0,cat\n", "needs image,label"),
+        ("", "needs image,label"),
+        ("image,label\n0\n1,a\n", "line 2: give '0' one label"),
+        ("image,label\n0,a\n0,b\n1,a\n", "line 3: give '0' one label"),
+    ],
 )
 def test_label_files_that_do_not_fit_are_refused(tmp_path, content, sentence):
     path = tmp_path / "labels.csv"
     path.write_text(content)
     with pytest.raises(InputError, match=sentence):
         read_label_file(path, ["0", "1"])
+
+
+def test_a_label_file_of_another_encoding_is_refused(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_bytes("image,label\n0,hôtel\n".encode("latin-1"))
+    with pytest.raises(InputError, match="cannot be read as CSV in UTF-8"):
+        read_label_file(path, ["0"])
+
+
+def test_names_with_brackets_are_numbered_too(tmp_path):
+    (tmp_path / "p [2020]-1").mkdir()
+    assert next_free_folder(tmp_path, "p [2020]").name == "p [2020]-2"
 
 
 def test_run_folders_are_numbered(tmp_path):

@@ -185,9 +185,13 @@ def test_prepared_settings_stay_what_they_are():
 
 
 def test_views_too_small_for_the_network_are_refused():
-    config = quick_config(views__size=16, network__backbone="resnet18", network__stem="imagenet")
     with pytest.raises(InputError, match=r"views\.size = 16: too small for resnet18"):
-        build_learner(config, digits(), CPU)
+        quick_config(views__size=16, network__backbone="resnet18", network__stem="imagenet")
+
+
+def test_snapshots_after_the_last_epoch_are_refused():
+    with pytest.raises(InputError, match="keep_epochs names epoch 3: the last of 3 is 2"):
+        quick_config(keep_epochs=(1, 3))
 
 
 def test_a_device_that_is_not_there_is_refused():
