@@ -43,7 +43,10 @@ class FolderSource:
 
     def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
         """Return the images at these positions."""
-        return np.ascontiguousarray(self.images[positions].transpose(0, 3, 1, 2))
+        batch = np.empty((len(positions), self.channels, self.height, self.width), np.uint8)
+        for place, position in enumerate(positions):  # one copy, not two: a third of the time at 256 pixels
+            batch[place] = self.images[position].transpose(2, 0, 1)
+        return batch
 
     def image_names(self) -> Sequence[str]:
         """Return each image's path relative to the root."""
