@@ -77,4 +77,7 @@ def main() -> None:
     while (job := receive(sys.stdin.buffer)) is not None:
         entries = [Entry("", Path(path), 0, 0, "", member, kind=kind) for path, member, kind in job["entries"]]
         done = decode_all(entries, job["side"], job["channels"], job["draft"])
-        send(answers, {"aspects": done.aspects, "failed": list(done.failed.items())}, done.images.data)
+        try:
+            send(answers, {"aspects": done.aspects, "failed": list(done.failed.items())}, done.images.data)
+        except BrokenPipeError:
+            os._exit(0)  # nobody is left to answer, and nothing left to flush

@@ -65,8 +65,10 @@ def expected(folder):
     return np.stack(found)
 
 
-def start(folder, pause, workers=0):
-    return subprocess.Popen([sys.executable, "-c", SLOW, str(folder), str(pause), str(workers)], stdout=subprocess.PIPE)
+def start(folder, pause, workers=0, **options):
+    return subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(folder), str(pause), str(workers)], stdout=subprocess.PIPE, **options
+    )
 
 
 def test_a_cache_holds_every_image_in_order(photos):
@@ -167,10 +169,11 @@ def test_killed_twenty_times_the_building_still_ends_right(photos, caches):
 
 
 def test_killed_with_its_workers_the_building_goes_on(photos):
-    with start(photos, 0.2, workers=2) as process:
+    with start(photos, 0.2, workers=2, stderr=subprocess.PIPE) as process:
         for _ in range(4):
             process.stdout.readline()
         process.kill()
+        assert process.stderr.read() == b""  # its end is reached when the last worker has gone, without a word
     steps = []
     assert np.array_equal(pixels(photos, progress=lambda done, _: steps.append(done)), expected(photos))
     assert 2 <= steps[0] < 40
