@@ -61,9 +61,13 @@ def cluster_sums(points: Points, centres: Float[Tensor, "R K D"]) -> tuple[Float
     columns = centres.reshape(-1, dimension)
     first = clusters * torch.arange(restarts, device=centres.device)
     sums = torch.zeros((len(columns), dimension + 1), dtype=torch.float64, device=centres.device)
-    for span in points.spans(2 * len(columns)):
+    cosines: Tensor | None = None
+    for span in points.product_spans(len(columns)):
         rows = points.rows(span)
-        labels = nearest((rows @ columns.T).view(-1, restarts, clusters)) + first
+        if cosines is None:
+            cosines = rows.new_empty(len(rows), len(columns))  # made once: fresh memory costs as much as the work in it
+        torch.mm(rows, columns.T, out=cosines[: len(rows)])
+        labels = nearest(cosines[: len(rows)].view(-1, restarts, clusters)) + first
         weights = None if points.weights is None else points.weights[span]
         sums[:, :dimension] += chunk_sums(rows, labels, len(columns), clusters, weights)
         sums[:, dimension] += torch.bincount(labels.flatten(), minlength=len(columns))

@@ -13,7 +13,9 @@ from propos.distributed import each_process, rank, sum_over_processes
 from propos.errors import InputError
 
 CHUNK_VALUES = 2**21  # rows and their cosines of one chunk, in values: 8 MB of float32 stay within the cache
+PRODUCT_VALUES = 2**23  # of many columns so many cosines at a time: the product is slow on few rows
 CHUNK_ROWS = 8192  # so many rows add up in single precision without harm
+MANY_COLUMNS = 512
 COPY_BYTES = 96 * 2**20  # data up to this size are normalised once, into a copy
 
 
@@ -52,6 +54,12 @@ class Points:
     def spans(self, columns: int) -> Iterator[slice]:
         """Yield the chunks that cover the rows, each small enough for the cache beside `columns` cosines a row."""
         return spans(len(self), self.chunk_size or rows_per_chunk(self.dimension + columns))
+
+    def product_spans(self, columns: int) -> Iterator[slice]:
+        """Yield chunks for one product with `columns` centres: long ones where that measured faster."""
+        if self.chunk_size is None and columns >= MANY_COLUMNS:
+            return spans(len(self), max(1, min(CHUNK_ROWS, PRODUCT_VALUES // columns)))
+        return self.spans(2 * columns)
 
     def rows(self, where: slice | Int[Tensor, " n"]) -> Float[Tensor, "n D"]:
         """Return these rows at unit length."""
