@@ -1,0 +1,33 @@
+"""The contrast of a batch with itself (NT-Xent), which SimCLR and CC use."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.objectives.outputs import Outputs
+
+
+def nt_xent(first: Float[Tensor, "B D"], second: Float[Tensor, "B D"], temperature: float) -> Float[Tensor, ""]:
+    """Tell each row's other view from the 2B − 2 rows of others.
+
+    −mean_i log exp(cos(z_i, z_i⁺)/τ) / Σ_{j≠i} exp(cos(z_i, z_j)/τ), over the 2B rows of both views.
+    """
+    rows = F.normalize(torch.cat([first, second]), dim=1)
+    itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
+    logits = (rows @ rows.T / temperature).masked_fill(itself, -torch.inf)
+    partners = torch.arange(len(rows), device=rows.device).roll(len(first))
+    return F.cross_entropy(logits, partners)
+
+
+class NtXent:
+    """NT-Xent between the projections of the two views."""
+
+    def __init__(self, temperature: float) -> None:
+        self.temperature = temperature
+
+    def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+        """Return the loss of the batch."""
+        return nt_xent(*outputs.projections, self.temperature)

@@ -1,0 +1,40 @@
+"""Prototype scattering without its uniformity: the ablation that only aligns prototypes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.objectives.outputs import Outputs, both_directions
+from propos.objectives.prototypes import membership, prototypes
+
+
+def prototype_alignment(
+    prediction: Float[Tensor, "B D"], target: Float[Tensor, "B D"], labels: Int[Tensor, " B"], temperature: float
+) -> Float[Tensor, ""]:
+    """Hold each cluster's prototype to its twin in the other view: −mean_k p_k·μ'_k / τ.
+
+    p_k is the normalised sum of the cluster's normalised predictions. Clusters with no image in the batch, and
+    images labelled -1, take no part; without any the loss is 0. No gradient reaches the target.
+    """
+    members = membership(labels, prediction.dtype)
+    if not len(members):
+        return prediction.sum() * 0.0
+    ours, twins = prototypes(prediction, members), prototypes(target.detach(), members)
+    return -(ours * twins).sum(dim=1).mean() / temperature
+
+
+class PrototypeAlignment:
+    """The alignment of prototypes in both directions, averaged; the queue's entries join the batch's."""
+
+    def __init__(self, temperature: float) -> None:
+        self.temperature = temperature
+
+    def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+        """Return the loss of the batch."""
+        loss = partial(prototype_alignment, labels=outputs.labels_with_queue(labels), temperature=self.temperature)
+        predictions, targets = outputs.with_queue(outputs.predictions), outputs.with_queue(outputs.targets)
+        forward, backward = both_directions(loss, predictions, targets)
+        return (forward + backward) / 2
