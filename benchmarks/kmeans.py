@@ -28,9 +28,10 @@ from propos.config import Config, TrainSettings
 from propos.data import open_source
 from propos.objectives import Outputs, PrototypeScattering
 from propos.training.embedding import embed
+from propos.training.estimate import late_state
 from propos.training.learner import build_learner
-from propos.training.loop import epoch_order
 from propos.training.maximization import maximization_step
+from propos.training.order import epoch_order
 from propos.training.prepare import prepare as complete
 
 DATA = Path(os.environ.get("PROPOS_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -226,6 +227,7 @@ def epoch(embeddings: Tensor, rounds: int) -> None:
     config = complete(Config(clusters=10, method="byol", train=TrainSettings(batch_size=batch)), source)
     learner = build_learner(config, source, torch.device("cpu"))
     positions, labels = epoch_order(0, 0, learner.schedule)[0], torch.arange(images) % 10
+    state = late_state(learner)
     found = spherical_kmeans(embeddings, 10, 10, torch.Generator().manual_seed(1))
     before = found.labels.numpy()
 
@@ -235,7 +237,7 @@ def epoch(embeddings: Tensor, rounds: int) -> None:
 
     after = clustering()
     works: dict[str, Callable[[], object]] = {
-        "step": lambda: maximization_step(learner, source, positions, labels, config.train.epochs - 1, 0),
+        "step": lambda: maximization_step(learner, source, positions, state),
         "scattering": lambda: scattering(labels[:batch]),
         "embedding": lambda: embed(learner.network.target, part, config),
         "k-means": clustering,

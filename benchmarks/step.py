@@ -21,11 +21,13 @@ from torch import Tensor, nn
 from propos.augment import RandomViews
 from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
 from propos.data import Source, open_source
-from propos.networks import build_network
+from propos.methods import build_method
+from propos.networks import Parts, build_network
 from propos.recipes import build_recipe
+from propos.training.estimate import late_state
 from propos.training.learner import Learner, build_learner
-from propos.training.loop import epoch_order
 from propos.training.maximization import maximization_step
+from propos.training.order import epoch_order
 from propos.training.prepare import prepare
 
 warnings.filterwarnings("ignore", module="kornia")
@@ -100,13 +102,12 @@ def step_against_passes(what: str, config: Config, source: Source, rounds: int) 
     """Compare a complete step late in training, every term at work, with its passes on ready tensors."""
     learner = build_learner(prepare(config, source), source, CPU)
     positions = epoch_order(0, 0, learner.schedule)[0]
-    labels = torch.arange(len(source)) % 10
     images = torch.from_numpy(source.batch(positions.numpy()))
     views = learner.views(images, torch.Generator().manual_seed(0))
-    last = config.train.epochs - 1
+    state = late_state(learner)
 
     def step() -> None:
-        maximization_step(learner, source, positions, labels, last, 0)
+        maximization_step(learner, source, positions, state)
 
     return compare(what, {"step": step, "passes": lambda: bare_passes(learner, views)}, rounds)
 
@@ -156,11 +157,16 @@ def kornia_views(settings: ViewSettings) -> nn.Module:
 # Choices that the networks and the optimiser leave open
 
 
+def parts(settings: NetworkSettings) -> Parts:
+    """Return the parts of ProPos's network."""
+    return build_method(Config(network=settings)).parts
+
+
 def layouts(what: str, settings: NetworkSettings, shape: tuple[int, int, int, int], rounds: int) -> Comparison:
     """Compare a forward and backward pass in both memory layouts."""
 
     def passes(layout: torch.memory_format) -> Callable[[], None]:
-        network = build_network(settings, shape[1], seed=0).online.to(memory_format=layout)
+        network = build_network(settings, parts(settings), shape[1], seed=0).online.to(memory_format=layout)
         images = torch.randn(shape)
 
         def work() -> None:
@@ -177,7 +183,7 @@ def optimisers(what: str, settings: NetworkSettings, rounds: int) -> Comparison:
     """Compare the two implementations of the SGD step."""
 
     def stepping(**kind: bool) -> Callable[[], None]:
-        parameters = build_network(settings, 3, seed=0).trained()
+        parameters = build_network(settings, parts(settings), 3, seed=0).trained()
         for parameter in parameters:
             parameter.grad = torch.randn_like(parameter)
         optimiser = torch.optim.SGD(parameters, lr=1e-6, momentum=0.9, weight_decay=5e-4, **kind)

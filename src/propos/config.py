@@ -82,6 +82,7 @@ class NetworkSettings(Section):
     dimension: Annotated[int, Field(ge=2)] = 256
     momentum: Fraction = 0.996
     momentum_schedule: Literal["constant", "cosine"] = "constant"
+    joint_views: bool = False  # both views in one pass, so that batch norm sees them together
 
 
 class PsaSettings(Section):
@@ -98,6 +99,27 @@ class PslSettings(Section):
     start: Annotated[int, Field(ge=0)] | None = None
 
 
+class QueueSettings(Section):
+    """Target embeddings of earlier batches: they join prototypes (ProPos) or are the negatives (MoCo)."""
+
+    size: Annotated[int, Field(ge=0)] = 0
+
+
+class ContrastSettings(Section):
+    """The temperatures of methods that tell an image, or a cluster, from others."""
+
+    temperature: Positive = 0.5
+    cluster_temperature: Positive = 1.0
+
+
+class PclSettings(Section):
+    """The contrast with prototypes of several clusterings."""
+
+    weight: NotNegative = 0.01
+    clusters: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)] = (250, 500, 1000)
+    temperature: Positive = 1.0
+
+
 class EstepSettings(Section):
     """Embedding all images and clustering them; streamed embeddings are those the epoch's views left behind."""
 
@@ -112,9 +134,13 @@ class TrainSettings(Section):
     epochs: Count = 1000
     batch_size: Annotated[int, Field(ge=2)] = 256
     accumulate: Count = 1
+    balanced: bool = False  # draw images so that every cluster is seen as often
+    optimiser: Literal["sgd", "adam", "lars"] = "sgd"
     lr: Positive = 0.05
+    schedule: Literal["cosine", "constant"] = "cosine"
     warmup: Annotated[int, Field(ge=0)] = 50
     weight_decay: NotNegative = 5e-4
+    decay_norms: bool = True  # weight decay on biases and batch norm too
     sgd_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
     predictor_rate: Positive = 10.0
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
@@ -143,6 +169,9 @@ class Config(Section):
     network: NetworkSettings = NetworkSettings()
     psa: PsaSettings = PsaSettings()
     psl: PslSettings = PslSettings()
+    queue: QueueSettings = QueueSettings()
+    contrast: ContrastSettings = ContrastSettings()
+    pcl: PclSettings = PclSettings()
     estep: EstepSettings = EstepSettings()
     train: TrainSettings = TrainSettings()
     pixels: PixelSettings = PixelSettings()

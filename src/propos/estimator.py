@@ -58,7 +58,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
         device = choose_device(self.device)
         found = find_source(_what(X))
-        config = build_recipe(self.recipe or choose_recipe(found, device.type)[0])
+        config = build_recipe(self.recipe or choose_recipe(found, device.type)[0], self.method)
         doubled = {"clusters", "method", "seed"} & set(self.settings or {})
         if doubled:
             raise InputError(f"settings: {', '.join(sorted(doubled))}: these are parameters of ProPos itself")

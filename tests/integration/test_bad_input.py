@@ -46,7 +46,7 @@ CASES = [
     ("plain.npy -k 1", "-k 1: at least 2"),
     ("plain.npy -k 41", "only 40 images"),
     ("plain.npy -k many", "Invalid value for '-k'"),
-    ("ok.npz --method kmeens", "choose one of propos"),
+    ("ok.npz --method kmeens", "did you mean"),
     ("ok.npz --recipe digit", "choose one of digits"),
     ("ok.npz --device tpu", "choose auto"),
     ("ok.npz --set psl.wieght=1", "did you mean psl.weight?"),

@@ -9,6 +9,7 @@ from propos.cli.cache import cache
 from propos.cli.doctor import doctor
 from propos.cli.evaluate import evaluate
 from propos.cli.inspect import inspect
+from propos.cli.methods import methods
 from propos.cli.predict import predict
 from propos.cli.recipes import recipes
 from propos.cli.run import run
@@ -36,6 +37,7 @@ app.command()(inspect)
 app.command()(run)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(methods)
 app.add_typer(recipes, name="recipes")
 app.add_typer(cache, name="cache")
 app.command()(doctor)

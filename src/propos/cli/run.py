@@ -14,7 +14,7 @@ def run(
         typer.Argument(help="A folder of images, a .npy or .npz file, a list (.txt, .csv), a .zip, or: digits."),
     ] = None,
     clusters: Annotated[int | None, typer.Option("-k", help="How many clusters to find.")] = None,
-    method: Annotated[str | None, typer.Option(help="The method: propos or byol.")] = None,
+    method: Annotated[str | None, typer.Option(help="The method (see `propos methods`).")] = None,
     recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder; by default a new one in runs/.")] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random.")] = None,

@@ -23,7 +23,7 @@ from propos.cli.display import Terminal, duration, parse_duration
 from propos.config import Config, PixelSettings, from_yaml, parse_assignment
 from propos.data import Found, Source, cache_side, find_source, fingerprint
 from propos.errors import InputError, Interrupted, RunFailed
-from propos.methods import build_method
+from propos.methods import build_method, check_method, for_method
 from propos.recipes import build_recipe, choose_recipe
 from propos.runs import RunFolder, newest_folder, next_free_folder
 from propos.training import Fitted, choose_device, estimate_seconds, prepare, train
@@ -59,16 +59,18 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
         out = request.out or next_free_folder(RUNS, Path(name).resolve().stem)
         RunFolder.check_free(out)
         settings = _requested(request, name)
+        check_method(str(settings.get("method", "propos")))
         # What says how to read the images is known before a recipe is: from --set, else from --config.
         early = (given or Config()).with_settings(settings)
         if given is not None and given.source != early.source and "pixels.black" not in settings:
             early = early.with_settings({"pixels": PixelSettings().model_dump()})
         found = find_source(name, early.pixels.black, early.pixels.white, early.labels)
-        base = given or _recipe(request, found, device, terminal)
+        base = given or _recipe(request, early.method, found, device, terminal)
+        if given is not None and early.method != given.method:
+            base = for_method(given, early.method, at_scale=False)
         if request.epochs is not None:
             base = base.with_epochs(request.epochs)
         config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
-        build_method(config)
         if config.clusters is None and not found.labelled:
             raise InputError(f"{name}: has no labels to count, so say how many clusters to find, as in -k 10")
         source = _open(found, config, terminal)
@@ -80,8 +82,11 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
             run.write_skipped([(skipped.path, skipped.reason) for skipped in source.skipped])
             terminal.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
         terminal.note(f"Finding {config.clusters} clusters in {len(source):,} images; results go to {out}")
-        if config.method == "propos" and config.psl_start >= config.train.epochs:
-            terminal.warn("prototype scattering would start after the last epoch: lower psl.start or train longer")
+        late = [term.name for term in build_method(config).terms if term.starts >= config.train.epochs]
+        if late:
+            terminal.warn(
+                f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer"
+            )
         _train(run, config, source, device, terminal)
 
 
@@ -141,12 +146,12 @@ def _timed(config: Config, request: Request, source: Source, device: torch.devic
     return config.with_epochs(max(1, int(config.train.epochs * budget / estimate_seconds(config, source, device))))
 
 
-def _recipe(request: Request, found: Found, device: torch.device, terminal: Terminal) -> Config:
+def _recipe(request: Request, method: str, found: Found, device: torch.device, terminal: Terminal) -> Config:
     if request.recipe is not None:
-        return build_recipe(request.recipe)
+        return build_recipe(request.recipe, method)
     name, why = choose_recipe(found, device.type)
     terminal.note(f"Recipe {name}, chosen for {why}.")
-    return build_recipe(name)
+    return build_recipe(name, method)
 
 
 def _requested(request: Request, source: str) -> dict[str, Any]:
@@ -217,7 +222,7 @@ def _train(run: RunFolder, config: Config, source: Source, device: torch.device,
     how = f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
     try:
         with _stop_on_signals(terminal) as stopped:
-            if not terminal.quiet and run.info()["seconds"] == 0:
+            if not terminal.quiet and run.info()["seconds"] == 0 and build_method(config).terms:
                 seconds = estimate_seconds(config, source, device)
                 terminal.note(f"Training for {config.train.epochs} epochs will take about {duration(seconds)}.")
             fitted = train(config, source, device, terminal, run, stop=lambda: bool(stopped))
@@ -273,6 +278,8 @@ def _say_results(run: RunFolder, config: Config, fitted: Fitted, terminal: Termi
             f"Against the labels: accuracy {last['accuracy']:.3f}, NMI {last['nmi']:.3f}, "
             f"ARI {last['ari']:.3f}, AMI {last['ami']:.3f}."
         )
+    if "head_nmi" in last:
+        terminal.note(f"By the cluster head: accuracy {last['head_accuracy']:.3f}, NMI {last['head_nmi']:.3f}.")
     path = shlex.quote(str(run.path))
     terminal.note(f"Results: {run.path}/clusters.parquet has the cluster of each image.")
     terminal.note(f"New images: propos predict {path} NEW -o new.csv")

@@ -1,22 +1,66 @@
-"""Methods: each names its objectives, weights, noise, rates and which network embeds."""
+"""Methods: each names its network's parts, objectives, weights, noise, rates and which network embeds."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 
 from propos.config import Config
 from propos.errors import InputError
+from propos.methods.baselines import kmeans_pixels, kmeans_random
 from propos.methods.byol import byol
-from propos.methods.method import Method, Term
+from propos.methods.byol_cc import byol_cc
+from propos.methods.byol_pcl import byol_pcl
+from propos.methods.cc import cc
+from propos.methods.cc_psl import cc_psl
+from propos.methods.method import Method, QueueSpec, Term
+from propos.methods.moco import moco
+from propos.methods.pcl import pcl
 from propos.methods.propos import propos
+from propos.methods.propos_alignment_only import propos_alignment_only
+from propos.methods.propos_no_psa import propos_no_psa
+from propos.methods.propos_no_psl import propos_no_psl
+from propos.methods.propos_uniformity_only import propos_uniformity_only
+from propos.methods.settings import for_method
+from propos.methods.simclr import simclr
+from propos.methods.simsiam import simsiam
 
-__all__ = ["METHODS", "Method", "Term", "build_method"]
+__all__ = ["METHODS", "Method", "QueueSpec", "Term", "build_method", "check_method", "describe", "for_method"]
 
-METHODS: dict[str, Callable[[Config], Method]] = {"propos": propos, "byol": byol}
+METHODS: dict[str, Callable[[Config], Method]] = {
+    "propos": propos,
+    "propos-no-psl": propos_no_psl,
+    "propos-no-psa": propos_no_psa,
+    "propos-alignment-only": propos_alignment_only,
+    "propos-uniformity-only": propos_uniformity_only,
+    "byol": byol,
+    "simsiam": simsiam,
+    "simclr": simclr,
+    "moco": moco,
+    "pcl": pcl,
+    "cc": cc,
+    "cc-psl": cc_psl,
+    "byol-cc": byol_cc,
+    "byol-pcl": byol_pcl,
+    "kmeans-pixels": kmeans_pixels,
+    "kmeans-random": kmeans_random,
+}
+
+
+def check_method(name: str) -> None:
+    """Refuse a method that does not exist."""
+    if name not in METHODS:
+        near = difflib.get_close_matches(name, METHODS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(METHODS)}"
+        raise InputError(f"--method {name}: there is none of this name: {hint}")
 
 
 def build_method(config: Config) -> Method:
-    """Build the method that the settings name."""
-    if config.method not in METHODS:
-        raise InputError(f"--method {config.method}: choose one of {', '.join(METHODS)}")
+    """Build the method that complete settings name."""
+    check_method(config.method)
     return METHODS[config.method](config)
+
+
+def describe(name: str) -> str:
+    """Return a method in one line."""
+    return (METHODS[name].__doc__ or "").strip().splitlines()[0]

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from propos.config import Config
 from propos.methods.method import Method, Term
+from propos.methods.parts import byol_parts
 from propos.objectives import Alignment
 
 
 def byol(config: Config) -> Method:
     """Align each image with its other view, nothing else."""
-    return Method(terms=(Term("psa", Alignment(), weight=1.0),), predictor_rate=config.train.predictor_rate)
+    return Method(
+        parts=byol_parts(config),
+        terms=(Term("psa", Alignment(), weight=1.0),),
+        predictor_rate=config.train.predictor_rate,
+    )

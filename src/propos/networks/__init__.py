@@ -1,7 +1,19 @@
 """The networks: backbones, heads, and the twin of online and target."""
 
-from propos.networks.heads import Mlp
-from propos.networks.resnet import ResNet, backbone, smallest_side
+from propos.networks.heads import Head, Mlp
+from propos.networks.parts import Parts
+from propos.networks.resnet import ResNet, backbone, features, smallest_side
 from propos.networks.twin import Encoder, TwinNetwork, build_network
 
-__all__ = ["Encoder", "Mlp", "ResNet", "TwinNetwork", "backbone", "build_network", "smallest_side"]
+__all__ = [
+    "Encoder",
+    "Head",
+    "Mlp",
+    "Parts",
+    "ResNet",
+    "TwinNetwork",
+    "backbone",
+    "build_network",
+    "features",
+    "smallest_side",
+]

@@ -1,17 +1,33 @@
-"""The projector and the predictor: FC-BN-ReLU-FC."""
+"""Heads: fully connected layers with ReLU between them."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from torch import nn
 
 
-class Mlp(nn.Sequential):
-    """A fully connected layer, batch norm, ReLU, and another fully connected layer."""
+@dataclass(frozen=True)
+class Head:
+    """The widths of a head's layers, and where batch norm stands."""
 
-    def __init__(self, inner: int, hidden: int, outer: int) -> None:
-        super().__init__(
-            nn.Linear(inner, hidden), nn.BatchNorm1d(hidden), nn.ReLU(inplace=True), nn.Linear(hidden, outer)
-        )
+    widths: tuple[int, ...]  # of each layer's output; the last is the head's
+    norm: bool = True  # after each layer but the last
+    norm_last: bool = False
+
+
+class Mlp(nn.Sequential):
+    """Fully connected layers, batch norm and ReLU."""
+
+    def __init__(self, inner: int, head: Head) -> None:
+        layers: list[nn.Module] = []
+        for width in head.widths[:-1]:
+            layers += [nn.Linear(inner, width), *([nn.BatchNorm1d(width)] if head.norm else []), nn.ReLU(inplace=True)]
+            inner = width
+        layers.append(nn.Linear(inner, head.widths[-1]))
+        if head.norm_last:
+            layers.append(nn.BatchNorm1d(head.widths[-1]))
+        super().__init__(*layers)
 
 
 def initialise_predictor(predictor: Mlp) -> None:

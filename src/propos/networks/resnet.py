@@ -139,8 +139,18 @@ def smallest_side(name: str, stem: Stem) -> int:
     return (4 if stem == "imagenet" else 1) << (len(SHAPES[name].depths) - 1)
 
 
+def features(name: str) -> int:
+    """Return the width of a backbone's output."""
+    shape = _shape(name)
+    return shape.widths[-1] * shape.block.expansion
+
+
 def backbone(name: str, stem: Stem, channels: int) -> ResNet:
     """Build a backbone by name."""
+    return ResNet(_shape(name), stem, channels)
+
+
+def _shape(name: str) -> Shape:
     if name not in SHAPES:
         raise InputError(f"network.backbone = {name!r}: choose one of {', '.join(SHAPES)}")
-    return ResNet(SHAPES[name], stem, channels)
+    return SHAPES[name]

@@ -1,30 +1,53 @@
-"""The online network, its slowly following target, and the predictor between them."""
+"""The online network, where its targets come from, and the heads around it."""
 
 from __future__ import annotations
 
 import copy
 from itertools import chain
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from propos.config import NetworkSettings
 from propos.networks.heads import Mlp, initialise_predictor
-from propos.networks.resnet import ResNet, backbone
+from propos.networks.parts import Parts
+from propos.networks.resnet import backbone
 
 Views = tuple[Float[Tensor, "B C S S"], Float[Tensor, "B C S S"]]
-Noise = tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]
-Projections = tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]
+Pair = tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]
+
+
+class Passed(NamedTuple):
+    """What a network makes of two views of a batch, all raw."""
+
+    projections: Pair
+    predictions: Pair  # of projection + noise
+    targets: Pair
+    assignments: Pair | None  # the cluster head's softmax
 
 
 class Encoder(nn.Module):
-    """A backbone and its projector."""
+    """A backbone and its projector; without a projector, the pixels themselves."""
 
-    def __init__(self, settings: NetworkSettings, channels: int) -> None:
+    def __init__(self, settings: NetworkSettings, parts: Parts, channels: int) -> None:
         super().__init__()
-        self.backbone: ResNet = backbone(settings.backbone, settings.stem, channels)
-        self.projector = Mlp(self.backbone.features, settings.hidden, settings.dimension)
+        self.backbone: nn.Module
+        self.projector: nn.Module
+        if parts.projector is None:
+            self.backbone, self.projector, self.features = nn.Flatten(), nn.Identity(), 0
+        else:
+            network = backbone(settings.backbone, settings.stem, channels)
+            self.backbone, self.features = network, network.features
+            self.projector = Mlp(self.features, parts.projector)
+        self.register_buffer("_anchor", torch.empty(0), persistent=False)  # pixels alone have no parameter
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.get_buffer("_anchor").device
 
     def forward(self, images: Float[Tensor, "B C S S"]) -> Float[Tensor, "B D"]:
         """Return the raw projections."""
@@ -33,44 +56,81 @@ class Encoder(nn.Module):
 
 
 class TwinNetwork(nn.Module):
-    """An online encoder with a predictor, and a target encoder that is the online one's moving average.
+    """An online encoder and its heads; where the method wants one, a target encoder that is its moving average.
 
-    Each view passes on its own, so batch norm sees the statistics of one view. The target's batch norm runs on
-    batch statistics in training too, and keeps running buffers of its own for the E-step.
+    Each view passes on its own, so batch norm sees the statistics of one view, unless the settings ask for both in
+    one pass. The target's batch norm runs on batch statistics in training too, and keeps running buffers of its own
+    for the E-step.
     """
 
-    def __init__(self, settings: NetworkSettings, channels: int) -> None:
+    def __init__(self, settings: NetworkSettings, parts: Parts, channels: int) -> None:
         super().__init__()
-        self.online = Encoder(settings, channels)
-        self.target = copy.deepcopy(self.online).requires_grad_(False)
-        self.predictor = Mlp(settings.dimension, settings.hidden, settings.dimension)
-        initialise_predictor(self.predictor)
+        self.parts, self.joint = parts, settings.joint_views
+        self.online = Encoder(settings, parts, channels)
+        self.target: Encoder | None = None
+        if parts.target == "moving average":
+            self.target = copy.deepcopy(self.online).requires_grad_(False)
+        self.predictor: nn.Module = nn.Identity()
+        if parts.predictor is not None:
+            assert parts.projector is not None
+            self.predictor = Mlp(parts.projector.widths[-1], parts.predictor)
+            initialise_predictor(self.predictor)
+        self.cluster_head: Mlp | None = None
+        if parts.cluster_head is not None:
+            self.cluster_head = Mlp(self.online.features, parts.cluster_head)
         # Channels last measured faster, on CPUs too (docs/speed.md); torch leaves the keyword out of its types.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def forward(self, views: Views, noise: Noise | None) -> tuple[Projections, Projections, Projections]:
-        """Return projections, predictions (of projection + noise) and targets of both views."""
-        first, second = self.online(views[0]), self.online(views[1])
-        if noise is None:
-            predictions = self.predictor(first), self.predictor(second)
-        else:
-            predictions = self.predictor(first + noise[0]), self.predictor(second + noise[1])
-        with torch.no_grad():
-            targets = self.target(views[0]), self.target(views[1])
-        return (first, second), predictions, targets
+    def forward(self, views: Views, noise: Pair | None) -> Passed:
+        """Pass both views through every part."""
+        features = self._both(self.online.backbone, views)
+        projections = self._both(self.online.projector, features)
+        noisy = projections if noise is None else (projections[0] + noise[0], projections[1] + noise[1])
+        predictions = self._both(self.predictor, noisy)
+        assignments = None
+        if self.cluster_head is not None:
+            first, second = self._both(self.cluster_head, features)
+            assignments = F.softmax(first, dim=1), F.softmax(second, dim=1)
+        return Passed(projections, predictions, self._targets(views, projections), assignments)
+
+    def encoder(self, which: str) -> Encoder:
+        """Return the online or the target encoder."""
+        chosen = self.target if which == "target" else self.online
+        assert chosen is not None
+        return chosen
 
     @torch.no_grad()
     def move_target(self, momentum: float) -> None:
-        """Move the target's parameters a step of 1 - momentum towards the online ones."""
-        torch._foreach_lerp_(list(self.target.parameters()), list(self.online.parameters()), 1 - momentum)
+        """Move the target's parameters, if there are any, a step of 1 - momentum towards the online ones."""
+        if self.target is not None:
+            torch._foreach_lerp_(list(self.target.parameters()), list(self.online.parameters()), 1 - momentum)
+
+    def without_predictor(self) -> list[nn.Parameter]:
+        """Return the parameters of the online encoder and the cluster head: all that learns but the predictor."""
+        head = [] if self.cluster_head is None else self.cluster_head.parameters()
+        return list(chain(self.online.parameters(), head))
 
     def trained(self) -> list[nn.Parameter]:
         """Return the parameters that gradients reach."""
-        return list(chain(self.online.parameters(), self.predictor.parameters()))
+        return [*self.without_predictor(), *self.predictor.parameters()]
+
+    def _targets(self, views: Views, projections: Pair) -> Pair:
+        if self.target is not None:
+            with torch.no_grad():
+                return self._both(self.target, views)
+        if self.parts.target == "stop-gradient":
+            return projections[0].detach(), projections[1].detach()
+        return projections
+
+    def _both(self, part: nn.Module, pair: tuple[Tensor, Tensor]) -> Pair:
+        if self.joint:
+            first, second = part(torch.cat(pair)).chunk(2)
+            return first, second
+        return part(pair[0]), part(pair[1])
 
 
-def build_network(settings: NetworkSettings, channels: int, seed: int) -> TwinNetwork:
-    """Build a twin network whose first weights depend on the seed alone."""
+def build_network(settings: NetworkSettings, parts: Parts, channels: int, seed: int) -> TwinNetwork:
+    """Build a network whose first weights depend on the seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return TwinNetwork(settings, channels)
+        return TwinNetwork(settings, parts, channels)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from propos.config import Config
 from propos.errors import InputError
+from propos.methods import check_method, for_method
 from propos.recipes.choose import choose_recipe
 from propos.recipes.paper import paper_32, paper_96
 from propos.recipes.small import digits, photos, small_colour, small_grey
@@ -21,12 +22,15 @@ RECIPES: dict[str, Callable[[], Config]] = {
     "paper-96": paper_96,
 }
 
+PAPER = {"paper-32", "paper-96"}
 
-def build_recipe(name: str) -> Config:
-    """Return the settings of a recipe."""
+
+def build_recipe(name: str, method: str = "propos") -> Config:
+    """Return the settings of a recipe as a method wants them."""
     if name not in RECIPES:
         raise InputError(f"--recipe {name}: choose one of {', '.join(RECIPES)}")
-    return RECIPES[name]()
+    check_method(method)
+    return for_method(RECIPES[name](), method, at_scale=name in PAPER)
 
 
 def describe(name: str) -> str:

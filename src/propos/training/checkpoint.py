@@ -6,6 +6,7 @@ matches its name, and the one before it, which is kept, is used.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -17,13 +18,16 @@ import torch
 from torch import Tensor
 
 from propos.errors import RunFailed
+from propos.objectives import Grouping
 from propos.runs import RunFolder, write_atomically
 from propos.training.expectation import Partition
 from propos.training.learner import Learner
 from propos.training.progress import Progress
-from propos.training.state import State
+from propos.training.queue import Memory
+from propos.training.state import State, first_state
 
 KEPT = 2
+GROUPING = tuple(field.name for field in dataclasses.fields(Grouping))
 NAME = re.compile(r"(\d{6})-([0-9a-f]{32})\.safetensors")
 
 
@@ -50,7 +54,7 @@ def load_checkpoint(run: RunFolder, learner: Learner, progress: Progress) -> Sta
         progress.warn(f"{path}: is damaged; going back to the checkpoint before it")
     if paths:
         raise RunFailed(f"{folder}: every checkpoint is damaged; start the run anew with another --out")
-    return State()
+    return first_state(learner)
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -66,13 +70,15 @@ def _digest(content: bytes) -> str:
 def _tensors(learner: Learner, state: State) -> dict[str, Tensor]:
     tensors = {f"network.{name}": tensor for name, tensor in learner.network.state_dict().items()}
     for place, parameter in enumerate(learner.network.trained()):
-        buffer = learner.optimiser.state[parameter].get("momentum_buffer")
-        if buffer is not None:
-            tensors[f"momentum.{place}"] = buffer
+        for name, value in learner.optimiser.state[parameter].items():
+            if isinstance(value, Tensor):
+                tensors[f"optimiser.{place}.{name}"] = value
     if state.partition is not None:
-        tensors |= {"state.labels": state.partition.labels, "state.prototypes": state.partition.prototypes}
+        tensors |= _partition_tensors(state.partition)
     if state.streamed is not None:
         tensors["state.streamed"] = state.streamed
+    if state.queue is not None:
+        tensors |= {"state.queue.embeddings": state.queue.embeddings, "state.queue.images": state.queue.images}
     if state.losses is not None:
         tensors["state.losses"] = state.losses
     return {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
@@ -85,7 +91,25 @@ def _plain(learner: Learner, state: State) -> dict[str, Any]:
         "opening": state.opening,
         "seconds": state.seconds,
         "scaler": learner.scaler.state_dict(),
+        "queue_next": None if state.queue is None else state.queue.next,
     }
+
+
+def _partition_tensors(partition: Partition) -> dict[str, Tensor]:
+    tensors = {"state.labels": partition.labels, "state.prototypes": partition.prototypes}
+    for place, grouping in enumerate(partition.groupings):
+        for name in GROUPING:
+            tensors[f"state.grouping.{place}.{name}"] = getattr(grouping, name)
+    return tensors
+
+
+def _partition(tensors: dict[str, Tensor]) -> Partition | None:
+    if "state.labels" not in tensors:
+        return None
+    groupings: list[Grouping] = []
+    while f"state.grouping.{len(groupings)}.labels" in tensors:
+        groupings.append(Grouping(*(tensors[f"state.grouping.{len(groupings)}.{name}"] for name in GROUPING)))
+    return Partition(tensors["state.labels"], tensors["state.prototypes"], tuple(groupings))
 
 
 def _restore(path: Path, content: bytes, learner: Learner, run: RunFolder) -> State:
@@ -95,22 +119,37 @@ def _restore(path: Path, content: bytes, learner: Learner, run: RunFolder) -> St
     with torch.no_grad():
         for name, tensor in learner.network.state_dict().items():
             tensor.copy_(tensors[f"network.{name}"])
-    for place, parameter in enumerate(learner.network.trained()):
-        if f"momentum.{place}" in tensors:
-            # In the parameter's own memory format, which the fused optimiser takes for granted.
-            buffer = torch.empty_like(parameter, requires_grad=False).copy_(tensors[f"momentum.{place}"])
-            learner.optimiser.state[parameter]["momentum_buffer"] = buffer
+    _restore_optimiser(learner, tensors)
     learner.scaler.load_state_dict(plain["scaler"])
     return State(
         epoch=plain["epoch"],
         step=plain["step"],
         opening=plain["opening"],
         seconds=plain["seconds"],
-        partition=Partition(tensors["state.labels"], tensors["state.prototypes"])
-        if "state.labels" in tensors
-        else None,
+        partition=_partition(tensors),
         streamed=tensors.get("state.streamed"),
+        queue=_queue(tensors, plain["queue_next"]),
         losses=tensors.get("state.losses"),
         # The history is written before the checkpoint; lines of epochs that will be done again are dropped.
         history=run.history()[: plain["epoch"]],
     )
+
+
+def _restore_optimiser(learner: Learner, tensors: dict[str, Tensor]) -> None:
+    saved: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        if key.startswith("optimiser."):
+            _, place, name = key.split(".")
+            saved.setdefault(int(place), {})[name] = tensor
+    for number, parameter in enumerate(learner.network.trained()):
+        for name, tensor in saved.get(number, {}).items():
+            if tensor.shape == parameter.shape:
+                # In the parameter's own memory format, which fused optimisers take for granted.
+                tensor = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
+            learner.optimiser.state[parameter][name] = tensor
+
+
+def _queue(tensors: dict[str, Tensor], following: int | None) -> Memory | None:
+    if following is None:
+        return None
+    return Memory(tensors["state.queue.embeddings"], tensors["state.queue.images"], following)

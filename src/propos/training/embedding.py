@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from propos.augment import plain_view
 from propos.config import Config
 from propos.data import Source
-from propos.networks import Encoder
+from propos.networks import Encoder, TwinNetwork
 
 BATCH = 512
 
@@ -23,18 +23,30 @@ def embed(encoder: Encoder, source: Source, config: Config) -> Float[Tensor, "N 
     return torch.cat(list(embed_batches(encoder, source, config)))
 
 
-@torch.no_grad()
 def embed_batches(encoder: Encoder, source: Source, config: Config) -> Iterator[Float[Tensor, "B D"]]:
     """Yield the embeddings of the images in order, a batch at a time."""
+    for projections in _pass(encoder, encoder.device, source, config):
+        yield F.normalize(projections, dim=1)
+
+
+def head_clusters(network: TwinNetwork, source: Source, config: Config) -> Int[Tensor, " N"] | None:
+    """Return the cluster that the network's cluster head, if it has one, puts each image into."""
+    if network.cluster_head is None:
+        return None
+    head = nn.Sequential(network.online.backbone, network.cluster_head)
+    return torch.cat([scores.argmax(dim=1) for scores in _pass(head, network.online.device, source, config)])
+
+
+@torch.no_grad()
+def _pass(part: nn.Module, device: torch.device, source: Source, config: Config) -> Iterator[Float[Tensor, "B D"]]:
+    """Yield what part of a network, in evaluation mode, makes of the plain views of all images."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
-    device = next(encoder.parameters()).device
-    was_training = encoder.training
-    encoder.eval()
+    was_training = part.training
+    part.eval()
     try:
         for start in range(0, len(source), BATCH):
             images = torch.from_numpy(source.batch(np.arange(start, min(start + BATCH, len(source))))).to(device)
-            pixels = plain_view(images, config.views.size, config.pixels.mean, config.pixels.std)
-            yield F.normalize(encoder(pixels), dim=1)
+            yield part(plain_view(images, config.views.size, config.pixels.mean, config.pixels.std))
     finally:
-        encoder.train(was_training)
+        part.train(was_training)

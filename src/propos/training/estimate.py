@@ -11,9 +11,12 @@ import torch
 from propos.config import Config
 from propos.data import Source
 from propos.training.embedding import BATCH, embed_batches
-from propos.training.learner import build_learner
-from propos.training.loop import epoch_order, estep_due
+from propos.training.expectation import Partition
+from propos.training.learner import Learner, build_learner
+from propos.training.loop import estep_due
 from propos.training.maximization import maximization_step
+from propos.training.order import epoch_order
+from propos.training.state import State, first_state
 
 ENOUGH_SECONDS = 2.0
 
@@ -21,20 +24,30 @@ ENOUGH_SECONDS = 2.0
 def estimate_seconds(config: Config, source: Source, device: torch.device) -> float:
     """Return the seconds that training will take, k-means aside; the run itself is not touched."""
     learner = build_learner(config, source, device)
-    positions = epoch_order(config.seed, 0, learner.schedule)[0]
-    labels = torch.arange(len(source), device=device) % (config.clusters or 2)
-    last = config.train.epochs - 1
+    epochs = config.train.epochs if learner.method.terms else 0
+    state = late_state(learner)
+    encoder = learner.network.encoder(learner.method.embeds)
 
     def step() -> None:
-        maximization_step(learner, source, positions, labels, last, 0)
+        maximization_step(learner, source, positions, state)
 
     def embed() -> None:
-        next(iter(embed_batches(learner.network.target, source, config)))
+        next(iter(embed_batches(encoder, source, config)))
 
-    per_step, per_batch = _seconds(step, device), _seconds(embed, device)
-    esteps = 1 + sum(estep_due(config, epoch) for epoch in range(config.train.epochs))
+    positions = epoch_order(config.seed, 0, learner.schedule)[0]
+    per_step, per_batch = _seconds(step, device) if epochs else 0.0, _seconds(embed, device)
+    esteps = 1 + sum(estep_due(config, epoch) for epoch in range(epochs))
     batches = np.ceil(len(source) / BATCH)
-    return float(per_step * learner.schedule.steps * config.train.epochs + per_batch * batches * esteps)
+    return float(per_step * learner.schedule.steps * epochs + per_batch * batches * esteps)
+
+
+def late_state(learner: Learner) -> State:
+    """Return a state of the last epoch, every term at work, with made-up labels."""
+    state = first_state(learner)
+    labels = torch.arange(learner.schedule.images, device=learner.device) % (learner.config.clusters or 2)
+    state.epoch = learner.config.train.epochs - 1
+    state.partition = Partition(labels, torch.zeros(0, device=learner.device))
+    return state
 
 
 def _seconds(work: Callable[[], None], device: torch.device) -> float:

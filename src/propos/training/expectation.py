@@ -8,9 +8,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.clustering import churn, spherical_kmeans, stable_numbers
+from propos.clustering import churn, concentrations, spherical_kmeans, stable_numbers
 from propos.data import Source
 from propos.errors import RunFailed
+from propos.objectives import Grouping
 from propos.training.embedding import embed
 from propos.training.learner import Learner
 from propos.training.seeds import generator
@@ -22,6 +23,7 @@ class Partition:
 
     labels: Int[Tensor, " N"]
     prototypes: Float[Tensor, "K D"]
+    groupings: tuple[Grouping, ...] = ()  # further clusterings that the method's terms want
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,11 @@ class Assignment:
     prototypes: Float[Tensor, "K D"]
     embeddings: Float[Tensor, "N D"]
     churn: float | None  # the share of images that changed cluster; None the first time
+    groupings: tuple[Grouping, ...] = ()
 
     def partition(self) -> Partition:
         """Return what the next E-step starts from."""
-        return Partition(self.labels, self.prototypes)
+        return Partition(self.labels, self.prototypes, self.groupings)
 
 
 def expectation(
@@ -51,24 +54,45 @@ def expectation(
     """
     config = learner.config
     assert config.clusters is not None
-    encoder = learner.network.target if learner.method.embeds == "target" else learner.network.online
+    encoder = learner.network.encoder(learner.method.embeds)
     embeddings = embed(encoder, source, config) if streamed is None else streamed
     if not torch.isfinite(embeddings).all():
         raise RunFailed(
             f"the embeddings hold NaN at the start of epoch {epoch}: start a new run at a lower rate (--set train.lr=…)"
         )
     # K-means sums in double precision, which MPS has not.
+    points = embeddings.cpu() if embeddings.device.type == "mps" else embeddings
     found = spherical_kmeans(
-        embeddings.cpu() if embeddings.device.type == "mps" else embeddings,
+        points,
         config.clusters,
         config.estep.restarts,
         generator(config.seed, "k-means", epoch),
         previous=None if previous is None else previous.prototypes,
     )
+    groupings = _groupings(learner, points, epoch, previous)
     labels, prototypes = found.labels.to(embeddings.device), found.centres.to(embeddings.device)
     if previous is None:
-        return Assignment(labels, prototypes, embeddings, None)
+        return Assignment(labels, prototypes, embeddings, None, groupings)
     before, after = previous.labels.cpu().numpy(), found.labels.cpu().numpy()
     numbers = torch.tensor(stable_numbers(before, after, config.clusters), device=labels.device)
     labels = numbers[labels]
-    return Assignment(labels, prototypes[numbers.argsort()], embeddings, churn(before, labels.cpu().numpy()))
+    moved = churn(before, labels.cpu().numpy())
+    return Assignment(labels, prototypes[numbers.argsort()], embeddings, moved, groupings)
+
+
+def _groupings(
+    learner: Learner, points: Float[Tensor, "N D"], epoch: int, previous: Partition | None
+) -> tuple[Grouping, ...]:
+    """Cluster the embeddings into each further number of clusters, from one start and where it stood before."""
+    config = learner.config
+    if not config.train.warmup <= epoch < config.train.epochs:
+        return ()
+    before = () if previous is None else previous.groupings
+    found = []
+    for place, clusters in enumerate(learner.method.groupings):
+        draw = generator(config.seed, "grouping", epoch, place)
+        last = before[place].prototypes.to(points.device) if before else None
+        each = spherical_kmeans(points, clusters, 1, draw, previous=last)
+        tight = concentrations(points, each.labels, each.centres, config.pcl.temperature)
+        found.append(Grouping(*(tensor.to(learner.device) for tensor in (each.labels, each.centres, tight))))
+    return tuple(found)

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.errors import Interrupted, RunFailed
+from propos.evaluation import scores
 from propos.runs import RunFolder
 from propos.training.checkpoint import save_checkpoint
 from propos.training.expectation import Assignment
@@ -80,9 +81,11 @@ class Keeper:
             )
         self._save()
 
-    def close_run(self, assignment: Assignment, labels: Labels) -> None:
+    def close_run(self, assignment: Assignment, labels: Labels, by_head: Int[Tensor, " N"] | None) -> None:
         """Write the line of the E-step after the last step, which gives the run's answer."""
         record = {"epoch": self.state.epoch, **measure(assignment, labels)}
+        if by_head is not None and labels is not None:
+            record |= {f"head_{name}": value for name, value in scores(labels, by_head.cpu().numpy()).items()}
         record["seconds"] = {"estep": self._lap()}
         self._write(record)
 
@@ -111,11 +114,14 @@ class Keeper:
             **{term.name: None for term in learner.method.terms},
             **{term.name: means[place] for place, term in active},
             "lr": rate,
-            "predictor_lr": rate * learner.method.predictor_rate,
+            "predictor_lr": learner.method.predictor_rate * self._predictor_base(rate),
             "momentum": learner.schedule.momentum(last_step),
             **state.opening,
             "seconds": state.seconds,
         }
+
+    def _predictor_base(self, rate: float) -> float:
+        return self.learner.schedule.peak if self.learner.method.predictor_constant else rate
 
     def _stop_on_nan(self) -> None:
         bad = self.state.first_bad_step()

@@ -12,6 +12,7 @@ from propos.data import Source
 from propos.errors import InputError
 from propos.methods import Method, build_method
 from propos.networks import TwinNetwork, build_network
+from propos.training.optimiser import build_optimiser
 from propos.training.schedule import Schedule
 from propos.training.seeds import derive
 
@@ -34,25 +35,15 @@ def build_learner(config: Config, source: Source, device: torch.device) -> Learn
     """Build a learner for a source from complete settings."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
-    network = build_network(config.network, source.channels, derive(config.seed, "network"))
-    network = network.to(device)
     method = build_method(config)
-    optimiser = torch.optim.SGD(
-        [
-            {"params": list(network.online.parameters()), "rate": 1.0},
-            {"params": list(network.predictor.parameters()), "rate": method.predictor_rate},
-        ],
-        lr=config.train.lr,
-        momentum=config.train.sgd_momentum,
-        weight_decay=config.train.weight_decay,
-        fused=device.type in ("cpu", "cuda"),
-    )
+    network = build_network(config.network, method.parts, source.channels, derive(config.seed, "network"))
+    network = network.to(device)
     return Learner(
         config=config,
         device=device,
         network=network,
         method=method,
-        optimiser=optimiser,
+        optimiser=build_optimiser(config.train, method, network, device),
         scaler=torch.amp.GradScaler(device.type, enabled=config.train.precision == "float16"),
         views=RandomViews(config.views, config.pixels.mean, config.pixels.std),
         schedule=Schedule(config.train, config.network, len(source)),

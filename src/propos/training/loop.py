@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from propos.config import Config
 from propos.data import Source
 from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
+from propos.training.embedding import head_clusters
 from propos.training.expectation import expectation
 from propos.training.keeper import Keeper
 from propos.training.learner import build_learner
 from propos.training.maximization import maximization_step
 from propos.training.model import Fitted, fitted
+from propos.training.order import epoch_order
 from propos.training.progress import Progress
-from propos.training.schedule import Schedule
-from propos.training.seeds import generator
-from propos.training.state import State
+from propos.training.state import first_state
 
 
 def train(
@@ -33,27 +31,26 @@ def train(
 ) -> Fitted:
     """Train on a source from complete settings, from the run's last checkpoint if it has one."""
     learner = build_learner(config, source, device)
-    state = State() if run is None else load_checkpoint(run, learner, progress)
+    state = first_state(learner) if run is None else load_checkpoint(run, learner, progress)
     keeper = Keeper(learner, state, run, progress, stop)
     steps = learner.schedule.steps
-    progress.begin(config.train.epochs, steps, state.epoch)
+    epochs = config.train.epochs if learner.method.terms else 0
+    progress.begin(epochs, steps, state.epoch)
 
-    for epoch in range(state.epoch, config.train.epochs):
+    for epoch in range(state.epoch, epochs):
         if state.opening is None:
             due = estep_due(config, epoch)
             found = expectation(learner, source, epoch, state.partition, state.streamed) if due else None
             keeper.open_epoch(found, source.labels)
         assert state.partition is not None
-        labels = state.partition.labels
-        batches = epoch_order(config.seed, epoch, learner.schedule)
+        balance = state.partition.labels if config.train.balanced and epoch >= config.psl_start else None
+        batches = epoch_order(config.seed, epoch, learner.schedule, balance)
         for step in range(state.step, steps):
-            now = epoch * steps + step
-            losses = maximization_step(learner, source, batches[step], labels, epoch, now, state.streamed)
-            keeper.after_step(losses)
+            keeper.after_step(maximization_step(learner, source, batches[step], state))
         keeper.close_epoch()
 
-    answer = expectation(learner, source, config.train.epochs, state.partition)
-    keeper.close_run(answer, source.labels)
+    answer = expectation(learner, source, epochs, state.partition)
+    keeper.close_run(answer, source.labels, head_clusters(learner.network, source, config))
     return fitted(learner, source, answer, state.history)
 
 
@@ -61,10 +58,3 @@ def estep_due(config: Config, epoch: int) -> bool:
     """Return whether an E-step opens the epoch: one when scattering starts, then every r epochs from there."""
     since = epoch - config.psl_start if epoch >= config.psl_start else epoch
     return since % config.estep.every == 0
-
-
-def epoch_order(seed: int, epoch: int, schedule: Schedule) -> Int[Tensor, "S A*B"]:
-    """Return the images of each step of an epoch: a function of seed and epoch alone."""
-    shuffled = torch.randperm(schedule.images, generator=generator(seed, "order", epoch))
-    per_step = schedule.batch * schedule.accumulate
-    return shuffled[: schedule.steps * per_step].view(schedule.steps, per_step)

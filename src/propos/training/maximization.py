@@ -10,40 +10,32 @@ from torch import Tensor
 from propos.data import Source
 from propos.distributed import gather
 from propos.methods import Term
-from propos.objectives import Outputs
+from propos.objectives import Grouping, Outputs
 from propos.training.learner import Learner
+from propos.training.optimiser import set_rates
+from propos.training.queue import labels_of
 from propos.training.seeds import generator
+from propos.training.state import State
 
 
 def maximization_step(
-    learner: Learner,
-    source: Source,
-    positions: Int[Tensor, " A*B"],
-    labels: Int[Tensor, " N"],
-    epoch: int,
-    step: int,
-    streamed: Float[Tensor, "N D"] | None = None,
+    learner: Learner, source: Source, positions: Int[Tensor, " A*B"], state: State
 ) -> Float[Tensor, " T"]:
     """Take one optimiser step on the images at these positions and return the loss of each of the method's terms.
 
-    `step` counts over the whole run. Accumulated batches are each a batch of their own for batch norm and
-    prototypes. The embeddings of the images are left in `streamed` where there is one.
+    Accumulated batches are each a batch of their own for batch norm and prototypes. What the step makes of its
+    images is left in the state's queue and streamed embeddings, where there are any.
     """
-    rate = learner.schedule.learning_rate(step)
-    for group in learner.optimiser.param_groups:
-        group["lr"] = rate * group["rate"]
+    step = state.epoch * learner.schedule.steps + state.step
+    set_rates(learner.optimiser, learner.schedule, step)
     learner.network.train()
     batches = positions.chunk(learner.schedule.accumulate)
     losses = torch.zeros(len(learner.method.terms), device=learner.device)
     for part, batch in enumerate(batches):
-        places = batch.numpy()
-        images = torch.from_numpy(source.batch(places)).to(learner.device, non_blocking=True)
-        aspects = None if source.aspects is None else torch.from_numpy(source.aspects[places]).float()
-        where = batch.to(labels.device)
-        outputs = _outputs(learner, images, aspects, epoch, (step, part))
-        losses += _backward(learner, outputs, labels[where], epoch) / len(batches)
-        if streamed is not None:
-            streamed[where] = _embeddings(learner, outputs)
+        where = batch.to(learner.device)
+        outputs = _outputs(learner, source, batch, where, state, (step, part))
+        losses += _backward(learner, outputs, _labels(state, where), state.epoch) / len(batches)
+        _remember(learner, outputs, where, state)
     learner.scaler.step(learner.optimiser)
     learner.scaler.update()
     learner.optimiser.zero_grad(set_to_none=True)
@@ -69,27 +61,63 @@ def _backward(learner: Learner, outputs: Outputs, labels: Int[Tensor, " B"], epo
 
 
 def _outputs(
-    learner: Learner, images: Tensor, aspects: Float[Tensor, " B"] | None, epoch: int, when: tuple[int, int]
+    learner: Learner,
+    source: Source,
+    batch: Int[Tensor, " B"],
+    where: Int[Tensor, " B"],
+    state: State,
+    when: tuple[int, int],
 ) -> Outputs:
     """Pass two views through the networks and gather what they make of the global batch, in float32."""
-    config, device = learner.config, learner.device
-    views = learner.views(images, generator(config.seed, "views", *when), aspects)
+    config, device, method = learner.config, learner.device, learner.method
+    images, aspects = _images(source, batch)
+    views = learner.views(images.to(device, non_blocking=True), generator(config.seed, "views", *when), aspects)
     noise = None
-    if learner.method.noise and epoch >= learner.method.noise_starts:
+    if method.noise and state.epoch >= method.noise_starts:
         draw = torch.randn((2, len(images), config.network.dimension), generator=generator(config.seed, "noise", *when))
-        first, second = (learner.method.noise * draw).to(device, non_blocking=True)
+        first, second = (method.noise * draw).to(device, non_blocking=True)
         noise = first, second
     mixed = config.train.precision != "float32"
     with torch.autocast(device.type, getattr(torch, config.train.precision), enabled=mixed):
-        projections, predictions, targets = learner.network(views, noise)
-    return Outputs(_gathered(projections), _gathered(predictions), _gathered(targets))
+        passed = learner.network(views, noise)
+    assert state.partition is not None
+    return Outputs(
+        projections=_gathered(passed.projections),
+        predictions=_gathered(passed.predictions),
+        targets=_gathered(passed.targets),
+        assignments=None if passed.assignments is None else _gathered(passed.assignments),
+        queue=None if state.queue is None else state.queue.entries(state.partition.labels),
+        groupings=tuple(
+            Grouping(labels_of(where, each.labels), each.prototypes, each.concentrations)
+            for each in state.partition.groupings
+        ),
+    )
+
+
+def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None]:
+    """Read the images of a batch and their true shapes."""
+    places = batch.numpy()
+    aspects = None if source.aspects is None else torch.from_numpy(source.aspects[places]).float()
+    return torch.from_numpy(source.batch(places)), aspects
+
+
+def _labels(state: State, where: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
+    assert state.partition is not None
+    return labels_of(where, state.partition.labels)
 
 
 def _gathered(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     return gather(pair[0].float()), gather(pair[1].float())
 
 
-def _embeddings(learner: Learner, outputs: Outputs) -> Float[Tensor, "B D"]:
-    """Return the direction between the two views' embeddings."""
-    first, second = outputs.targets if learner.method.embeds == "target" else outputs.projections
-    return F.normalize(F.normalize(first.detach(), dim=1) + F.normalize(second.detach(), dim=1), dim=1)
+def _remember(learner: Learner, outputs: Outputs, where: Int[Tensor, " B"], state: State) -> None:
+    """Leave what the step made of its images where later steps and the E-step look for it."""
+    if state.queue is None and state.streamed is None:
+        return
+    made = outputs.targets if learner.method.embeds == "target" else outputs.projections
+    first, second = (F.normalize(view.detach(), dim=1) for view in made)
+    if state.queue is not None:
+        state.queue.push(torch.cat([first, second]), where.repeat(2))
+    if state.streamed is not None:
+        known = where < len(state.streamed)
+        state.streamed[where[known]] = F.normalize(first + second, dim=1)[known]

@@ -55,7 +55,8 @@ class Model:
         """Load a finished run's model."""
         config = run.config()
         weights = {name: torch.from_numpy(array) for name, array in run.weights().items()}
-        network = TwinNetwork(config.network, weights["online.backbone.conv1.weight"].shape[1])
+        assert config.pixels.mean is not None
+        network = TwinNetwork(config.network, build_method(config).parts, len(config.pixels.mean))
         network.load_state_dict(weights)
         prototypes = torch.from_numpy(run.array("prototypes.npy"))
         return cls(config, network.to(device), prototypes.to(device))
@@ -63,12 +64,13 @@ class Model:
     @property
     def encoder(self) -> Encoder:
         """The network that embeds."""
-        return self.network.target if build_method(self.config).embeds == "target" else self.network.online
+        return self.network.encoder(build_method(self.config).embeds)
 
     @property
     def channels(self) -> int:
         """How many channels its images have."""
-        return self.encoder.backbone.conv1.in_channels
+        assert self.config.pixels.mean is not None
+        return len(self.config.pixels.mean)
 
     def embed(self, source: Source) -> Iterator[Float[Tensor, "B D"]]:
         """Yield the embeddings of a source's images in order, a batch at a time."""

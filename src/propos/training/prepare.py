@@ -7,6 +7,7 @@ import numpy as np
 from propos.config import Config
 from propos.data import Source, distinct_images, pixel_statistics
 from propos.errors import InputError
+from propos.methods import build_method
 from propos.networks import smallest_side
 
 
@@ -24,6 +25,7 @@ def prepare(config: Config, source: Source) -> Config:
             f"keep_epochs names epoch {late[0]}: the last of {config.train.epochs} is {config.train.epochs - 1}"
         )
     clusters = _clusters(config, source)
+    _check_method(config.with_settings({"clusters": clusters}), source)
     mean, std = config.pixels.mean, config.pixels.std
     if mean is None or std is None:
         mean, std = pixel_statistics(source)
@@ -41,6 +43,16 @@ def prepare(config: Config, source: Source) -> Config:
             "pixels.std": std,
         }
     )
+
+
+def _check_method(config: Config, source: Source) -> None:
+    """Refuse further clusterings that the images cannot fill."""
+    finest = max(build_method(config).groupings, default=0)
+    distinct = distinct_images(source, enough=finest) if finest else 0
+    if distinct < finest:
+        raise InputError(
+            f"pcl.clusters holds {finest}: only {distinct} images differ; set smaller numbers (--set pcl.clusters=[…])"
+        )
 
 
 def _clusters(config: Config, source: Source) -> int:

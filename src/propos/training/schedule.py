@@ -15,6 +15,7 @@ class Schedule:
     settings: TrainSettings
     network: NetworkSettings
     images: int
+    unlabelled: int = 0  # images that are trained on but not clustered
 
     @property
     def batch(self) -> int:
@@ -29,14 +30,22 @@ class Schedule:
     @property
     def steps(self) -> int:
         """Optimiser steps in an epoch; images that do not fill the last one are left for another epoch."""
-        return self.images // (self.batch * self.accumulate)
+        per_step = self.batch * self.accumulate
+        return self.images // per_step + self.unlabelled // per_step
+
+    @property
+    def peak(self) -> float:
+        """The learning rate when the warm-up ends."""
+        return self.settings.lr * self.batch * self.accumulate / 256
 
     def learning_rate(self, step: int) -> float:
         """Return the rate at a step counted over the whole run: linear warm-up, then a cosine to 0 at the end."""
-        peak = self.settings.lr * self.batch * self.accumulate / 256
+        peak = self.peak
         warmup, total = self.settings.warmup * self.steps, self.settings.epochs * self.steps
         if step < warmup:
             return peak * (step + 1) / warmup
+        if self.settings.schedule == "constant":
+            return peak
         progress = (step - warmup + 1) / max(1, total - warmup)
         return peak * (1 + math.cos(math.pi * min(1.0, progress))) / 2
 

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from propos.training.expectation import Partition
 from propos.training.health import Record
+from propos.training.learner import Learner
+from propos.training.queue import Memory
 
 
 @dataclass
@@ -21,6 +23,7 @@ class State:
     opening: Record | None = None  # what the E-step that opens this epoch measured; None before it
     partition: Partition | None = None
     streamed: Float[Tensor, "N D"] | None = None  # the last embedding of each image that training made
+    queue: Memory | None = None
     losses: Float[Tensor, "S T"] | None = None  # of this epoch's steps so far, by term
     seconds: dict[str, float] = field(default_factory=dict)  # spent in this epoch, by phase
     history: list[Record] = field(default_factory=list)
@@ -39,3 +42,10 @@ class State:
     def next_epoch(self) -> None:
         """Move to the start of the next epoch."""
         self.epoch, self.step, self.opening, self.losses, self.seconds = self.epoch + 1, 0, None, None, {}
+
+
+def first_state(learner: Learner) -> State:
+    """Return the start of a run."""
+    spec, config = learner.method.queue, learner.config
+    queue = None if spec is None else Memory.start(spec, config.network.dimension, config.seed, learner.device)
+    return State(queue=queue)

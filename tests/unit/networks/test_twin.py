@@ -3,14 +3,15 @@ import torch
 from torch import nn
 
 from propos.config import NetworkSettings
-from propos.networks import build_network
+from propos.networks import Head, Parts, build_network
 
 SETTINGS = NetworkSettings(backbone="resnet-small", hidden=32, dimension=16)
+PARTS = Parts(projector=Head((32, 16)), predictor=Head((32, 16)), target="moving average")
 
 
 @pytest.fixture
 def network():
-    return build_network(SETTINGS, channels=1, seed=0)
+    return build_network(SETTINGS, PARTS, channels=1, seed=0)
 
 
 def views(seed=0):
@@ -20,7 +21,7 @@ def views(seed=0):
 
 def test_the_seed_alone_decides_the_first_weights(network):
     torch.rand(10)
-    again, other = build_network(SETTINGS, 1, seed=0), build_network(SETTINGS, 1, seed=1)
+    again, other = build_network(SETTINGS, PARTS, 1, seed=0), build_network(SETTINGS, PARTS, 1, seed=1)
     state = network.state_dict()
     assert all(torch.equal(state[name], value) for name, value in again.state_dict().items())
     assert not torch.equal(state["online.backbone.conv1.weight"], other.online.backbone.conv1.weight)
@@ -30,7 +31,7 @@ def test_building_a_network_leaves_the_global_generator_alone():
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    build_network(SETTINGS, 1, seed=0)
+    build_network(SETTINGS, PARTS, 1, seed=0)
     assert torch.equal(torch.rand(1), expected)
 
 
@@ -51,7 +52,9 @@ def test_the_target_moves_by_one_minus_the_momentum(network):
 
 
 def test_the_predictor_starts_small():
-    predictor = build_network(NetworkSettings(backbone="resnet-small"), 1, seed=0).predictor
+    head = Head((4096, 256))
+    parts = Parts(projector=head, predictor=head, target="moving average")
+    predictor = build_network(NetworkSettings(backbone="resnet-small"), parts, 1, seed=0).predictor
     layers = [layer for layer in predictor if isinstance(layer, nn.Linear)]
     assert [layer.weight.shape for layer in layers] == [(4096, 256), (256, 4096)]
     for layer in layers:
@@ -69,12 +72,12 @@ def test_noise_reaches_the_predictions_and_nothing_else(network):
 
 def test_noise_is_added_to_the_raw_projection(network):
     noise = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(1))
-    projections, predictions, _ = network(views(), (noise[0], noise[1]))
+    projections, predictions, _, _ = network(views(), (noise[0], noise[1]))
     torch.testing.assert_close(predictions[1], network.predictor(projections[1] + noise[1]))
 
 
 def test_no_gradient_reaches_the_target_network(network):
-    _, predictions, targets = network(views(), None)
+    _, predictions, targets, _ = network(views(), None)
     assert not targets[0].requires_grad
     predictions[0].sum().backward()
     assert network.online.backbone.conv1.weight.grad is not None
@@ -84,7 +87,7 @@ def test_no_gradient_reaches_the_target_network(network):
 def test_each_view_has_its_own_batch_statistics(network):
     first, second = views()
     alone = network.online(first)
-    (beside, _), _, _ = network((first, 100 * second), None)
+    (beside, _), *_ = network((first, 100 * second), None)
     torch.testing.assert_close(beside, alone)
 
 

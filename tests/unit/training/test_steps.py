@@ -10,17 +10,27 @@ from propos.errors import InputError
 from propos.objectives import alignment, prototype_scattering
 from propos.training.expectation import Partition, expectation
 from propos.training.learner import build_learner, choose_device
-from propos.training.loop import epoch_order, estep_due
+from propos.training.loop import estep_due
 from propos.training.maximization import maximization_step
+from propos.training.order import epoch_order
 from propos.training.prepare import prepare
 from propos.training.seeds import derive, generator
+from propos.training.state import first_state
 
 LABELS = torch.arange(200) % 10
 
 
 def step(learner, epoch=2, number=5, positions=None):
     positions = torch.arange(64) if positions is None else positions
-    return maximization_step(learner, digits(), positions, LABELS, epoch, number)
+    return maximization_step(learner, digits(), positions, at(learner, epoch, number))
+
+
+def at(learner, epoch, number, streamed=None):
+    """Return a state in an epoch whose steps are counted so that the run's step is `number`."""
+    state = first_state(learner)
+    state.epoch, state.step = epoch, number - epoch * learner.schedule.steps
+    state.partition, state.streamed = Partition(LABELS, torch.zeros(10, 16)), streamed
+    return state
 
 
 def test_one_step_is_the_update_worked_out_by_autograd_and_hand():
@@ -81,7 +91,7 @@ def test_accumulated_batches_are_batches_of_their_own():
         learner = build_learner(quick_config(train__batch_size=32), digits(), CPU)
         images = torch.from_numpy(digits().batch(positions.numpy()))
         views = learner.views(images, generator(learner.config.seed, "views", 5, part))
-        (z1, z2), _, (t1, t2) = learner.network(views, None)
+        (z1, z2), _, (t1, t2), _ = learner.network(views, None)
         labels = LABELS[positions]
         parts.append((prototype_scattering(z1, t2, labels, 0.5) + prototype_scattering(z2, t1, labels, 0.5)) / 2)
     torch.testing.assert_close(losses[1], torch.stack(parts).mean().detach())
@@ -209,7 +219,7 @@ def test_a_step_leaves_the_embeddings_of_its_images_and_no_others():
     views = learner.views(images, generator(learner.config.seed, "views", 5, 0))
     with torch.no_grad():
         first, second = (F.normalize(learner.network.target(view), dim=1) for view in views)
-    maximization_step(learner, digits(), torch.arange(64), LABELS, 2, 5, streamed)
+    maximization_step(learner, digits(), torch.arange(64), at(learner, 2, 5, streamed))
     torch.testing.assert_close(streamed[:64], F.normalize(first + second, dim=1))
     assert torch.equal(streamed[64:], torch.zeros(136, 16))
 

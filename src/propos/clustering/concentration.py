@@ -1,0 +1,30 @@
+"""How tight clusters are, as PCL measures it."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+SMOOTHING = 10  # keeps small clusters from looking very tight
+PERCENTILES = (0.1, 0.9)
+
+
+def concentrations(
+    points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], centres: Float[Tensor, "K D"], temperature: float
+) -> Float[Tensor, " K"]:
+    """Return a temperature for each cluster: φ_k = mean‖v − c_k‖ / ln(n_k + 10), their mean scaled to `temperature`.
+
+    Clusters of at most one point take the largest value; all are held between the 10th and 90th percentile.
+    """
+    clusters = len(centres)
+    sizes = torch.bincount(labels, minlength=clusters)
+    distances = torch.linalg.vector_norm(points - centres[labels], dim=1)
+    means = torch.zeros(clusters, device=points.device).index_add_(0, labels, distances) / sizes.clamp(min=1)
+    found = means / torch.log(sizes + SMOOTHING)
+    found = torch.where(sizes > 1, found, found.max())
+    low, high = torch.quantile(found, torch.tensor(PERCENTILES, dtype=found.dtype, device=found.device))
+    found = found.clamp(low, high)
+    # Points that all lie on their centres leave nothing to scale.
+    mean = found.mean()
+    return torch.where(mean > 0, temperature * found / mean, torch.full_like(found, temperature))

@@ -1,0 +1,22 @@
+"""BYOL with CC's cluster head."""
+
+from __future__ import annotations
+
+from propos.config import Config
+from propos.methods.method import Method, Term
+from propos.methods.parts import byol_parts, plain_head
+from propos.objectives import Alignment, ClusterBalance, ClusterContrast
+
+
+def byol_cc(config: Config) -> Method:
+    """BYOL, and a cluster head whose columns are told apart and held to equal shares."""
+    assert config.clusters is not None
+    return Method(
+        parts=byol_parts(config, cluster_head=plain_head(config, config.clusters)),
+        terms=(
+            Term("psa", Alignment(), weight=1.0),
+            Term("cluster_contrast", ClusterContrast(config.contrast.cluster_temperature), weight=1.0),
+            Term("cluster_balance", ClusterBalance(), weight=1.0),
+        ),
+        predictor_rate=config.train.predictor_rate,
+    )

@@ -1,0 +1,40 @@
+"""What a method changes in a recipe's settings, and what its authors trained it with at the paper's scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from propos.config import Config
+
+_MOCO = {"network.momentum": 0.99, "train.weight_decay": 1e-4, "queue.size": 4096, "contrast.temperature": 1.0}
+_ADAM = {
+    "train.optimiser": "adam",
+    "train.lr": 3e-4,
+    "train.schedule": "constant",
+    "train.warmup": 0,
+    "train.weight_decay": 0.0,
+}
+
+# Part of the method whatever it is trained on.
+OWN: Mapping[str, Mapping[str, Any]] = {
+    "moco": _MOCO,
+    "pcl": _MOCO,
+    "cc": _ADAM,
+    "cc-psl": _ADAM,
+}
+
+# Sizes and rates that belong to the paper's recipes; a small recipe keeps its own. `train.lr` is for 256 images.
+AT_SCALE: Mapping[str, Mapping[str, Any]] = {
+    "simsiam": {"network.hidden": 2048, "network.dimension": 2048, "train.batch_size": 512, "train.lr": 0.03},
+    "moco": {"train.batch_size": 512},
+    "pcl": {"train.batch_size": 512},
+    "cc": {"network.dimension": 128},
+    "cc-psl": {"network.dimension": 128},
+}
+
+
+def for_method(config: Config, method: str, at_scale: bool) -> Config:
+    """Return a recipe's settings as a method wants them."""
+    changes = {**OWN.get(method, {}), **(AT_SCALE.get(method, {}) if at_scale else {})}
+    return config.with_settings({**changes, "method": method})

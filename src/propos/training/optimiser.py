@@ -1,0 +1,50 @@
+"""The optimiser and its groups of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from propos.config import TrainSettings
+from propos.methods import Method
+from propos.networks import TwinNetwork
+from propos.training.schedule import Schedule
+
+
+def build_optimiser(
+    settings: TrainSettings, method: Method, network: TwinNetwork, device: torch.device
+) -> torch.optim.Optimizer:
+    """Build the optimiser that the settings name; each group keeps its rate over the schedule's."""
+    base = {"rate": 1.0, "constant": False}
+    predictor = {"rate": method.predictor_rate, "constant": method.predictor_constant}
+    groups = [
+        *_groups(network.without_predictor(), base, settings),
+        *_groups(network.predictor.parameters(), predictor, settings),
+    ]
+    fused = device.type in ("cpu", "cuda")
+    if settings.optimiser == "adam":
+        return torch.optim.Adam(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=fused)
+    return torch.optim.SGD(
+        groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay, fused=fused
+    )
+
+
+def set_rates(optimiser: torch.optim.Optimizer, schedule: Schedule, step: int) -> None:
+    """Set the learning rates of a step counted over the whole run."""
+    rate = schedule.learning_rate(step)
+    for group in optimiser.param_groups:
+        group["lr"] = group["rate"] * (schedule.peak if group["constant"] else rate)
+
+
+def _groups(
+    parameters: Iterable[nn.Parameter], shared: dict[str, Any], settings: TrainSettings
+) -> list[dict[str, Any]]:
+    """Return one group, or two where biases and batch norm (all that has one dimension) are not to decay."""
+    every = list(parameters)
+    if settings.decay_norms:
+        return [{"params": every, **shared}]
+    matrices, vectors = ([p for p in every if (p.ndim > 1) is wide] for wide in (True, False))
+    return [{"params": matrices, **shared}, {"params": vectors, **shared, "weight_decay": 0.0}]

@@ -1,0 +1,36 @@
+"""Which images each step of an epoch sees."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from propos.training.schedule import Schedule
+from propos.training.seeds import generator
+
+
+def epoch_order(
+    seed: int, epoch: int, schedule: Schedule, balance: Int[Tensor, " N"] | None = None
+) -> Int[Tensor, "S A*B"]:
+    """Return the images of each step of an epoch: a function of seed and epoch alone.
+
+    Images that are no part of the clustering come first, in steps of their own; their positions follow the others'.
+    With labels to balance, every cluster is drawn from as often, so that images of small clusters come several times.
+    """
+    draw = generator(seed, "order", epoch)
+    if balance is None:
+        order = torch.randperm(schedule.images, generator=draw)
+    else:
+        sizes = torch.bincount(balance.cpu().clamp(min=0))
+        order = torch.multinomial(1 / sizes[balance.cpu()].double(), schedule.images, replacement=True, generator=draw)
+    steps = _steps(order, schedule)
+    if not schedule.unlabelled:
+        return steps
+    others = torch.randperm(schedule.unlabelled, generator=generator(seed, "unlabelled", epoch))
+    return torch.cat([schedule.images + _steps(others, schedule), steps])
+
+
+def _steps(order: Int[Tensor, " N"], schedule: Schedule) -> Int[Tensor, "S A*B"]:
+    per_step = schedule.batch * schedule.accumulate
+    return order[: len(order) // per_step * per_step].view(-1, per_step)
