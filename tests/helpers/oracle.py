@@ -38,3 +38,66 @@ def finite_difference(function, point, step=1e-6):
         down[index] -= step
         gradient[index] = (function(up) - function(down)) / (2 * step)
     return gradient
+
+
+def cosine(a, b):
+    return float(unit(a) @ unit(b))
+
+
+def nt_xent(first, second, temperature):
+    rows = [*first, *second]
+    half, total = len(first), 0.0
+    for i, row in enumerate(rows):
+        scores = {j: math.exp(cosine(row, other) / temperature) for j, other in enumerate(rows) if j != i}
+        total -= math.log(scores[(i + half) % len(rows)] / sum(scores.values()))
+    return total / len(rows)
+
+
+def cluster_balance(assignments):
+    shares = [sum(row[k] for row in assignments) / len(assignments) for k in range(len(assignments[0]))]
+    return math.log(len(shares)) + sum(share * math.log(share) for share in shares)
+
+
+def info_nce(query, key, negatives, temperature):
+    total = 0.0
+    for q, k in zip(query, key, strict=True):
+        own = math.exp(cosine(q, k) / temperature)
+        total -= math.log(own / (own + sum(math.exp(cosine(q, n) / temperature) for n in negatives)))
+    return total / len(query)
+
+
+def proto_nce(query, labels, centres, concentrations):
+    losses = []
+    for q, label in zip(query, labels, strict=True):
+        scores = [math.exp(float(unit(q) @ c) / phi) for c, phi in zip(centres, concentrations, strict=True)]
+        if label >= 0:
+            losses.append(-math.log(scores[label] / sum(scores)))
+    return sum(losses) / max(1, len(losses))
+
+
+def prototype_alignment(prediction, target, labels, temperature):
+    ours, twins = prototypes(prediction, labels), prototypes(target, labels)
+    return -sum(float(p @ t) for p, t in zip(ours, twins, strict=True)) / len(ours) / temperature
+
+
+def prototype_uniformity(online, labels, temperature):
+    ours = prototypes(online, labels)
+    rows = range(len(ours))
+    sums = [sum(math.exp(float(ours[k] @ ours[j]) / temperature) for j in rows if j != k) for k in rows]
+    return sum(math.log(each) for each in sums) / len(ours)
+
+
+def reweighted_alignment(prediction, target, labels, temperature):
+    """The alignment of prototypes once more, as the paper's discussion writes it: a weighted sum over images."""
+    present = sorted({int(label) for label in labels if label >= 0})
+    total = 0.0
+    for i, p in enumerate(prediction):
+        for j, t in enumerate(target):
+            for k in present:
+                if labels[i] == k and labels[j] == k:
+                    own = np.linalg.norm(
+                        sum(unit(v) for v, label in zip(prediction, labels, strict=True) if label == k)
+                    )
+                    twin = np.linalg.norm(sum(unit(v) for v, label in zip(target, labels, strict=True) if label == k))
+                    total += float(unit(p) @ unit(t)) / (own * twin) / len(present)
+    return -total / temperature
