@@ -17,6 +17,7 @@ QUICK = {
     "train.warmup": 1,
     "psl.start": 1,
     "estep.restarts": 2,
+    "pcl.clusters": (8, 16),
 }
 
 
@@ -29,7 +30,9 @@ def digits(count=200):
 def quick_config(source=None, **settings):
     """Return complete settings for a run of a few seconds; dots in keys are written as double underscores."""
     dotted = {key.replace("__", "."): value for key, value in settings.items()}
-    return prepare(build_recipe("digits").with_settings({**QUICK, **dotted}), source or digits())
+    recipe = build_recipe("digits", dotted.get("method", "propos"))
+    queue = {"queue.size": 96} if recipe.queue.size else {}
+    return prepare(recipe.with_settings({**QUICK, **queue, **dotted}), source or digits())
 
 
 def quick_train(source=None, run=None, progress=None, stop=lambda: False, **settings):
