@@ -15,13 +15,13 @@ def concentrations(
 ) -> Float[Tensor, " K"]:
     """Return a temperature for each cluster: φ_k = mean‖v − c_k‖ / ln(n_k + 10), their mean scaled to `temperature`.
 
-    Clusters of at most one point take the largest value; all are held between the 10th and 90th percentile.
+    Clusters of at most one point take the largest value of the others; all are held between the 10th and 90th percentile.
     """
     clusters = len(centres)
     sizes = torch.bincount(labels, minlength=clusters)
     distances = torch.linalg.vector_norm(points - centres[labels], dim=1)
-    means = torch.zeros(clusters, device=points.device).index_add_(0, labels, distances) / sizes.clamp(min=1)
-    found = means / torch.log(sizes + SMOOTHING)
+    means = distances.new_zeros(clusters).index_add_(0, labels, distances) / sizes.clamp(min=1)
+    found = torch.where(sizes > 1, means / torch.log(sizes + SMOOTHING), 0.0)
     found = torch.where(sizes > 1, found, found.max())
     low, high = torch.quantile(found, torch.tensor(PERCENTILES, dtype=found.dtype, device=found.device))
     found = found.clamp(low, high)
