@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test format bench-step bench-kmeans clean
+.PHONY: install demo test format bench-step bench-kmeans bench-methods clean
 
 install: $(STAMP)
 
@@ -36,6 +36,9 @@ bench-step: $(VENV)/.peers
 
 bench-kmeans: $(VENV)/.peers
 	$(BIN)/python benchmarks/kmeans.py
+
+bench-methods: $(STAMP)
+	$(BIN)/python benchmarks/methods.py
 
 clean:
 	rm -rf $(VENV) runs build dist

@@ -15,7 +15,7 @@ def concentrations(
 ) -> Float[Tensor, " K"]:
     """Return a temperature for each cluster: φ_k = mean‖v − c_k‖ / ln(n_k + 10), their mean scaled to `temperature`.
 
-    Clusters of at most one point take the largest value of the others; all are held between the 10th and 90th percentile.
+    Clusters of at most one point take the others' largest value; all are held between the 10th and 90th percentile.
     """
     clusters = len(centres)
     sizes = torch.bincount(labels, minlength=clusters)
