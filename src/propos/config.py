@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from propos.errors import InputError
 
@@ -17,21 +17,32 @@ Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 
+
+def _of_both_views(given: Any) -> Any:
+    """One number stands for both views."""
+    return (given, given) if isinstance(given, int | float) else given
+
+
+Pair = Annotated[tuple[Fraction, Fraction], BeforeValidator(_of_both_views)]  # of the first view and of the second
+
 VIEW_PRESETS: dict[str, dict[str, Any]] = {
     # The paper's views (SimCLR without blur).
     "natural": {
         "crop_scale": (0.08, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "rotation": 0.0,
         "brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1, "jitter": 0.8, "grey": 0.2,
+        "blur": (0.0, 0.0), "solarise": (0.0, 0.0),
     },
     # Small grey images of things: a hard crop or a colour shift of one would lose what it is.
     "greyscale": {
         "crop_scale": (0.5, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "rotation": 10.0,
         "brightness": 0.4, "contrast": 0.4, "saturation": 0.0, "hue": 0.0, "jitter": 0.8, "grey": 0.0,
+        "blur": (0.0, 0.0), "solarise": (0.0, 0.0),
     },
     # Written characters: a mirrored 2 is no 2.
     "digits": {
         "crop_scale": (0.6, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.0, "rotation": 15.0,
         "brightness": 0.4, "contrast": 0.4, "saturation": 0.0, "hue": 0.0, "jitter": 0.8, "grey": 0.0,
+        "blur": (0.0, 0.0), "solarise": (0.0, 0.0),
     },
 }  # fmt: skip
 
@@ -57,6 +68,8 @@ class ViewSettings(Section):
     hue: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
     jitter: Fraction = 0.8
     grey: Fraction = 0.2
+    blur: Pair = (0.0, 0.0)
+    solarise: Pair = (0.0, 0.0)
 
     @model_validator(mode="before")
     @classmethod

@@ -54,6 +54,11 @@ def test_a_misspelt_key_in_a_file_is_refused():
         ("train.batch_size", 1),
         ("views.preset", "sepia"),
         ("views.crop_scale", (0.9, 0.1)),
+        ("views.blur", 1.5),
+        ("views.blur", True),
+        ("views.blur", "often"),
+        ("views.blur", (0.1, 0.2, 0.3)),
+        ("views.solarise", (0.1, -0.2)),
         ("network.momentum", 1.5),
         ("network.backbone", "resnet19"),
         ("psl.weight", float("nan")),
@@ -75,6 +80,14 @@ def test_values_on_the_command_line_are_read_as_people_write_them():
 
 def test_a_whole_number_serves_where_a_float_is_meant():
     assert Config().with_settings({"psl.weight": 1}).psl.weight == 1.0
+
+
+def test_one_probability_of_blur_is_for_both_views_and_two_are_for_one_each():
+    assert Config().views.blur == Config().views.solarise == (0.0, 0.0)
+    config = Config().with_settings({"views.blur": 1, "views.solarise": [0, 0.2]})
+    assert config.views.blur == (1.0, 1.0)
+    assert config.views.solarise == (0.0, 0.2)
+    assert from_yaml(config.to_yaml(), "file") == config
 
 
 @pytest.mark.parametrize("assignment", ["psl.weight", "psl=3", "psl.weight=[1"])

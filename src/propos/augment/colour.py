@@ -25,17 +25,14 @@ QUARTER = torch.linalg.inv(RGB_TO_YIQ) @ torch.tensor([[0.0, 0, 0], [0, 0, -1], 
 PARTS = torch.stack([GREY, CHROMA, QUARTER]).view(3, 9)
 
 
-def jitter(
-    views: Float[Tensor, "V B C S S"], draw: ViewDraw, mean: Float[Tensor, " C"], std: Float[Tensor, " C"]
-) -> Float[Tensor, "V B C S S"]:
-    """Apply each view's colour choices to pixels in [0, 1], clip to [0, 1], then normalise by mean and std."""
+def jitter(views: Float[Tensor, "V B C S S"], draw: ViewDraw) -> Float[Tensor, "V B C S S"]:
+    """Apply each view's colour choices to pixels in [0, 1] and clip to [0, 1]."""
     count, batch, channels, size, _ = views.shape
     pixels = views.reshape(count * batch, channels, size * size)
     matrix = _matrix(draw, channels).view(count * batch, channels, channels)
     # Contrast blends with the mean luma of the view as brightness left it.
     shift = ((1 - draw.contrast) * draw.brightness).view(-1, 1, 1) * _mean_luma(pixels)
-    coloured = torch.baddbmm(shift, matrix, pixels).clamp_(0, 1)
-    return coloured.sub_(mean[:, None]).div_(std[:, None]).view(count, batch, channels, size, size)
+    return torch.baddbmm(shift, matrix, pixels).clamp_(0, 1).view(count, batch, channels, size, size)
 
 
 def _mean_luma(pixels: Float[Tensor, "N C P"]) -> Float[Tensor, "N 1 1"]:

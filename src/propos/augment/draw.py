@@ -12,6 +12,7 @@ from torch import Tensor
 from propos.config import ViewSettings
 
 CROP_ATTEMPTS = 10
+SHARPEST, BLURRIEST = 0.1, 2.0  # σ in pixels, as in SimCLR and BYOL
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class ViewDraw:
     saturation: Float[Tensor, "V B"]
     hue: Float[Tensor, "V B"]  # turns
     grey: Bool[Tensor, "V B"]
+    blur: Float[Tensor, "V B"]  # σ in pixels of the view; 0 where it stays sharp
+    solarise: Bool[Tensor, "V B"]
 
     def to(self, device: torch.device) -> ViewDraw:
         """Move every choice to the device of the images."""
@@ -47,8 +50,10 @@ def draw_views(
     shape = (views, batch)
     uniform = torch.rand((8, *shape), generator=generator)
     jittered = uniform[0] < settings.jitter
+    box = _crops(settings, shape, aspect, generator)
+    blur, solarise = _effects(settings, shape, generator)
     return ViewDraw(
-        box=_crops(settings, shape, aspect, generator),
+        box=box,
         flip=uniform[1] < settings.flip,
         angle=(2 * uniform[2] - 1) * math.radians(settings.rotation),
         brightness=_factor(uniform[3], settings.brightness, jittered),
@@ -56,11 +61,29 @@ def draw_views(
         saturation=_factor(uniform[5], settings.saturation, jittered),
         hue=(2 * uniform[6] - 1) * settings.hue * jittered,
         grey=uniform[7] < settings.grey,
+        blur=blur,
+        solarise=solarise,
     )
 
 
 def _factor(uniform: Float[Tensor, "V B"], strength: float, jittered: Bool[Tensor, "V B"]) -> Float[Tensor, "V B"]:
     return 1 + (2 * uniform - 1) * strength * jittered
+
+
+def _effects(
+    settings: ViewSettings, shape: tuple[int, int], generator: torch.Generator
+) -> tuple[Float[Tensor, "V B"], Bool[Tensor, "V B"]]:
+    """Draw blur and solarisation, whose probabilities the views take in turn.
+
+    They are drawn last, and only where there are any: what else is drawn does not depend on them.
+    """
+    if not any(settings.blur + settings.solarise):
+        return torch.zeros(shape), torch.zeros(shape, dtype=torch.bool)
+    uniform = torch.rand((3, *shape), generator=generator)
+    turn = torch.arange(shape[0]) % 2
+    blurred, solarised = (torch.tensor(pair)[turn, None] for pair in (settings.blur, settings.solarise))
+    sigma = SHARPEST + (BLURRIEST - SHARPEST) * uniform[1]
+    return sigma * (uniform[0] < blurred), uniform[2] < solarised
 
 
 def _crops(

@@ -27,12 +27,12 @@ def resample(
     index, weight = _taps(box[..., 1], box[..., 3], torch.zeros_like(flip), height, size)
     index = index[:, :, None] + height * numbers[: batch * channels].view(batch, channels, 1, 1)
     weight = (weight / 255)[:, :, None].expand(index.shape)
-    lowered = _sums(images.float().reshape(-1, width), index, weight)
+    lowered = sums_of_rows(images.float().reshape(-1, width), index, weight)
 
     index, weight = _taps(box[..., 0], box[..., 2], flip, width, size)
     index = index + width * numbers[: views * batch].view(views, batch, 1, 1)
     columns = lowered.view(views * batch, channels * size, width).transpose(1, 2).reshape(-1, channels * size)
-    squares = _sums(columns, index, weight).view(views, batch, size, channels * size).transpose(2, 3)
+    squares = sums_of_rows(columns, index, weight).view(views, batch, size, channels * size).transpose(2, 3)
     return squares.reshape(views, batch, channels, size, size)
 
 
@@ -91,7 +91,7 @@ def _taps(
     return index.clamp(0, pixels - 1).long(), weight / weight.sum(dim=-1, keepdim=True)
 
 
-def _sums(
+def sums_of_rows(
     table: Float[Tensor, "R L"], index: Int[Tensor, "*N K"], weight: Float[Tensor, "*N K"]
 ) -> Float[Tensor, "M L"]:
     """Return weighted sums of a table's rows: K rows in each."""

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from propos.augment.colour import jitter
 from propos.augment.draw import ViewDraw, draw_views
+from propos.augment.effects import blur_, solarise_
 from propos.augment.resample import resample, resample_turned
 from propos.config import ViewSettings
 
@@ -50,7 +51,13 @@ class RandomViews:
             views = resample_turned(images, draw.box, draw.flip, draw.angle, self.settings.size)
         else:
             views = resample(images, draw.box, draw.flip, self.settings.size)
-        return jitter(views, draw, self.mean.to(images.device), self.std.to(images.device))
+        views = jitter(views, draw)
+        if any(self.settings.blur):
+            blur_(views, draw.blur)
+        if any(self.settings.solarise):
+            solarise_(views, draw.solarise)
+        mean, std = (values.to(images.device)[:, None, None] for values in (self.mean, self.std))
+        return views.sub_(mean).div_(std)
 
 
 def plain_view(

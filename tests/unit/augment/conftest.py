@@ -35,6 +35,8 @@ def chosen() -> Callable[..., ViewDraw]:
             "saturation": torch.ones(batch),
             "hue": torch.zeros(batch),
             "grey": torch.zeros(batch, dtype=torch.bool),
+            "blur": torch.zeros(batch),
+            "solarise": torch.zeros(batch, dtype=torch.bool),
         }
         for name, value in given.items():
             choices[name] = torch.as_tensor(value, dtype=choices[name].dtype).expand(choices[name].shape)

@@ -103,7 +103,7 @@ def test_colour_factors_and_angles_are_uniform_within_their_strength():
 
 
 def test_the_choices_are_independent_of_each_other_and_between_views():
-    drawn = draw(ViewSettings(jitter=1.0, rotation=10.0))
+    drawn = draw(ViewSettings(jitter=1.0, rotation=10.0, blur=0.5, solarise=0.5))
     choices = [value.float() for name, value in vars(drawn).items() if name != "box"]
     area = drawn.box[..., 2] * drawn.box[..., 3]
     of_both_views = torch.stack([*choices, area]).flatten(0, 1)
@@ -154,3 +154,33 @@ def test_aspects_that_no_crop_fits_fall_back_to_the_largest_central_one():
     settings = ViewSettings(preset="natural", crop_ratio=(1.0, 1.0), crop_scale=(1.0, 1.0))
     box = draw_views(settings, 2, torch.tensor([4.0, 0.5]), torch.Generator().manual_seed(0)).box[0]
     torch.testing.assert_close(box, torch.tensor([[0.375, 0.0, 0.25, 1.0], [0.0, 0.25, 1.0, 0.5]]))
+
+
+@pytest.mark.parametrize(("first", "second"), [(1.0, 0.1), (0.0, 0.2), (0.5, 0.0), (0.3, 1.0)])
+def test_each_view_is_blurred_and_solarised_as_often_as_asked(first, second):
+    drawn = draw(ViewSettings(blur=(first, second), solarise=(second, first)))
+    for happened, shares in ((drawn.blur > 0, (first, second)), (drawn.solarise, (second, first))):
+        for view, share in zip(happened, shares, strict=True):
+            assert view.float().mean().item() == pytest.approx(share, abs=0.0 if share in (0, 1) else 0.02)
+
+
+def test_the_width_of_a_blur_is_uniform_from_a_tenth_of_a_pixel_to_two():
+    sigma = draw(ViewSettings(blur=0.5)).blur
+    assert kstest(sigma[sigma > 0].double(), "uniform", args=(0.1, 1.9)).pvalue > 0.01
+
+
+def test_blur_and_solarisation_change_nothing_else_that_is_drawn():
+    plain, affected = draw(batch=64), draw(ViewSettings(blur=0.5, solarise=(0.0, 0.2)), batch=64)
+    for name in set(vars(plain)) - {"blur", "solarise"}:
+        assert torch.equal(getattr(plain, name), getattr(affected, name))
+    # Each is the same with and without the other.
+    assert torch.equal(draw(ViewSettings(blur=0.5), batch=64).blur, affected.blur)
+    assert torch.equal(draw(ViewSettings(solarise=(0.0, 0.2)), batch=64).solarise, affected.solarise)
+
+
+def test_without_blur_and_solarisation_nothing_is_drawn_for_them():
+    generator, same = torch.Generator().manual_seed(5), torch.Generator().manual_seed(5)
+    draw_views(ViewSettings(), 8, 1.0, generator)
+    torch.rand((8, 2, 8), generator=same)
+    torch.rand((4, 10, 2, 8), generator=same)
+    assert torch.equal(generator.get_state(), same.get_state())

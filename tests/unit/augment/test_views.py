@@ -5,6 +5,7 @@ from PIL import Image
 
 from propos.augment import RandomViews, draw_views, plain_view
 from propos.augment.colour import jitter
+from propos.augment.effects import blur_, solarise_
 from propos.augment.resample import resample, resample_turned
 from propos.config import ViewSettings
 
@@ -19,6 +20,11 @@ def still(size, aspect=1.0, **changed):
     """Settings that leave nothing to chance."""
     nothing = {"crop_scale": (1.0, 1.0), "crop_ratio": (aspect, aspect), "flip": 0.0, "jitter": 0.0, "grey": 0.0}
     return ViewSettings(size=size, **{**nothing, **changed})
+
+
+def normalised(pixels):
+    mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
+    return (pixels - mean) / std
 
 
 def views(settings, images, seed=0):
@@ -53,8 +59,9 @@ def test_views_apply_what_was_drawn(photos, rotation, batch, height, width):
         cut = resample_turned(images, draw.box, draw.flip, draw.angle, 16)
     else:
         cut = resample(images, draw.box, draw.flip, 16)
-    expected = jitter(cut, draw, torch.tensor(MEAN), torch.tensor(STD))
-    torch.testing.assert_close(torch.stack(views(settings, images, seed=3)), expected)
+    made = torch.stack(views(settings, images, seed=3))
+    torch.testing.assert_close(made, normalised(jitter(cut, draw)))
+    assert jitter(cut, draw).max() == 1  # clipped before it is normalised
 
 
 @pytest.mark.parametrize("preset", ["natural", "greyscale", "digits"])
@@ -112,3 +119,38 @@ def test_views_do_not_depend_on_how_the_images_lie_in_memory(photos, rotation):
     channels_last = views(settings, images.contiguous(memory_format=torch.channels_last))
     for one, other in zip(straight, channels_last, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("batch", [6, 80])  # in one part, in several
+def test_views_are_blurred_then_solarised_after_their_colours_and_before_they_are_normalised(photos, batch):
+    images = photos(batch, 3, 96, 96)
+    settings = ViewSettings(size=64, blur=(1.0, 0.1), solarise=(0.0, 0.5))
+    draw = draw_views(settings, batch, 1.0, seeded(3))
+    expected = jitter(resample(images, draw.box, draw.flip, 64), draw)
+    blur_(expected, draw.blur)
+    solarise_(expected, draw.solarise)
+    torch.testing.assert_close(torch.stack(views(settings, images, seed=3)), normalised(expected))
+
+
+OFF = {"crop": {"crop_scale": (1.0, 1.0), "crop_ratio": (1.0, 1.0)}} | {
+    name: {name: 0.0} for name in ("flip", "rotation", "jitter", "grey", "blur", "solarise")
+}
+ON = {"rotation": 15.0, "blur": (1.0, 0.5), "solarise": (0.5, 1.0)}
+
+
+@pytest.mark.parametrize("subset", [*([name] for name in OFF), ["crop", "jitter"], ["flip", "rotation", "blur"]])
+def test_any_subset_of_augmentations_can_be_switched_off(photos, subset):
+    images = photos(16, 3, 32, 32)
+    off = {key: value for name in subset for key, value in OFF[name].items()}
+    settings = ViewSettings(size=32, **{**ON, **off})
+    first, again = (torch.stack(views(settings, images)) for _ in range(2))
+    assert torch.equal(first, again)
+    assert torch.isfinite(first).all()
+    assert not torch.equal(first, torch.stack(views(ViewSettings(size=32, **ON), images)))
+
+
+def test_with_every_augmentation_off_a_view_is_the_image(photos):
+    images = photos(4, 3, 32, 32)
+    settings = ViewSettings(size=32, **{key: value for off in OFF.values() for key, value in off.items()})
+    for view in views(settings, images):
+        torch.testing.assert_close(view, plain_view(images, 32, MEAN, STD), atol=1e-5, rtol=0)
