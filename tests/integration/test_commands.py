@@ -134,6 +134,7 @@ def test_evaluate_prints_the_scores_as_json(finished, capsys):
         "ami",
         "ari",
         "accuracy",
+        "silhouette",
         "uniformity_std",
         "imbalance_ratio",
         "n_clusters",
@@ -141,6 +142,10 @@ def test_evaluate_prints_the_scores_as_json(finished, capsys):
     ]
     assert found["nmi"] == pytest.approx(metrics.normalized_mutual_info_score(labels, clusters))
     assert found["ari"] == pytest.approx(metrics.adjusted_rand_score(labels, clusters))
+    embeddings = np.load(out / "embeddings.npy")
+    assert found["silhouette"] == pytest.approx(
+        metrics.silhouette_score(embeddings, clusters, metric="cosine"), abs=1e-5
+    )
     sizes = np.bincount(clusters)
     assert found["imbalance_ratio"] == pytest.approx(sizes.min() / sizes.max())
     assert (found["n_clusters"], found["n_images"]) == (10, 200)

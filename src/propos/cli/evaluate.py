@@ -5,40 +5,94 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Shaped
+
+    from propos.cli.measures import Measure
+    from propos.runs import RunFolder
+
+Result = dict[str, float | int | None]
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
     labels: Annotated[Path | None, typer.Option(help="A CSV with columns image,label.")] = None,
+    knn: Annotated[bool, typer.Option("--knn", help="Classify embeddings by their nearest neighbours.")] = False,
+    linear: Annotated[bool, typer.Option("--linear", help="Train a linear classifier on backbone features.")] = False,
+    psa: Annotated[
+        bool, typer.Option("--psa-preservation", help="How often sampled neighbours keep the class of their image.")
+    ] = False,
+    test: Annotated[str | None, typer.Option(help="Images to test these on; the run's are learnt from.")] = None,
+    neighbours: Annotated[int | None, typer.Option(help="How many vote; 20 unless told.")] = None,
+    sigma: Annotated[float | None, typer.Option(help="σ of the sampled neighbours; the run's unless told.")] = None,
+    optimiser: Annotated[Literal["sgd", "lars"], typer.Option(help="What trains the linear classifier.")] = "sgd",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Score a run: against labels where there are some, and by the shape of its clusters."""
-    from propos.evaluation import imbalance_ratio, scores, uniformity_std
+    """Score a run: against labels where there are some, by the shape of its clusters, and what its network learnt."""
+    from propos.errors import InputError
     from propos.runs import RunFolder, read_label_file
 
     folder = RunFolder.open(run)
     clusters = folder.clusters()
-    embeddings, n_clusters = folder.array("embeddings.npy"), len(folder.array("prototypes.npy"))
     known = clusters.label if labels is None else read_label_file(labels, clusters.images)
-    result: dict[str, float | int | None] = dict.fromkeys(("nmi", "ami", "ari", "accuracy"))
+    measures: dict[str, Measure] = {}
+    if test is not None and not (knn or linear or psa):
+        raise InputError(f"--test {test}: say what to test: --knn, --linear or --psa-preservation")
+    if sigma is not None and not 0 <= sigma < math.inf:
+        raise InputError(f"--sigma {sigma}: choose 0 or more")
+    if knn or linear or psa:
+        if known is None:
+            raise InputError(f"{run}: has no labels, which this needs: give --labels FILE")
+        from propos.cli import measures as measuring
+
+        subject = measuring.Subject(folder, known, test, device)
+        if knn:
+            measures["knn_accuracy"] = measuring.knn(subject, neighbours)
+        if linear:
+            measures["linear_accuracy"] = measuring.linear(subject, optimiser)
+        if psa:
+            measures["psa_preservation"] = measuring.preservation(subject, neighbours, sigma)
+    result = _scores(folder, known)
+    if as_json:
+        typer.echo(json.dumps({**result, **{k: v for m in measures.values() for k, v in m.numbers.items()}}))
+        return
+    _print(result, folder.array("embeddings.npy").shape[1])
+    for name, measure in measures.items():
+        typer.echo(f"{name:16} {measure.line}")
+
+
+def _scores(folder: RunFolder, known: Shaped[np.ndarray, " N"] | None) -> Result:
+    from propos.evaluation import imbalance_ratio, scores, silhouette, uniformity_std
+
+    clusters = folder.clusters()
+    embeddings, n_clusters = folder.array("embeddings.npy"), len(folder.array("prototypes.npy"))
+    result: Result = dict.fromkeys(("nmi", "ami", "ari", "accuracy"))
     if known is not None:
         result |= scores(known, clusters.cluster)
-    result |= {
+    several = len(set(clusters.cluster.tolist())) > 1
+    return result | {
+        "silhouette": silhouette(embeddings, clusters.cluster) if several else None,
         "uniformity_std": uniformity_std(embeddings),
         "imbalance_ratio": imbalance_ratio(clusters.cluster, n_clusters),
         "n_clusters": n_clusters,
         "n_images": len(clusters.images),
     }
-    if as_json:
-        typer.echo(json.dumps(result))
-        return
-    notes = {"uniformity_std": f"  (spread evenly: {1 / math.sqrt(embeddings.shape[1]):.4f}; collapsed: 0)"}
+
+
+def _print(result: Result, dimension: int) -> None:
+    notes = {
+        "silhouette": "  (1: clusters far apart; 0: they touch)",
+        "uniformity_std": f"  (spread evenly: {1 / math.sqrt(dimension):.4f}; collapsed: 0)",
+    }
     for key, value in result.items():
         if value is None:
-            text = "–  (no labels: give --labels FILE)"
+            text = "–  (one cluster has none)" if key == "silhouette" else "–  (no labels: give --labels FILE)"
         else:
-            text = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-        typer.echo(f"{key:16} {text}{notes.get(key, '')}")
+            text = (f"{value:,}" if isinstance(value, int) else f"{value:.4f}") + notes.get(key, "")
+        typer.echo(f"{key:16} {text}")

@@ -1,4 +1,7 @@
-"""How good a clustering is: against labels, and by itself."""
+"""How good a clustering and a representation are: against labels, and by themselves.
+
+What needs torch (neighbours, linear, preservation) is imported from its own module, so that scores stay without it.
+"""
 
 from propos.evaluation.scores import (
     accuracy,
@@ -11,6 +14,7 @@ from propos.evaluation.scores import (
     scores,
     uniformity_std,
 )
+from propos.evaluation.silhouette import silhouette
 
 __all__ = [
     "accuracy",
@@ -21,5 +25,6 @@ __all__ = [
     "matched_confusion",
     "nmi",
     "scores",
+    "silhouette",
     "uniformity_std",
 ]

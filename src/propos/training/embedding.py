@@ -1,4 +1,4 @@
-"""Embedding images: the plain view through an encoder in evaluation mode, ℓ2-normalised."""
+"""Images through a network in evaluation mode, as their plain view; embeddings are ℓ2-normalised projections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def embed(encoder: Encoder, source: Source, config: Config) -> Float[Tensor, "N 
 
 def embed_batches(encoder: Encoder, source: Source, config: Config) -> Iterator[Float[Tensor, "B D"]]:
     """Yield the embeddings of the images in order, a batch at a time."""
-    for projections in _pass(encoder, encoder.device, source, config):
+    for projections in output_batches(encoder, encoder.device, source, config):
         yield F.normalize(projections, dim=1)
 
 
@@ -34,12 +34,14 @@ def head_clusters(network: TwinNetwork, source: Source, config: Config) -> Int[T
     if network.cluster_head is None:
         return None
     head = nn.Sequential(network.online.backbone, network.cluster_head)
-    return torch.cat([scores.argmax(dim=1) for scores in _pass(head, network.online.device, source, config)])
+    return torch.cat([scores.argmax(dim=1) for scores in output_batches(head, network.online.device, source, config)])
 
 
 @torch.no_grad()
-def _pass(part: nn.Module, device: torch.device, source: Source, config: Config) -> Iterator[Float[Tensor, "B D"]]:
-    """Yield what part of a network, in evaluation mode, makes of the plain views of all images."""
+def output_batches(
+    part: nn.Module, device: torch.device, source: Source, config: Config
+) -> Iterator[Float[Tensor, "B D"]]:
+    """Yield what part of a network, in evaluation mode, makes of the images in order, a batch at a time."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
     was_training = part.training

@@ -17,7 +17,7 @@ from propos.errors import InputError
 from propos.methods import build_method
 from propos.networks import Encoder, TwinNetwork
 from propos.runs import Clusters, RunFolder
-from propos.training.embedding import embed_batches
+from propos.training.embedding import embed_batches, output_batches
 from propos.training.expectation import Assignment
 from propos.training.health import Record
 from propos.training.learner import Learner
@@ -74,12 +74,29 @@ class Model:
 
     def embed(self, source: Source) -> Iterator[Float[Tensor, "B D"]]:
         """Yield the embeddings of a source's images in order, a batch at a time."""
+        self._check(source)
+        return embed_batches(self.encoder, source, self.config)
+
+    def embeddings(self, source: Source) -> Float[Tensor, "N D"]:
+        """Return the embeddings of a source's images: ℓ2-normalised projections."""
+        return torch.cat(list(self.embed(source)))
+
+    def projections(self, source: Source) -> Float[Tensor, "N D"]:
+        """Return the raw projections of a source's images by the network that embeds."""
+        self._check(source)
+        return torch.cat(list(output_batches(self.encoder, self.encoder.device, source, self.config)))
+
+    def features(self, source: Source) -> Float[Tensor, "N F"]:
+        """Return the backbone's features of a source's images, before the projector, by the network that embeds."""
+        self._check(source)
+        return torch.cat(list(output_batches(self.encoder.backbone, self.encoder.device, source, self.config)))
+
+    def _check(self, source: Source) -> None:
         if source.channels != self.channels:
             raise InputError(
                 f"{source.name}: holds {KINDS[source.channels]} images; this run was trained on "
                 f"{KINDS[self.channels]} ones: convert them first"
             )
-        return embed_batches(self.encoder, source, self.config)
 
     def predict(self, source: Source) -> Prediction:
         """Put each image into the cluster of its nearest prototype."""

@@ -156,7 +156,8 @@ def test_a_closure_is_called_with_gradients_and_its_loss_returned():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("lr", -1.0), ("momentum", 1.0), ("momentum", -0.1), ("weight_decay", -1.0), ("trust", math.nan)]
+    ("name", "value"),
+    [("lr", -1.0), ("momentum", 1.0), ("momentum", -0.1), ("weight_decay", -1.0), ("trust", math.nan)],
 )
 def test_settings_that_make_no_sense_are_refused(name, value):
     with pytest.raises(InputError, match=name):

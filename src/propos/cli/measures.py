@@ -1,0 +1,163 @@
+"""What `propos evaluate` measures with the network itself: k-NN, the linear probe, sampled neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+import typer
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from propos.data import Source, cache_side, find_source, fingerprint, is_array
+from propos.errors import InputError
+from propos.evaluation.classes import Classes
+from propos.evaluation.linear import ProbeSettings, held_out, probe_accuracy, train_probe
+from propos.evaluation.neighbours import NEIGHBOURS, nearest_classes
+from propos.evaluation.preservation import REPEATS, preservation_rates
+from propos.runs import RunFolder
+from propos.training import Model, choose_device
+from propos.training.seeds import generator
+
+ONE_OUT = "each image against all others"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Numbers for programs, and the same as a line for people."""
+
+    numbers: dict[str, float | int]
+    line: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run to be measured: its labels and, read when they are needed, its model and images."""
+
+    run: RunFolder
+    labels: Shaped[np.ndarray, " N"]
+    test: str | None
+    device: str
+
+    @cached_property
+    def model(self) -> Model:
+        """The run's networks."""
+        return Model.from_run(self.run, choose_device(self.device))
+
+    @cached_property
+    def classes(self) -> Classes:
+        """The classes of the run's labels."""
+        return Classes.among(self.labels)
+
+    @cached_property
+    def own_classes(self) -> Int[Tensor, " N"]:
+        """The class of each of the run's images."""
+        return torch.from_numpy(self.classes.numbers(self.labels)).to(self.model.prototypes.device)
+
+    @cached_property
+    def own_embeddings(self) -> Float[Tensor, "N D"]:
+        """The embeddings the run ended with."""
+        return torch.from_numpy(self.run.array("embeddings.npy")).to(self.model.prototypes.device)
+
+    @cached_property
+    def own_images(self) -> Source:
+        """The run's images, which must still be those it was trained on."""
+        name = self.model.config.source
+        if name is None:
+            raise InputError(f"{self.run.path}: does not say where its images are: measure a run of `propos run`")
+        images = self._open(name)
+        if fingerprint(images) != self.run.info().get("source", {}).get("fingerprint"):
+            raise InputError(f"{name}: its images are no longer those the run was trained on")
+        return images
+
+    @cached_property
+    def test_images(self) -> Source:
+        """The images to test on."""
+        assert self.test is not None
+        images = self._open(self.test)
+        for skipped in images.skipped:
+            typer.echo(f"skipped {skipped.path}: {skipped.reason}", err=True)
+        return images
+
+    @cached_property
+    def test_classes(self) -> Int[Tensor, " M"]:
+        """The class of each image to test on."""
+        if self.test_images.labels is None:
+            raise InputError(f"--test {self.test}: has no labels: give a list with columns image,label or an .npz file")
+        return torch.from_numpy(self.classes.numbers(self.test_images.labels)).to(self.model.prototypes.device)
+
+    def _open(self, name: str) -> Source:
+        config = self.model.config
+        labels = None if is_array(name) else config.labels
+        found = find_source(name, config.pixels.black, config.pixels.white, labels)
+        return found.open(cache_side(config.views), self.model.channels)
+
+    def neighbours(self, asked: int | None) -> int:
+        """Return how many neighbours vote: as many as asked for, else 20 or all there are."""
+        others = len(self.labels) - (self.test is None)
+        if others < 1:
+            raise InputError(f"{self.run.path}: holds one image, which has no neighbours")
+        if asked is not None and not 1 <= asked <= others:
+            raise InputError(f"--neighbours {asked}: choose 1 to {others}, the images there are to vote")
+        return min(NEIGHBOURS, others) if asked is None else asked
+
+
+def knn(subject: Subject, asked: int | None) -> Measure:
+    """Classify embeddings by their nearest neighbours among the run's."""
+    neighbours = subject.neighbours(asked)
+    alone = subject.test is None
+    truth = subject.own_classes if alone else subject.test_classes
+    queries = subject.own_embeddings if alone else subject.model.embeddings(subject.test_images)
+    found = nearest_classes(subject.own_embeddings, subject.own_classes, queries, neighbours, leave_one_out=alone)
+    accuracy = float((found == truth).double().mean())
+    how = ONE_OUT if alone else f"{len(truth):,} test images"
+    numbers = {"knn_accuracy": accuracy, "knn_neighbours": neighbours, "knn_images": len(truth)}
+    return Measure(numbers, f"{accuracy:.4f}  ({neighbours} neighbours, {how})")
+
+
+def linear(subject: Subject, optimiser: Literal["sgd", "lars"]) -> Measure:
+    """Train a linear classifier on the backbone's features."""
+    draws = generator(subject.model.config.seed, "linear probe")
+    classes, test_classes = subject.own_classes, None if subject.test is None else subject.test_classes
+    learnt, tested = torch.arange(len(classes)), torch.empty(0, dtype=torch.long)
+    if test_classes is None:
+        learnt, tested = held_out(len(classes), draws)
+        Classes.among(subject.labels[learnt.numpy()])
+    features = subject.model.features(subject.own_images)
+    probe = train_probe(features[learnt], classes[learnt], draws, ProbeSettings(optimiser))
+    if test_classes is None:
+        accuracy, count = probe_accuracy(probe, features[tested], classes[tested]), len(tested)
+        how = f"on {count:,} images held out at random, a fifth; trained on the features of the other {len(learnt):,}"
+    else:
+        accuracy = probe_accuracy(probe, subject.model.features(subject.test_images), test_classes)
+        count = len(test_classes)
+        how = f"on {count:,} test images; trained on the features of {len(learnt):,}"
+    numbers = {"linear_accuracy": accuracy, "linear_train_images": len(learnt), "linear_test_images": count}
+    return Measure(numbers, f"{accuracy:.4f}  ({how})")
+
+
+def preservation(subject: Subject, asked: int | None, sigma: float | None) -> Measure:
+    """Tell how often positive sampling's neighbours keep the class of their image."""
+    neighbours = subject.neighbours(asked)
+    alone, config = subject.test is None, subject.model.config
+    sigma = config.psa.sigma if sigma is None else sigma
+    projections = subject.model.projections(subject.own_images if alone else subject.test_images)
+    draws = generator(config.seed, "psa preservation")
+    rates = preservation_rates(
+        subject.own_embeddings, subject.own_classes, projections, sigma, neighbours, draws, leave_one_out=alone
+    )
+    mean, spread = float(rates.mean()), float(rates.std())
+    numbers = {
+        "psa_preservation": mean,
+        "psa_preservation_sd": spread,
+        "psa_sigma": sigma,
+        "psa_neighbours": neighbours,
+        "psa_images": len(projections),
+    }
+    how = ONE_OUT if alone else f"{len(projections):,} test images"
+    return Measure(
+        numbers, f"{mean:.4f} ± {spread:.4f}  (σ = {sigma:g}, {REPEATS} draws, {neighbours} neighbours, {how})"
+    )
