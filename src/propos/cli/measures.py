@@ -112,7 +112,7 @@ def knn(subject: Subject, asked: int | None) -> Measure:
     truth = subject.own_classes if alone else subject.test_classes
     queries = subject.own_embeddings if alone else subject.model.embeddings(subject.test_images)
     found = nearest_classes(subject.own_embeddings, subject.own_classes, queries, neighbours, leave_one_out=alone)
-    accuracy = float((found == truth).double().mean())
+    accuracy = int((found == truth).sum()) / len(truth)
     how = ONE_OUT if alone else f"{len(truth):,} test images"
     numbers = {"knn_accuracy": accuracy, "knn_neighbours": neighbours, "knn_images": len(truth)}
     return Measure(numbers, f"{accuracy:.4f}  ({neighbours} neighbours, {how})")

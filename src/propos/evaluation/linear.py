@@ -63,7 +63,7 @@ def train_probe(
 def probe_accuracy(probe: nn.Linear, features: Float[Tensor, "N F"], classes: Int[Tensor, " N"]) -> float:
     """Return the share of images whose class the probe tells."""
     found = torch.cat([probe(features[span]).argmax(dim=1) for span in spans(len(features), 8192)])
-    return float((found == classes).double().mean())
+    return int((found == classes).sum()) / len(classes)
 
 
 def held_out(count: int, generator: torch.Generator) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:
