@@ -133,7 +133,7 @@ def test_its_state_goes_through_a_file_of_tensors_and_the_next_step_is_the_same(
         again.state[own]["momentum_buffer"] = read[str(place)]
     third = copy.deepcopy(head)
     loaded = Lars(lars_groups(third), lr=0.7)
-    loaded.load_state_dict(optimiser.state_dict())
+    loaded.load_state_dict(copy.deepcopy(optimiser.state_dict()))  # torch hands out its own buffers
     for module, own in ((head, optimiser), (twin, again), (third, loaded)):
         step(module, own)
     for one, two, three in zip(head.parameters(), twin.parameters(), third.parameters(), strict=True):
