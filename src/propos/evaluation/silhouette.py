@@ -50,4 +50,5 @@ def _widths(
 
 def _unit(rows: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
     rows = np.asarray(rows, dtype=np.float64)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    unit: Float[np.ndarray, "n D"] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    return unit

@@ -77,7 +77,7 @@ class Lars(torch.optim.Optimizer):
 def lars_groups(module: nn.Module) -> list[dict[str, Any]]:
     """Return a module's parameters in two groups: weights, and biases and batch norm, which neither adapt nor decay."""
     trained = [p for p in module.parameters() if p.requires_grad]
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": [p for p in trained if p.ndim > 1]},
         {"params": [p for p in trained if p.ndim <= 1], "adapt": False, "weight_decay": 0.0},
     ]
