@@ -11,6 +11,7 @@ from torch import nn
 from propos.config import TrainSettings
 from propos.methods import Method
 from propos.networks import TwinNetwork
+from propos.optimisers import Lars
 from propos.training.schedule import Schedule
 
 
@@ -24,6 +25,8 @@ def build_optimiser(
         *_groups(network.without_predictor(), base, settings),
         *_groups(network.predictor.parameters(), predictor, settings),
     ]
+    if settings.optimiser == "lars":
+        return Lars(groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay)
     fused = device.type in ("cpu", "cuda")
     if settings.optimiser == "adam":
         return torch.optim.Adam(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=fused)
@@ -47,4 +50,5 @@ def _groups(
     if settings.decay_norms:
         return [{"params": every, **shared}]
     matrices, vectors = ([p for p in every if (p.ndim > 1) is wide] for wide in (True, False))
-    return [{"params": matrices, **shared}, {"params": vectors, **shared, "weight_decay": 0.0}]
+    exempt = {"weight_decay": 0.0, **({"adapt": False} if settings.optimiser == "lars" else {})}
+    return [{"params": matrices, **shared}, {"params": vectors, **shared, **exempt}]

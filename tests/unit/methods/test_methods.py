@@ -192,6 +192,7 @@ VARIANTS = {
     "both views in one pass": {"network__joint_views": True},
     "E-steps every 8 epochs": {"estep__every": 8},
     "a narrow projection": {"network__dimension": 3},
+    "LARS": {"train__optimiser": "lars", "train__decay_norms": False, "train__lr": 10.0},
     "no decay of biases and batch norm": {"train__decay_norms": False},
     "fewer clusters than classes": {"clusters": 3},
 }
