@@ -23,10 +23,12 @@ def inspect(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Look at images before training: what is there, what would be trained, and how long it would take."""
+    from propos.cli.display import Terminal
     from propos.inspect import draw_views_of, look
     from propos.training import choose_device
 
-    overview, config, opened = look(source, clusters, choose_device(device))
+    with Terminal(quiet=as_json) as terminal, terminal.working("Reading images") as progress:
+        overview, config, opened = look(source, clusters, choose_device(device), progress)
     if views is not None:
         draw_views_of(opened, config, views)
     if as_json:

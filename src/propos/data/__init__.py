@@ -3,10 +3,11 @@
 from propos.data.arrays import ArraySource, from_array
 from propos.data.entry import Entry, Scan, Skipped
 from propos.data.folder import FolderSource, StreamedSource, open_folder, open_streamed
+from propos.data.limit import refusal
 from propos.data.names import escape_name, unescape_name
-from propos.data.open import BUILT_IN, Found, What, cache_side, find_source, is_array, open_source
+from propos.data.open import BUILT_IN, Found, Keeping, What, cache_side, find_source, is_array, open_source
 from propos.data.scan import scan
-from propos.data.source import Source, distinct_images, fingerprint, pixel_statistics
+from propos.data.source import Source, distinct_images, expect, fingerprint, pixel_statistics, readable
 from propos.data.store import CacheInfo, cache_folder, clean_caches, list_caches
 from propos.data.survey import Survey, survey
 
@@ -17,6 +18,7 @@ __all__ = [
     "Entry",
     "FolderSource",
     "Found",
+    "Keeping",
     "Scan",
     "Skipped",
     "Source",
@@ -28,6 +30,7 @@ __all__ = [
     "clean_caches",
     "distinct_images",
     "escape_name",
+    "expect",
     "find_source",
     "fingerprint",
     "from_array",
@@ -37,6 +40,8 @@ __all__ = [
     "open_source",
     "open_streamed",
     "pixel_statistics",
+    "readable",
+    "refusal",
     "scan",
     "survey",
     "unescape_name",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped, UInt8
+from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
 from propos.data.cache import Cached, Progress, cached
 from propos.data.entry import Entry, Scan, Skipped
@@ -69,7 +69,7 @@ class StreamedSource:
         self.name = name
         self.root = headers.scan.root
         self.entries = headers.scan.images
-        self.skipped = headers.scan.skipped
+        self.skipped = list(headers.scan.skipped)
         self.aspects: Float[np.ndarray, " N"] | None = np.array([each.width / each.height for each in headers.headers])
         self.labels = _given_labels(self.entries)
         self.height = self.width = side
@@ -77,10 +77,21 @@ class StreamedSource:
         self._pool = DecodePool(side, channels, workers)
         weakref.finalize(self, self._pool.close)
         self._ahead: OrderedDict[bytes, list[Future[Decoded]]] = OrderedDict()
+        self._expected: Iterator[Int[np.ndarray, " B"]] = iter(())
         self._damaged: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def expect(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
+        """Decode these batches, which will be asked for in this order, a few ahead; what was expected before is not."""
+        self._forget()
+        self._expected = iter(batches)
+        self._look_ahead()
+
+    def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
+        """Tell which of the images asked for so far could be decoded."""
+        return np.array([self.entries[int(position)].name not in self._damaged for position in positions], dtype=bool)
 
     def prefetch(self, positions: Int[np.ndarray, " B"]) -> None:
         """Begin to decode a batch that will be asked for soon; at most four wait at a time."""
@@ -92,6 +103,7 @@ class StreamedSource:
     def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
         """Return the images at these positions."""
         futures = self._ahead.pop(_key(positions), None) or self._submit(positions)
+        self._look_ahead()
         images = np.full((len(positions), self.height, self.width, self.channels), UNREADABLE, np.uint8)
         for share, future in zip(_shares(positions, self._pool.workers), futures, strict=True):
             decoded = future.result()
@@ -111,7 +123,7 @@ class StreamedSource:
 
     def close(self) -> None:
         """Stop the worker processes."""
-        self._ahead.clear()
+        self._forget()
         self._pool.close()
 
     def __enter__(self) -> StreamedSource:
@@ -119,6 +131,16 @@ class StreamedSource:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _look_ahead(self) -> None:
+        while len(self._ahead) < MOST_AHEAD and (positions := next(self._expected, None)) is not None:
+            self.prefetch(positions)
+
+    def _forget(self) -> None:
+        self._expected = iter(())
+        for future in (future for futures in self._ahead.values() for future in futures):
+            future.cancel()
+        self._ahead.clear()
 
     def _submit(self, positions: Int[np.ndarray, " B"]) -> list[Future[Decoded]]:
         shares = _shares(positions, self._pool.workers)
@@ -136,13 +158,14 @@ def open_folder(
     channels: int | None = None,
     progress: Progress | None = None,
     workers: int | None = None,
+    headers: Headers | None = None,
 ) -> FolderSource:
     """Open a folder, list, archive or image as a source of squares of this side, building its cache if need be.
 
     Channels are 1 where all images are greyscale, else 3. Images that all share one size up to 64 × 64 keep it (as a
-    square of the longer side), whatever `side` says.
+    square of the longer side), whatever `side` says. Headers that were read already are not read again.
     """
-    headers = read_headers(scan(what))
+    headers = headers or read_headers(scan(what))
     found, side = headers.scan, headers.small_side or side
     store = cached(found.images, found.root, side, channels or headers.channels, progress, workers)
     damaged = {skipped.path for skipped in store.skipped}
@@ -152,9 +175,15 @@ def open_folder(
     return FolderSource(rest, store, _name(what, found.root))
 
 
-def open_streamed(what: What, side: int, channels: int | None = None, workers: int | None = None) -> StreamedSource:
+def open_streamed(
+    what: What,
+    side: int,
+    channels: int | None = None,
+    workers: int | None = None,
+    headers: Headers | None = None,
+) -> StreamedSource:
     """Open a folder, list, archive or image as a source that is decoded anew for every batch."""
-    headers = read_headers(scan(what))
+    headers = headers or read_headers(scan(what))
     side = headers.small_side or side
     return StreamedSource(headers, side, channels or headers.channels, _name(what, headers.scan.root), workers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 
 from PIL import ExifTags, ImageFile
@@ -42,6 +43,12 @@ class Headers:
         """The width and height all images share, if they do."""
         sizes = {(header.width, header.height) for header in self.headers}
         return sizes.pop() if len(sizes) == 1 else None
+
+    @property
+    def median_size(self) -> tuple[float, float]:
+        """The median width and the median height."""
+        widths, heights = zip(*((header.width, header.height) for header in self.headers), strict=True)
+        return statistics.median(widths), statistics.median(heights)
 
     @property
     def small_side(self) -> int | None:

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from propos.config import ViewSettings
 from propos.data.arrays import ArraySource, from_array
 from propos.data.cache import Progress
 from propos.data.entry import Skipped
-from propos.data.folder import open_folder
+from propos.data.folder import FolderSource, StreamedSource, open_folder, open_streamed
+from propos.data.headers import Headers, read_headers
+from propos.data.limit import is_cached, refusal
+from propos.data.scan import scan
 from propos.data.source import Source
-from propos.data.survey import survey
 from propos.errors import InputError
 
 BUILT_IN = ("digits",)
@@ -29,10 +31,16 @@ LARGEST_SIDE = 256  # a crop of a small part of a photograph is cut from no more
 What = str | Path | Sequence[str | Path] | np.ndarray
 
 
+# Of image files: keep them decoded unless they are too many, only use what is kept already, or decode them every time.
+Keeping = Literal["build", "use", "stream"]
+
+
 class Open(Protocol):
     """Reads the images of a source, as squares of this side where they are files."""
 
-    def __call__(self, side: int, channels: int | None = None, progress: Progress | None = None) -> Source:
+    def __call__(
+        self, side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+    ) -> Source:
         """Return the source."""
         ...
 
@@ -48,6 +56,7 @@ class Found:
     open: Open
     labelled: bool  # labels are known, or will be when it is opened
     skipped: list[Skipped] = field(default_factory=list)
+    headers: Headers | None = None  # of image files
 
 
 def find_source(what: What, black: float | None = None, white: float | None = None, labels: str | None = None) -> Found:
@@ -87,24 +96,45 @@ def cache_side(views: ViewSettings) -> int:
 
 
 def _found_array(source: ArraySource) -> Found:
-    def open_array(side: int, channels: int | None = None, progress: Progress | None = None) -> Source:
+    def open_array(
+        side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+    ) -> Source:
         return source
 
     return Found(len(source), source.channels, source.height, source.width, open_array, source.labels is not None)
 
 
 def _found_folder(what: str | Path | Sequence[str | Path], labels: str | None) -> Found:
-    seen = survey(what)
+    headers = read_headers(scan(what))
 
-    def open_images(side: int, channels: int | None = None, progress: Progress | None = None) -> Source:
-        source = open_folder(what, side, channels, progress)
+    def open_images(
+        side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+    ) -> Source:
+        source = _kept_or_streamed(what, side, channels, progress, keep, headers)
         if labels == "folders":
             source.labels = source.folder_labels()
         return source
 
-    height, width = round(seen.median_height), round(seen.median_width)
-    labelled = labels == "folders" or all(header.entry.label is not None for header in seen.headers)
-    return Found(len(seen), seen.channels, height, width, open_images, labelled, seen.skipped)
+    width, height = map(round, headers.median_size)
+    labelled = labels == "folders" or all(header.entry.label is not None for header in headers.headers)
+    images = len(headers.headers)
+    return Found(images, headers.channels, height, width, open_images, labelled, headers.scan.skipped, headers)
+
+
+def _kept_or_streamed(
+    what: str | Path | Sequence[str | Path],
+    side: int,
+    channels: int | None,
+    progress: Progress | None,
+    keep: Keeping,
+    headers: Headers,
+) -> FolderSource | StreamedSource:
+    kept = headers.scan.images, headers.small_side or side, channels or headers.channels
+    if keep != "stream" and is_cached(*kept):
+        return open_folder(what, side, channels, progress, headers=headers)
+    if keep == "build" and refusal(*kept) is None:
+        return open_folder(what, side, channels, progress, headers=headers)
+    return open_streamed(what, side, channels, headers=headers)
 
 
 def _digits() -> ArraySource:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped, UInt8
+from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
 from propos.data.entry import Skipped
 
@@ -40,6 +40,30 @@ class Source(Protocol):
     def image_names(self) -> Sequence[str]:
         """Return what each image is called in the run's table: a path relative to the root, or its index."""
         ...
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """What a source that decodes its images anew offers besides."""
+
+    def expect(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
+        """Prepare these batches, which will be asked for in this order."""
+        ...
+
+    def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
+        """Tell which of the images asked for so far could be decoded."""
+        ...
+
+
+def expect(source: Source, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
+    """Say which batches will be asked for next; only a source that streams makes use of it."""
+    if isinstance(source, Streams):
+        source.expect(batches)
+
+
+def readable(source: Source, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
+    """Tell which of the images asked for so far could be decoded; other sources hold none that could not."""
+    return source.readable(positions) if isinstance(source, Streams) else np.ones(len(positions), dtype=bool)
 
 
 def pixel_statistics(source: Source) -> tuple[tuple[float, ...], tuple[float, ...]]:

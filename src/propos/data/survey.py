@@ -7,11 +7,9 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from propos.data.content import EDGE, content_hash
 from propos.data.entry import Entry, Skipped
-from propos.data.headers import Header, read_headers
+from propos.data.headers import Header, Headers, read_headers
 from propos.data.scan import What, scan, sift
 
 
@@ -33,16 +31,17 @@ class Survey:
         return len(self.headers)
 
 
-def survey(what: What) -> Survey:
-    """Read every header, and compare whole contents only where sizes and edges agree."""
-    found = read_headers(scan(what))
+def survey(what: What | Headers) -> Survey:
+    """Read every header, unless that is done, and compare whole contents only where sizes and edges agree."""
+    found = what if isinstance(what, Headers) else read_headers(scan(what))
+    width, height = found.median_size
     return Survey(
         root=found.scan.root,
         headers=found.headers,
         skipped=found.scan.skipped,
         formats=dict(Counter(header.entry.kind for header in found.headers).most_common()),
-        median_width=float(np.median([header.width for header in found.headers])),
-        median_height=float(np.median([header.height for header in found.headers])),
+        median_width=width,
+        median_height=height,
         common_size=found.common_size,
         channels=found.channels,
         duplicates=exact_duplicates(found.scan.images),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from propos.config import Config
-from propos.data import Found, Source, cache_side, find_source, is_array
+from propos.data import Found, Source, cache_side, find_source
 from propos.data.survey import Survey, survey
 from propos.recipes import build_recipe, choose_recipe
 from propos.training import estimate_seconds, prepare
@@ -36,13 +37,15 @@ class Overview:
     seconds: float
 
 
-def look(what: str, clusters: int | None, device: torch.device) -> tuple[Overview, Config, Source]:
+def look(
+    what: str, clusters: int | None, device: torch.device, progress: Callable[[int, int], object] | None = None
+) -> tuple[Overview, Config, Source]:
     """Look at a source; return also the settings and the source that a run would train on."""
     found = find_source(what)
-    seen = None if is_array(what) else survey(what)
+    seen = None if found.headers is None else survey(found.headers)
     recipe, _ = choose_recipe(found, device.type)
     config = build_recipe(recipe)
-    source = found.open(cache_side(config.views))
+    source = found.open(cache_side(config.views), progress=progress)
     if clusters is None and source.labels is None:
         clusters = min(ESTIMATE_CLUSTERS, len(source))
     config = prepare(config.with_settings({"clusters": clusters}), source)
