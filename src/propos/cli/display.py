@@ -84,17 +84,37 @@ class Terminal:
     @contextmanager
     def working(self, words: str) -> Iterator[Callable[[int, int], None]]:
         """Show how far a long piece of work is; yields what to call with how much is done, and of how much."""
+        if not self.live:
+            yield self._plain_lines(words)
+            return
         with Progress(
             TextColumn(words),
             BarColumn(),
             TaskProgressColumn(),
             TimeRemainingColumn(compact=True),
+            TextColumn("left"),
             console=self.out,
             transient=True,
-            disable=not self.live,
         ) as bar:
             task = bar.add_task(words, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
+
+    def _plain_lines(self, words: str) -> Callable[[int, int], None]:
+        """Return what writes a line every ten seconds, so that short work is not mentioned."""
+        begin = last = time.monotonic()
+        at_first: int | None = None  # work may go on where it was left
+
+        def line(done: int, total: int) -> None:
+            nonlocal last, at_first
+            at_first = done if at_first is None else at_first
+            now = time.monotonic()
+            if now - last < PLAIN_LINE_SECONDS or done == at_first:
+                return
+            left = (now - begin) * (total - done) / (done - at_first)
+            self.note(f"{words}: {done:,} of {total:,} ({done / total:.0%}), {duration(left)} left")
+            last = now
+
+        return line
 
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
         """Training begins, or goes on, at an epoch."""

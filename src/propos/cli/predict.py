@@ -13,22 +13,26 @@ def predict(
     source: Annotated[str, typer.Argument(help="New images: a folder, one image, a .npy or .npz file, or: digits.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The table to write: .csv, .parquet or .json.")],
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
     """Put new images into the clusters of a finished run."""
-    from propos.runs import Clusters, RunFolder, check_table_path, write_table
+    from propos.runs import RunFolder, check_table_path, write_parts
 
     check_table_path(output)
     folder = RunFolder.open(run)
 
+    from propos.cli.display import Terminal
     from propos.data import cache_side, find_source
     from propos.training import Model, choose_device
 
     model = Model.from_run(folder, choose_device(device))
     pixels = model.config.pixels
-    images = find_source(source, pixels.black, pixels.white).open(cache_side(model.config.views), model.channels)
-    for skipped in images.skipped:
-        typer.echo(f"skipped {skipped.path}: {skipped.reason}", err=True)
-    found = model.predict(images)
-    table = Clusters(list(images.image_names()), found.cluster, found.confidence, found.distance, images.labels)
-    write_table(table, output)
-    typer.echo(f"{len(images):,} images: {output}")
+    found = find_source(source, pixels.black, pixels.white)
+    # Read once, images are not worth keeping: decoding them again costs no more than writing them would.
+    images = found.open(cache_side(model.config.views), model.channels, keep="use")
+    with Terminal(quiet) as terminal:
+        with terminal.working("Predicting") as progress:
+            rows = write_parts(model.tabulate(images, progress), output)
+        for skipped in images.skipped:
+            typer.echo(f"skipped {skipped.path}: {skipped.reason}", err=True)
+        terminal.note(f"{rows:,} images: {output}")

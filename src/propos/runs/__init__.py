@@ -2,7 +2,7 @@
 
 from propos.runs.atomic import write_atomically
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
-from propos.runs.tables import Clusters, check_table_path, read_label_file, write_table
+from propos.runs.tables import Clusters, check_table_path, read_label_file, write_parts, write_table
 
 __all__ = [
     "Clusters",
@@ -12,5 +12,6 @@ __all__ = [
     "next_free_folder",
     "read_label_file",
     "write_atomically",
+    "write_parts",
     "write_table",
 ]

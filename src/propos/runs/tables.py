@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ from propos.errors import InputError
 from propos.runs.atomic import write_atomically
 
 TABLE_FORMATS = (".csv", ".parquet", ".json")
+ROW_GROUP = 65_536  # rows that a Parquet file holds together
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,10 @@ class Clusters:
     distance: Float[np.ndarray, " N"]
     label: Shaped[np.ndarray, " N"] | None = None
 
-    def to_arrow(self) -> pa.Table:
-        """Return the table as it is stored."""
+    def to_arrow(self, first: int = 0) -> pa.Table:
+        """Return the table as it is stored, its rows counted from `first`."""
         columns: dict[str, Any] = {
-            "id": pa.array(np.arange(len(self.images)), pa.int64()),
+            "id": pa.array(np.arange(first, first + len(self.images)), pa.int64()),
             "image": pa.array(self.images, pa.string()),
             "cluster": pa.array(self.cluster, pa.int32()),
             "confidence": pa.array(self.confidence, pa.float32()),
@@ -58,14 +61,51 @@ class Clusters:
 
 def write_table(clusters: Clusters, path: Path) -> None:
     """Write the table in the format its ending names."""
+    write_parts([clusters], path)
+
+
+def write_parts(parts: Iterable[Clusters], path: Path) -> int:
+    """Write a table part by part, as the parts come, and return its number of rows; it is there whole or not at all."""
     check_table_path(path)
-    table = clusters.to_arrow()
-    if path.suffix == ".parquet":
-        write_atomically(path, lambda file: pa.parquet.write_table(table, file))
-    elif path.suffix == ".csv":
-        write_atomically(path, lambda file: pa.csv.write_csv(table, file))
-    else:
-        write_atomically(path, json.dumps(table.to_pylist(), indent=1).encode())
+    write = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}[path.suffix]
+    rows = 0
+
+    def tables() -> Iterator[pa.Table]:
+        nonlocal rows
+        for part in parts:
+            yield part.to_arrow(rows)
+            rows += len(part.images)
+
+    write_atomically(path, lambda file: write(tables(), file))
+    return rows
+
+
+def _write_csv(tables: Iterator[pa.Table], file: BinaryIO) -> None:
+    first = next(tables)
+    with pa.csv.CSVWriter(file, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
+
+
+def _write_parquet(tables: Iterator[pa.Table], file: BinaryIO) -> None:
+    first = next(tables)
+    with pa.parquet.ParquetWriter(file, first.schema) as writer:
+        waiting: list[pa.Table] = []
+        for table in chain([first], tables):
+            waiting.append(table)
+            if sum(len(each) for each in waiting) >= ROW_GROUP:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
+
+
+def _write_json(tables: Iterator[pa.Table], file: BinaryIO) -> None:
+    before = "[\n"
+    for row in (row for table in tables for row in table.to_pylist()):
+        file.write(f"{before} {json.dumps(row)}".encode())
+        before = ",\n"
+    file.write(b"[]\n" if before == "[\n" else b"\n]\n")
 
 
 def check_table_path(path: Path) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from propos.augment import plain_view
 from propos.config import Config
-from propos.data import Source
+from propos.data import Source, expect
 from propos.networks import Encoder, TwinNetwork
 
 BATCH = 512
@@ -37,6 +37,12 @@ def head_clusters(network: TwinNetwork, source: Source, config: Config) -> Int[T
     return torch.cat([scores.argmax(dim=1) for scores in output_batches(head, network.online.device, source, config)])
 
 
+def batches_in_order(images: int) -> Iterator[Int[np.ndarray, " B"]]:
+    """Yield the positions of all images, a batch at a time."""
+    for start in range(0, images, BATCH):
+        yield np.arange(start, min(start + BATCH, images))
+
+
 @torch.no_grad()
 def output_batches(
     part: nn.Module, device: torch.device, source: Source, config: Config
@@ -46,9 +52,10 @@ def output_batches(
     assert config.pixels.std is not None
     was_training = part.training
     part.eval()
+    expect(source, batches_in_order(len(source)))
     try:
-        for start in range(0, len(source), BATCH):
-            images = torch.from_numpy(source.batch(np.arange(start, min(start + BATCH, len(source))))).to(device)
+        for positions in batches_in_order(len(source)):
+            images = torch.from_numpy(source.batch(positions)).to(device)
             yield part(plain_view(images, config.views.size, config.pixels.mean, config.pixels.std))
     finally:
         part.train(was_training)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from propos.clustering import assign
 from propos.config import Config
-from propos.data import Source
+from propos.data import Source, readable
 from propos.errors import InputError
 from propos.methods import build_method
 from propos.networks import Encoder, TwinNetwork
@@ -24,6 +24,7 @@ from propos.training.learner import Learner
 
 CONFIDENCE_TEMPERATURE = 0.1
 KINDS = {1: "greyscale", 3: "colour"}
+Rows = Iterator[Clusters]
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,34 @@ class Model:
 
     def predict(self, source: Source) -> Prediction:
         """Put each image into the cluster of its nearest prototype."""
-        parts = []
-        for embeddings in self.embed(source):
-            clusters, cosines = assign(embeddings, self.prototypes)
-            parts.append(predict_from_cosines(cosines, clusters))
+        parts = list(self.predict_batches(source))
         columns = zip(*((part.cluster, part.confidence, part.distance) for part in parts), strict=True)
         return Prediction(*(np.concatenate(column) for column in columns))
+
+    def predict_batches(self, source: Source) -> Iterator[Prediction]:
+        """Put each image into the cluster of its nearest prototype, a batch at a time, in order."""
+        for embeddings in self.embed(source):
+            clusters, cosines = assign(embeddings, self.prototypes)
+            yield predict_from_cosines(cosines, clusters)
+
+    def tabulate(self, source: Source, progress: Callable[[int, int], object] = lambda done, total: None) -> Rows:
+        """Yield the rows of the images in order, a batch at a time, without those that turn out to be unreadable."""
+        names, done, rows = source.image_names(), 0, 0
+        for found in self.predict_batches(source):
+            here = np.arange(done, done + len(found.cluster))
+            good = readable(source, here)
+            yield Clusters(
+                images=[names[position] for position in here[good]],
+                cluster=found.cluster[good],
+                confidence=found.confidence[good],
+                distance=found.distance[good],
+                label=None if source.labels is None else source.labels[here[good]],
+            )
+            done, rows = done + len(here), rows + int(good.sum())
+            progress(done, len(source))
+        if rows == 0:
+            first = source.skipped[0]
+            raise InputError(f"{source.name}: no image in it can be read: {first.path} ({first.reason})")
 
 
 @dataclass(frozen=True)
