@@ -31,6 +31,9 @@ def run(
     labels: Annotated[
         str | None, typer.Option(help="folders: score against the folders the images are in; never used to train.")
     ] = None,
+    earlier: Annotated[
+        Path | None, typer.Option("--from", metavar="RUN", help="Go on from a finished run; its clusters keep numbers.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
@@ -39,7 +42,7 @@ def run(
     from propos.cli import training
 
     request = training.Request(
-        source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels, budget
+        source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels, budget, earlier
     )
     if resume:
         training.resume(request, device, quiet)

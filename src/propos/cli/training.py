@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
 import signal
 import sys
@@ -10,25 +9,44 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 
-from propos import __version__
 from propos.cli import describe_os_error
 from propos.cli.display import Terminal, duration, parse_duration
 from propos.config import Config, PixelSettings, from_yaml, parse_assignment
-from propos.data import Found, Source, cache_side, find_source, fingerprint
+from propos.data import (
+    Found,
+    Keeping,
+    Source,
+    StreamedSource,
+    cache_side,
+    find_source,
+    is_array,
+    refusal,
+)
 from propos.errors import InputError, Interrupted, RunFailed
 from propos.methods import build_method, check_method, for_method
 from propos.recipes import build_recipe, choose_recipe
 from propos.runs import RunFolder, newest_folder, next_free_folder
-from propos.training import Fitted, choose_device, estimate_seconds, prepare, train
+from propos.training import (
+    Fitted,
+    Start,
+    choose_device,
+    continued,
+    estimate_seconds,
+    fitting_channels,
+    prepare,
+    provenance,
+    start_from,
+    train,
+)
 
 RUNS = Path("runs")
+FLAGS = {"clusters": "-k", "settings": "--set", "earlier": "--from"}
 
 
 @dataclass(frozen=True)
@@ -46,13 +64,15 @@ class Request:
     config: Path | None
     labels: str | None
     time: str | None
+    earlier: Path | None
 
 
 def start(request: Request, device_name: str, quiet: bool) -> None:
     """Begin a new run."""
     device = choose_device(device_name)
     with Terminal(quiet) as terminal:
-        given = _given_config(request)
+        earlier = None if request.earlier is None else RunFolder.open(request.earlier)
+        given = _given_config(request) if earlier is None else _continued_config(request, earlier)
         name = request.source or (given.source if given else None)
         if name is None:
             raise InputError("say what to cluster: a folder of images, a .npy or .npz file, or: digits")
@@ -62,7 +82,7 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
         check_method(str(settings.get("method", "propos")))
         # What says how to read the images is known before a recipe is: from --set, else from --config.
         early = (given or Config()).with_settings(settings)
-        if given is not None and given.source != early.source and "pixels.black" not in settings:
+        if given and earlier is None and given.source != early.source and "pixels.black" not in settings:
             early = early.with_settings({"pixels": PixelSettings().model_dump()})
         found = find_source(name, early.pixels.black, early.pixels.white, early.labels)
         base = given or _recipe(request, early.method, found, device, terminal)
@@ -73,13 +93,22 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
         config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
         if config.clusters is None and not found.labelled:
             raise InputError(f"{name}: has no labels to count, so say how many clusters to find, as in -k 10")
-        source = _open(found, config, terminal)
+        channels = None if earlier is None else fitting_channels(earlier, config, found, name)
+        source = _open(found, config, terminal, channels)
         config = prepare(config, source)
+        seconds = None
         if request.time is not None:
-            config = _timed(config, request, source, device)
-        run = RunFolder.create(out, _info(config, source, device), config)
+            config, seconds = _timed(config, request.time, source, device)
+        begin = None if earlier is None else start_from(earlier, source, device)
+        info = provenance(_command(), config, source, device)
+        if earlier is not None:
+            info["from"] = str(earlier.path.resolve())
+        run = RunFolder.create(out, info, config)
+        if earlier is not None and begin is not None:
+            begin.write(run)
+            terminal.note(f"Going on from {earlier.path}, which knew {begin.shared:,} of the images.")
         if source.skipped:
-            run.write_skipped([(skipped.path, skipped.reason) for skipped in source.skipped])
+            _list_skipped(run, source)
             terminal.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
         terminal.note(f"Finding {config.clusters} clusters in {len(source):,} images; results go to {out}")
         late = [term.name for term in build_method(config).terms if term.starts >= config.train.epochs]
@@ -87,13 +116,13 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
             terminal.warn(
                 f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer"
             )
-        _train(run, config, source, device, terminal)
+        _train(run, config, source, device, terminal, begin, seconds)
 
 
 def resume(request: Request, device_name: str, quiet: bool) -> None:
     """Go on with a run from its last checkpoint."""
     given = {f.name: getattr(request, f.name) for f in fields(request) if f.name not in ("source", "out")}
-    changed = [name for name, value in given.items() if value not in (None, [])]
+    changed = [FLAGS.get(name, f"--{name}") for name, value in given.items() if value not in (None, [])]
     if changed:
         raise InputError(f"--resume goes on with the run's own settings: leave out {', '.join(changed)}")
     if request.out is None and request.source is None:
@@ -110,13 +139,17 @@ def resume(request: Request, device_name: str, quiet: bool) -> None:
         if config.source is None:
             raise InputError(f"{run.path}: was trained on an array in memory and cannot be resumed from here")
         found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels)
-        source = _open(found, config, terminal)
-        if fingerprint(source) != info["source"]["fingerprint"]:
+        begin = Start.read(run)
+        channels = None if begin is None else len(config.pixels.mean or ())
+        keep: Keeping = "stream" if info["source"].get("streamed") else "build"
+        source = _open(found, config, terminal, channels, keep)
+        now = provenance(_command(), config, source, device)
+        if now["source"]["fingerprint"] != info["source"]["fingerprint"]:
             raise InputError(f"{config.source}: its images are no longer those the run began with")
-        _warn_of_changes(info, _info(config, source, device), terminal)
+        _warn_of_changes(info, now, terminal)
         run.update_info(status="running")
         terminal.note(f"Going on with {run.path}: {config.clusters} clusters in {len(source):,} images.")
-        _train(run, config, source, device, terminal)
+        _train(run, config, source, device, terminal, begin)
 
 
 def _given_config(request: Request) -> Config | None:
@@ -130,20 +163,43 @@ def _given_config(request: Request) -> Config | None:
         raise InputError(f"--config {request.config}: cannot be read: {error}") from None
 
 
-def _open(found: Found, config: Config, terminal: Terminal) -> Source:
+def _continued_config(request: Request, earlier: RunFolder) -> Config:
+    if request.recipe is not None or request.config is not None:
+        other = "--recipe" if request.recipe is not None else "--config"
+        raise InputError(f"--from and {other} both give complete settings: use one of them")
+    config = continued(earlier)
+    of_array = request.source is not None and is_array(request.source)
+    return config.with_settings({"labels": None}) if of_array else config
+
+
+def _open(
+    found: Found, config: Config, terminal: Terminal, channels: int | None = None, keep: Keeping = "build"
+) -> Source:
     """Read the images, showing how far it is, and say what had to be left out."""
     with terminal.working("Reading images") as progress:
-        source = found.open(cache_side(config.views), progress=progress)
+        source = found.open(cache_side(config.views), channels, progress, keep)
+    if isinstance(source, StreamedSource):
+        why = refusal(source.entries, source.width, source.channels) or "as when the run began"
+        terminal.note(f"Images are decoded anew whenever they are needed: {why}.")
     if source.skipped:
         first = source.skipped[0]
         terminal.warn(f"{len(source.skipped):,} files were skipped, the first {first.path} ({first.reason})")
     return source
 
 
-def _timed(config: Config, request: Request, source: Source, device: torch.device) -> Config:
-    """Return the settings with the epochs fitted to the time a person gives."""
-    budget = parse_duration(str(request.time))
-    return config.with_epochs(max(1, int(config.train.epochs * budget / estimate_seconds(config, source, device))))
+def _list_skipped(run: RunFolder, source: Source) -> None:
+    run.write_skipped([(skipped.path, skipped.reason) for skipped in source.skipped])
+
+
+def _timed(config: Config, time: str, source: Source, device: torch.device) -> tuple[Config, float]:
+    """Return the settings with the epochs fitted to the time a person gives, and the seconds they will take."""
+    seconds = estimate_seconds(config, source, device)
+    epochs = max(1, int(config.train.epochs * parse_duration(time) / seconds))
+    return config.with_epochs(epochs), seconds * epochs / config.train.epochs
+
+
+def _command() -> str:
+    return shlex.join(["propos", *sys.argv[1:]])
 
 
 def _recipe(request: Request, method: str, found: Found, device: torch.device, terminal: Terminal) -> Config:
@@ -162,6 +218,8 @@ def _requested(request: Request, source: str) -> dict[str, Any]:
             raise InputError("--time and --epochs both say how long to train: use one of them")
     direct = {"clusters": request.clusters, "method": request.method, "seed": request.seed, "labels": request.labels}
     settings = dict(parse_assignment(assignment) for assignment in request.settings)
+    if request.time is not None and "train.epochs" in settings:
+        raise InputError("--time and --set train.epochs both say how long to train: use one of them")
     for key in {"source", "recipe"} & set(settings):
         raise InputError(f"--set {key}: give the {key} as {'SOURCE' if key == 'source' else '--recipe NAME'} instead")
     settings |= {key: value for key, value in direct.items() if value is not None}
@@ -170,37 +228,6 @@ def _requested(request: Request, source: str) -> dict[str, Any]:
 
 def _resolved(source: str) -> str:
     return str(Path(source).resolve()) if Path(source).exists() else source
-
-
-def _info(config: Config, source: Source, device: torch.device) -> dict[str, Any]:
-    return {
-        "propos": __version__,
-        "torch": torch.__version__,
-        "command": shlex.join(["propos", *sys.argv[1:]]),
-        "status": "running",
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": 0.0,
-        "device": device.type,
-        "threads": torch.get_num_threads(),
-        "machine": f"{platform.system()} {platform.machine()} {_processor()}",
-        "seed": config.seed,
-        "source": {
-            "root": config.source,
-            "name": source.name,
-            "images": len(source),
-            "fingerprint": fingerprint(source),
-        },
-    }
-
-
-def _processor() -> str:
-    """Return what the processor calls itself; results are repeatable to the bit only on the same kind."""
-    listing = Path("/proc/cpuinfo")
-    if listing.exists():
-        for line in listing.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
 
 
 def _warn_of_changes(before: dict[str, Any], now: dict[str, Any], terminal: Terminal) -> None:
@@ -212,7 +239,15 @@ def _warn_of_changes(before: dict[str, Any], now: dict[str, Any], terminal: Term
             )
 
 
-def _train(run: RunFolder, config: Config, source: Source, device: torch.device, terminal: Terminal) -> None:
+def _train(
+    run: RunFolder,
+    config: Config,
+    source: Source,
+    device: torch.device,
+    terminal: Terminal,
+    start: Start | None = None,
+    seconds: float | None = None,
+) -> None:
     """Train, write the results, and whatever happens leave a run folder that says so."""
     begin, before = time.monotonic(), run.info()["seconds"]
 
@@ -223,10 +258,12 @@ def _train(run: RunFolder, config: Config, source: Source, device: torch.device,
     try:
         with _stop_on_signals(terminal) as stopped:
             if not terminal.quiet and run.info()["seconds"] == 0 and build_method(config).terms:
-                seconds = estimate_seconds(config, source, device)
+                seconds = seconds or estimate_seconds(config, source, device)
                 terminal.note(f"Training for {config.train.epochs} epochs will take about {duration(seconds)}.")
-            fitted = train(config, source, device, terminal, run, stop=lambda: bool(stopped))
+            fitted = train(config, source, device, terminal, run, lambda: bool(stopped), start)
         fitted.write(run)
+        if source.skipped:
+            _list_skipped(run, source)  # images that are streamed are found to be damaged only now
         close("finished")
     except Interrupted:
         close("interrupted")

@@ -20,5 +20,6 @@ def stable_numbers(previous: Int[np.ndarray, " N"], current: Int[np.ndarray, " N
 
 
 def churn(previous: Int[np.ndarray, " N"], current: Int[np.ndarray, " N"]) -> float:
-    """Return the share of images whose cluster changed."""
-    return float(np.mean(previous != current))
+    """Return the share of images whose cluster changed, of those that had one."""
+    known = previous >= 0
+    return float(np.mean(previous[known] != current[known])) if known.any() else 0.0

@@ -1,11 +1,13 @@
 """The EM loop and what it needs."""
 
+from propos.training.continuation import Start, continued, fitting_channels, start_from
 from propos.training.estimate import estimate_seconds
 from propos.training.learner import choose_device
 from propos.training.loop import train
 from propos.training.model import Fitted, Model, Prediction
 from propos.training.prepare import prepare
 from propos.training.progress import Progress, Silent, Warnings
+from propos.training.provenance import provenance
 
 __all__ = [
     "Fitted",
@@ -13,9 +15,14 @@ __all__ = [
     "Prediction",
     "Progress",
     "Silent",
+    "Start",
     "Warnings",
     "choose_device",
+    "continued",
     "estimate_seconds",
+    "fitting_channels",
     "prepare",
+    "provenance",
+    "start_from",
     "train",
 ]

@@ -21,9 +21,13 @@ from propos.training.seeds import generator
 class Partition:
     """One label an image, and the prototypes behind them."""
 
-    labels: Int[Tensor, " N"]
+    labels: Int[Tensor, " N"]  # -1 where none is known yet
     prototypes: Float[Tensor, "K D"]
     groupings: tuple[Grouping, ...] = ()  # further clusterings that the method's terms want
+
+    def start(self, clusters: int) -> Float[Tensor, "K D"] | None:
+        """Return the prototypes from which to find so many clusters; none when they are fewer or more."""
+        return self.prototypes if len(self.prototypes) == clusters else None
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def expectation(
         config.clusters,
         config.estep.restarts,
         generator(config.seed, "k-means", epoch),
-        previous=None if previous is None else previous.prototypes,
+        previous=None if previous is None else previous.start(config.clusters),
     )
     groupings = _groupings(learner, points, epoch, previous)
     labels, prototypes = found.labels.to(embeddings.device), found.centres.to(embeddings.device)

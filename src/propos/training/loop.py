@@ -7,9 +7,10 @@ from collections.abc import Callable
 import torch
 
 from propos.config import Config
-from propos.data import Source
+from propos.data import Source, expect
 from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
+from propos.training.continuation import Start
 from propos.training.embedding import head_clusters
 from propos.training.expectation import expectation
 from propos.training.keeper import Keeper
@@ -28,10 +29,13 @@ def train(
     progress: Progress,
     run: RunFolder | None = None,
     stop: Callable[[], bool] = lambda: False,
+    start: Start | None = None,
 ) -> Fitted:
     """Train on a source from complete settings, from the run's last checkpoint if it has one."""
     learner = build_learner(config, source, device)
     state = first_state(learner) if run is None else load_checkpoint(run, learner, progress)
+    if start is not None:
+        start.begin(learner, state)
     keeper = Keeper(learner, state, run, progress, stop)
     steps = learner.schedule.steps
     epochs = config.train.epochs if learner.method.terms else 0
@@ -45,11 +49,14 @@ def train(
         assert state.partition is not None
         balance = state.partition.labels if config.train.balanced and epoch >= config.psl_start else None
         batches = epoch_order(config.seed, epoch, learner.schedule, balance)
+        expect(source, batches[state.step :].reshape(-1, learner.schedule.batch).numpy())
         for step in range(state.step, steps):
             keeper.after_step(maximization_step(learner, source, batches[step], state))
         keeper.close_epoch()
 
     answer = expectation(learner, source, epochs, state.partition)
+    if start is not None:
+        answer = start.renumber(answer)
     keeper.close_run(answer, source.labels, head_clusters(learner.network, source, config))
     return fitted(learner, source, answer, state.history)
 

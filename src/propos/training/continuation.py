@@ -1,0 +1,139 @@
+"""Going on from an earlier run with other images: its weights, its prototypes, and the numbers of its clusters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+from jaxtyping import Float, Int
+from scipy.spatial import KDTree
+from torch import Tensor
+
+from propos.clustering import assign, stable_numbers
+from propos.config import Config
+from propos.data import Found, Source
+from propos.errors import InputError
+from propos.runs import RunFolder, write_atomically
+from propos.training.expectation import Assignment, Partition
+from propos.training.learner import Learner
+from propos.training.model import KINDS, Model
+from propos.training.state import State
+
+FILE = "start.safetensors"
+LENGTH_SHARE = 0.25  # of the earlier run's epochs, by default
+SHAPING = ("backbone", "stem", "hidden", "dimension")  # of the network: what decides which weights there are
+SAME = 0.01  # the same image again has embeddings closer than this, whatever device made them
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a run begins with instead of chance."""
+
+    weights: dict[str, Tensor]
+    prototypes: Float[Tensor, "L D"]
+    labels: Int[Tensor, " N"]  # the cluster each image had; -1 for images that are new
+    shared: int  # images that the earlier run had too
+
+    def begin(self, learner: Learner, state: State) -> None:
+        """Put the weights in, and the clusters where the first E-step looks for those before it."""
+        if state.partition is not None:
+            return  # the run is past its first E-step: a checkpoint has it all
+        learner.network.load_state_dict(self.weights)
+        clusters, device = learner.config.clusters, learner.device
+        state.partition = Partition(_below(self.labels, clusters).to(device), self.prototypes.to(device))
+
+    def renumber(self, answer: Assignment) -> Assignment:
+        """Give the final clusters the numbers under which most images were known to the earlier run."""
+        clusters = len(answer.prototypes)
+        before = _below(self.labels, clusters).numpy()
+        numbers = torch.tensor(stable_numbers(before, answer.labels.cpu().numpy(), clusters))
+        numbers = numbers.to(answer.labels.device)
+        return replace(answer, labels=numbers[answer.labels], prototypes=answer.prototypes[numbers.argsort()])
+
+    def write(self, run: RunFolder) -> None:
+        """Keep it in a run folder, so that resuming does not need the earlier run."""
+        tensors = {f"network.{name}": tensor for name, tensor in self.weights.items()}
+        tensors |= {"prototypes": self.prototypes, "labels": self.labels, "shared": torch.tensor(self.shared)}
+        (run.path / "checkpoint").mkdir(exist_ok=True)
+        content = safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
+        write_atomically(run.path / "checkpoint" / FILE, content)
+
+    @classmethod
+    def read(cls, run: RunFolder) -> Start | None:
+        """Read what a run began with; nothing when it began by chance."""
+        if "from" not in run.info():
+            return None
+        path = run.path / "checkpoint" / FILE
+        try:
+            tensors = safetensors.torch.load_file(path)
+            weights = {name[8:]: tensor for name, tensor in tensors.items() if name.startswith("network.")}
+            return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]))
+        except (OSError, KeyError, safetensors.SafetensorError):
+            raise InputError(f"{path}: cannot be read: start the run anew with another --out") from None
+
+
+def continued(run: RunFolder) -> Config:
+    """Return the settings with which to go on from a finished run: a quarter as long, scattering from the start.
+
+    What was itself a continuation is gone on from for as long as it took.
+    """
+    info, config = run.info(), run.config()
+    if info.get("status") != "finished":
+        raise InputError(f"{run.path}: is not finished (status: {info.get('status')}): finish it with --resume first")
+    if "from" not in info:
+        config = config.with_epochs(max(1, math.ceil(config.train.epochs * LENGTH_SHARE)))
+    return config.with_settings({"psl.start": 0, "keep_epochs": ()})
+
+
+def start_from(run: RunFolder, source: Source, device: torch.device) -> Start:
+    """Look up which images an earlier run knew, and return what to begin with."""
+    model = Model.from_run(run, device)
+    embeddings = torch.cat(list(model.embed(source)))
+    labels = known_clusters(run, list(source.image_names()), embeddings.cpu().numpy())
+    shared = int((labels >= 0).sum())
+    if shared == 0:
+        labels = assign(embeddings, model.prototypes)[0].cpu().numpy()
+    weights = {name: tensor.cpu() for name, tensor in model.network.state_dict().items()}
+    return Start(weights, model.prototypes.cpu(), torch.from_numpy(labels.astype(np.int64)), shared)
+
+
+def fitting_channels(run: RunFolder, config: Config, found: Found, name: str) -> int:
+    """Return how to read images so that they fit an earlier run's weights; refuse what does not."""
+    before = run.config().network
+    for key in SHAPING:
+        was, now = getattr(before, key), getattr(config.network, key)
+        if was != now:
+            raise InputError(f"network.{key} = {now}: {run.path} has {was}; weights go on only in the same network")
+    channels: int = run.weights()["online.backbone.conv1.weight"].shape[1]
+    readable = found.headers is not None and found.channels < channels  # grey files are read as colours
+    if found.channels != channels and not readable:
+        raise InputError(
+            f"{name}: holds {KINDS[found.channels]} images; {run.path} was trained on {KINDS[channels]} ones"
+        )
+    return channels
+
+
+def known_clusters(run: RunFolder, names: list[str], embeddings: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
+    """Return the cluster an earlier run gave each image, -1 where it did not know it.
+
+    An image is the same when the earlier network makes the same of it: under its old name, or under any other.
+    """
+    table, old = run.clusters(), run.array("embeddings.npy")
+    places = {name: place for place, name in enumerate(table.images)}
+    found = np.array([places.get(name, -1) for name in names])
+    changed = np.linalg.norm(embeddings - old[found], axis=1) >= SAME
+    rest = np.flatnonzero((found < 0) | changed)
+    if len(rest):
+        _, nearest = KDTree(old).query(embeddings[rest], distance_upper_bound=SAME)
+        found[rest] = np.where(nearest < len(old), nearest, -1)
+    return np.where(found >= 0, table.cluster[found], -1)
+
+
+def _below(labels: Int[Tensor, " N"], clusters: int | None) -> Int[Tensor, " N"]:
+    """Forget numbers that fewer clusters do not have."""
+    assert clusters is not None
+    return torch.where(labels < clusters, labels, -1)

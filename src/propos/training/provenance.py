@@ -1,0 +1,47 @@
+"""Where a run's results come from: versions, machine, source; what run.json says of them."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from propos import __version__
+from propos.config import Config
+from propos.data import Source, StreamedSource, fingerprint
+
+
+def provenance(command: str, config: Config, source: Source, device: torch.device) -> dict[str, Any]:
+    """Return what run.json holds of a run that begins now."""
+    return {
+        "propos": __version__,
+        "torch": torch.__version__,
+        "command": command,
+        "status": "running",
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": 0.0,
+        "device": device.type,
+        "threads": torch.get_num_threads(),
+        "machine": f"{platform.system()} {platform.machine()} {_processor()}",
+        "seed": config.seed,
+        "source": {
+            "root": config.source,
+            "name": source.name,
+            "images": len(source),
+            "fingerprint": fingerprint(source),
+            "streamed": isinstance(source, StreamedSource),
+        },
+    }
+
+
+def _processor() -> str:
+    """Return what the processor calls itself; results are repeatable to the bit only on the same kind."""
+    listing = Path("/proc/cpuinfo")
+    if listing.exists():
+        for line in listing.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
