@@ -212,6 +212,10 @@ class Config(Section):
             _plant(tree, key, value)  # a key may also name a whole section
         return parse(tree)
 
+    def flat(self) -> dict[str, Any]:
+        """Return every value by its dotted key."""
+        return dict(_items(self.model_dump()))
+
     def to_yaml(self) -> str:
         """Write the complete settings; reading them back gives the same."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
@@ -269,12 +273,16 @@ def _number(text: str) -> Any:
         return text
 
 
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _leaves(tree: Mapping[str, Any]) -> Iterator[str]:
+    return (key for key, _ in _items(tree))
+
+
+def _items(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in tree.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from _items(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}"
+            yield f"{prefix}{key}", value
 
 
 def _refuse_unknown(key: str, where: str) -> None:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int, Shaped
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from propos import __version__
-from propos.data import Source, What, cache_side, find_source, fingerprint
+from propos.config import Config
+from propos.data import Source, What, cache_side, find_source
 from propos.data.arrays import check_labels
 from propos.errors import InputError
 from propos.evaluation import nmi
-from propos.recipes import build_recipe, choose_recipe
+from propos.recipes import RECIPES, build_recipe, choose_recipe
 from propos.runs import RunFolder
-from propos.training import Fitted, Model, Warnings, choose_device, prepare, train
+from propos.training import Fitted, Model, Warnings, choose_device, prepare, provenance, train
 
 Images = ArrayLike | str | Path
 
@@ -79,12 +79,14 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
                 f"{len(source.skipped)} files were skipped, the first {first.path} ({first.reason})", stacklevel=2
             )
         config = prepare(config, source)
-        self._keep(train(config, source, device, Warnings()), fingerprint(source))
+        info, begin = provenance("ProPos.fit", config, source, device), time.monotonic()
+        fitted = train(config, source, device, Warnings())
+        self._keep(fitted, {**info, "status": "finished", "seconds": time.monotonic() - begin})
         return self
 
-    def _keep(self, fitted: Fitted, source_fingerprint: str) -> None:
+    def _keep(self, fitted: Fitted, info: dict[str, Any]) -> None:
         self.fitted_ = fitted
-        self.fingerprint_ = source_fingerprint
+        self.info_ = info  # what run.json holds
         self.config_ = fitted.model.config
         self.labels_: Int[np.ndarray, " N"] = fitted.clusters.cluster
         self.cluster_centers_: Float[np.ndarray, "K D"] = fitted.model.prototypes.cpu().numpy()
@@ -114,26 +116,24 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     def save(self, path: str | Path) -> None:
         """Write a run folder, as `propos run` does."""
         check_is_fitted(self, "fitted_")
-        info = {
-            "propos": __version__,
-            "torch": torch.__version__,
-            "command": "ProPos.save",
-            "status": "finished",
-            "device": choose_device(self.device).type,
-            "threads": torch.get_num_threads(),
-            "source": {"images": len(self.labels_), "fingerprint": self.fingerprint_},
-        }
-        self.fitted_.write(RunFolder.create(Path(path), info, self.config_))
+        self.fitted_.write(RunFolder.create(Path(path), self.info_, self.config_))
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> Self:
         """Read a run folder written by `save` or by `propos run`."""
         run = RunFolder.open(Path(path))
         config = run.config()
+        recipe, settings = _beyond_recipe(config)
         estimator = cls(
-            config.clusters, method=config.method, recipe=config.recipe, device=device, random_state=config.seed
+            config.clusters,
+            method=config.method,
+            recipe=recipe,
+            epochs=config.train.epochs,
+            settings=settings,
+            device=device,
+            random_state=config.seed,
         )
-        estimator._keep(Fitted.from_run(run, choose_device(device)), run.info()["source"]["fingerprint"])
+        estimator._keep(Fitted.from_run(run, choose_device(device)), run.info())
         return estimator
 
     def _model(self) -> Model:
@@ -154,3 +154,19 @@ def _what(X: Images) -> What:
     if isinstance(X, list | tuple) and X and isinstance(X[0], str | Path):
         return [str(path) for path in X]
     return np.asarray(X)
+
+
+def _beyond_recipe(config: Config) -> tuple[str | None, dict[str, Any]]:
+    """Return the recipe of complete settings, and what they change in it; fitting with both gives them again.
+
+    What pixels mean is found in the images anew. Without a known recipe everything else is given.
+    """
+    recipe = config.recipe if config.recipe in RECIPES else None
+    preset = {"views.preset": config.views.preset}
+    before = build_recipe(recipe).with_epochs(config.train.epochs).with_settings(preset).flat() if recipe else {}
+    own = ("source", "recipe", "labels", "method", "clusters", "seed")
+    return recipe, preset | {
+        key: value
+        for key, value in config.flat().items()
+        if key not in own and not key.startswith("pixels.") and (key not in before or before[key] != value)
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -14,6 +15,15 @@ EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 def main() -> NoReturn:
     """Run the command line and leave with the code that says how it went."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        _leave("interrupted", EXIT_INTERRUPTED)
+
+
+def _run() -> NoReturn:
+    # Asked to end, every command tidies up as it does after Ctrl-C; a run that trains has handlers of its own.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     import typer
 
     from propos.cli.app import app
@@ -29,7 +39,7 @@ def main() -> NoReturn:
         _leave(str(error), EXIT_FAILED)
     except Interrupted as error:
         _leave(str(error), EXIT_INTERRUPTED)
-    except (KeyboardInterrupt, typer.Abort):
+    except typer.Abort:
         _leave("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; point stdout elsewhere so that Python's exit stays quiet.
