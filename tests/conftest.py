@@ -20,14 +20,17 @@ def _need_real_data(request):
     if request.node.get_closest_marker("real_data") is None:
         return
     if not DATA.is_dir():
-        real_data["skipped"] += 1
         pytest.skip(f"no real data under {DATA} (set PROPOS_DATA)")
-    real_data["run"] += 1
 
 
 @pytest.fixture(scope="session")
 def data_root():
     return DATA
+
+
+def pytest_runtest_logreport(report):
+    if "real_data" in report.keywords and (report.skipped or report.when == "call"):
+        real_data["skipped" if report.skipped else "run"] += 1
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import signal
 
 import numpy as np
 import pyarrow.parquet
@@ -9,7 +10,8 @@ import pytest
 from PIL import Image
 
 from helpers.awkward import awkward_folder
-from helpers.command import command
+from helpers.command import command, run, start
+from helpers.interruption import checkpoints, results, wait_for
 from helpers.small import QUICK, digits
 
 SETTINGS = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
@@ -87,6 +89,50 @@ def test_an_awkward_folder_trains_and_lists_exactly_what_it_skipped(tmp_path, ca
     assert command(capsys, "predict", out, folder.root, "-o", tmp_path / "all.parquet").code == 0
     rows = pyarrow.parquet.read_table(tmp_path / "all.parquet")["image"].to_pylist()
     assert rows == pyarrow.parquet.read_table(out / "clusters.parquet")["image"].to_pylist()
+
+
+def test_an_awkward_folder_that_is_stopped_and_resumed_ends_as_if_it_was_not(tmp_path):
+    folder = awkward_folder(tmp_path / "awkward")
+    settings = ["-k", 3, *SETTINGS, "--recipe", "photos", "--set", "views.size=16", "--set", "psl.start=0"]
+    arguments = ["run", folder.root, *settings, "--set", "train.checkpoint_minutes=0.000001", "--quiet", "--out"]
+    assert run(*arguments, tmp_path / "whole").code == 0
+    process = start(*arguments, tmp_path / "cut")
+    wait_for(lambda: checkpoints(tmp_path / "cut"), process)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    resumed = run("run", "--resume", "--out", tmp_path / "cut", "--quiet")
+    assert resumed.code == 0, resumed.err
+    with (tmp_path / "cut/skipped.csv").open(newline="") as file:
+        assert {row["image"]: row["reason"] for row in csv.DictReader(file)} == folder.skipped
+    assert results(tmp_path / "cut") == results(tmp_path / "whole")
+
+
+def test_a_folder_too_large_to_keep_trains_to_the_same_bits(photos, finished, tmp_path, monkeypatch, capsys):
+    out, _ = finished
+    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "none"))
+    monkeypatch.setenv("PROPOS_CACHE_LIMIT", "1kB")
+    result = command(capsys, "run", photos, *SETTINGS, "--labels", "folders", "--out", tmp_path / "streamed")
+    assert result.code == 0, result.err
+    assert "Images are decoded anew whenever they are needed" in result.out
+    assert not (tmp_path / "none").exists()
+    assert (tmp_path / "streamed/model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
+
+
+@pytest.mark.real_data
+def test_photographs_go_through_everything(data_root, tmp_path, capsys):
+    some = sorted((data_root / "imagenette-160").rglob("*.JPEG"))[::30]
+    if len(some) < 20:
+        pytest.skip(f"no imagenette-160 under {data_root}")
+    (tmp_path / "list.txt").write_text("\n".join(map(str, some)))
+    settings = ["--recipe", "photos", *SETTINGS, "--set", "train.epochs=1", "--set", "psl.start=0"]
+    result = command(capsys, "run", tmp_path / "list.txt", "-k", 4, *settings, "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    table = pyarrow.parquet.read_table(tmp_path / "run/clusters.parquet")
+    assert len(table) == len(some)
+    predicted = command(capsys, "predict", tmp_path / "run", tmp_path / "list.txt", "-o", tmp_path / "all.parquet")
+    assert predicted.code == 0, predicted.err
+    assert pyarrow.parquet.read_table(tmp_path / "all.parquet")["cluster"] == table["cluster"]
 
 
 def test_inspect_says_what_is_there_and_draws_the_views(photos, tmp_path, capsys):

@@ -6,24 +6,15 @@ import resource
 import signal
 import time
 
-import numpy as np
-import pyarrow.parquet
 import pytest
 
 from helpers.command import run, start
-from helpers.small import QUICK, save_digits, without_times
+from helpers.interruption import checkpoints, results, wait_for
+from helpers.small import QUICK, save_digits
 
 # A checkpoint after every step, so that kills land before, in and after the writing of them.
 SETTINGS = {**QUICK, "train.epochs": 8, "train.checkpoint_minutes": 1e-6, "network.hidden": 64}
 ARGUMENTS = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
-
-
-def results(out):
-    """Return all that must be the same to the bit."""
-    history = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
-    weights = (out / "model.safetensors").read_bytes()
-    table = pyarrow.parquet.read_table(out / "clusters.parquet").to_pylist()
-    return weights, np.load(out / "embeddings.npy").tobytes(), table, without_times(history)
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +27,6 @@ def uninterrupted(images):
     out = images.parent / "whole"
     assert run("run", images, *ARGUMENTS, "--out", out, "--quiet").code == 0
     return results(out)
-
-
-def wait_for(condition, process, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
-
-
-def checkpoints(out):
-    return {path.name for path in (out / "checkpoint").glob("*.safetensors")}
 
 
 def test_a_run_killed_again_and_again_ends_with_the_same_bits(images, uninterrupted, tmp_path):

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -70,6 +72,27 @@ def test_a_saved_estimator_predicts_the_same(fitted, tmp_path):
     assert without_times(loaded.history_) == without_times(fitted.history_)
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again/model.safetensors").read_bytes() == (tmp_path / "run/model.safetensors").read_bytes()
+
+
+def test_a_loaded_estimator_has_the_parameters_it_was_fitted_with(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    loaded = ProPos.load(tmp_path / "run")
+    parameters = loaded.get_params()
+    assert (parameters["n_clusters"], parameters["recipe"], parameters["random_state"]) == (10, "digits", 0)
+    assert parameters["epochs"] == 3
+    assert parameters["settings"] == {"views.preset": "digits"} | {
+        key: value for key, value in QUICK.items() if key != "train.epochs"
+    }
+    assert clone(loaded).fit(IMAGES).config_ == fitted.config_
+
+
+def test_a_saved_estimator_says_where_it_comes_from(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    info = json.loads((tmp_path / "run/run.json").read_text())
+    assert {"schema", "propos", "torch", "command", "started", "device", "threads", "machine", "seed"} <= set(info)
+    assert info["status"] == "finished"
+    assert info["seconds"] > 0
+    assert (info["source"]["name"], info["source"]["images"]) == ("array", 200)
 
 
 def test_lists_and_tensors_serve_as_arrays(fitted):

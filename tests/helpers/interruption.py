@@ -1,0 +1,27 @@
+"""Waiting for the right moment to stop a run, and comparing what came of it."""
+
+import json
+import time
+
+import numpy as np
+import pyarrow.parquet
+
+from helpers.small import without_times
+
+
+def results(out):
+    """Return all that must be the same to the bit."""
+    history = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
+    weights = (out / "model.safetensors").read_bytes()
+    table = pyarrow.parquet.read_table(out / "clusters.parquet").to_pylist()
+    return weights, np.load(out / "embeddings.npy").tobytes(), table, without_times(history)
+
+
+def wait_for(condition, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+
+
+def checkpoints(out):
+    return {path.name for path in (out / "checkpoint").glob("*.safetensors")}

@@ -1,0 +1,92 @@
+"""Adding images to a finished run, as a person would: propos run NEW --from RUN."""
+
+import json
+import signal
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+from helpers.command import command, run, start
+from helpers.interruption import checkpoints, results, wait_for
+from helpers.small import QUICK, digits
+
+SETTINGS = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+LONGER = ["--epochs", 6, "--set", "train.checkpoint_minutes=0.000001"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROPOS_CACHE", str(tmp_path_factory.mktemp("caches")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory):
+    """A run on 120 images, and the folder with 60 more in it."""
+    folder = tmp_path_factory.mktemp("grown")
+    images = digits(180).images[..., 0]
+    (folder / "photos").mkdir()
+    for number in range(120):
+        Image.fromarray(images[number] * 15).save(folder / "photos" / f"{number:03d}.png")
+    result = run("run", folder / "photos", "-k", 6, *SETTINGS, "--out", folder / "run", "--quiet")
+    assert result.code == 0, result.err
+    for number in range(120, 180):
+        Image.fromarray(images[number] * 15).save(folder / "photos" / f"{number:03d}.png")
+    return folder
+
+
+def test_a_grown_folder_goes_on_and_old_images_keep_their_numbers(grown, tmp_path, capsys):
+    arguments = ["--from", grown / "run", "--out", tmp_path / "more", "--set", "train.lr=0.0001"]
+    result = command(capsys, "run", grown / "photos", *arguments)
+    assert result.code == 0, result.err
+    assert "which knew 120 of the images" in result.out
+    assert "Finding 6 clusters in 180 images" in result.out
+    old = pyarrow.parquet.read_table(grown / "run/clusters.parquet")
+    new = pyarrow.parquet.read_table(tmp_path / "more/clusters.parquet")
+    assert new["image"].to_pylist()[:120] == old["image"].to_pylist()
+    assert (np.array(old["cluster"]) == np.array(new["cluster"])[:120]).mean() > 0.6
+    info = json.loads((tmp_path / "more/run.json").read_text())
+    assert info["from"] == str((grown / "run").resolve())
+    again = command(capsys, "run", "--from", tmp_path / "more", "--out", tmp_path / "third", "--quiet")
+    assert again.code == 0, again.err  # the same folder, for as long as it went on before
+    assert len((tmp_path / "third/history.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_continuation_that_is_killed_and_resumed_ends_with_the_same_bits(grown, tmp_path):
+    arguments = ["run", grown / "photos", "--from", grown / "run", *LONGER, "--quiet", "--out"]
+    assert run(*arguments, tmp_path / "whole").code == 0
+    process = start(*arguments, tmp_path / "cut")
+    wait_for(lambda: len(checkpoints(tmp_path / "cut")) > 1, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    result = run("run", "--resume", "--out", tmp_path / "cut", "--quiet")
+    assert result.code == 0, result.err
+    assert results(tmp_path / "cut") == results(tmp_path / "whole")
+
+
+def test_what_does_not_fit_is_refused_in_one_line(grown, tmp_path, capsys):
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / "colour.png")
+    Image.fromarray(np.eye(8, dtype=np.uint8)).save(tmp_path / "grey.png")
+    unfinished = tmp_path / "unfinished"
+    unfinished.mkdir()
+    info = json.loads((grown / "run/run.json").read_text())
+    (unfinished / "run.json").write_text(json.dumps({**info, "status": "interrupted"}))
+    (unfinished / "config.yaml").write_text((grown / "run/config.yaml").read_text())
+    earlier = ["--from", grown / "run"]
+    cases = [
+        ([grown / "photos", "--from", unfinished], "is not finished (status: interrupted)"),
+        ([tmp_path, *earlier], "holds colour images"),
+        ([grown / "photos", *earlier, "--set", "network.hidden=64"], "network.hidden = 64"),
+        ([grown / "photos", *earlier, "--recipe", "digits"], "--from and --recipe both give complete settings"),
+        ([grown / "photos", *earlier, "--resume"], "leave out --from"),
+    ]
+    for arguments, sentence in cases:
+        result = command(capsys, "run", *arguments, "--out", tmp_path / "new")
+        assert result.code == 2
+        assert sentence in result.err
+        assert result.err.count("\n") == 1
+        assert not (tmp_path / "new").exists()
