@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo test format bench-step bench-kmeans bench-methods clean
+.PHONY: install demo test format bench-step bench-kmeans bench-methods bench-folders clean
 
 install: $(STAMP)
 
@@ -39,6 +39,9 @@ bench-kmeans: $(VENV)/.peers
 
 bench-methods: $(STAMP)
 	$(BIN)/python benchmarks/methods.py
+
+bench-folders: $(STAMP)
+	$(BIN)/python benchmarks/folders.py
 
 clean:
 	rm -rf $(VENV) runs build dist

@@ -162,7 +162,7 @@ def _beyond_recipe(config: Config) -> tuple[str | None, dict[str, Any]]:
     What pixels mean is found in the images anew. Without a known recipe everything else is given.
     """
     recipe = config.recipe if config.recipe in RECIPES else None
-    preset = {"views.preset": config.views.preset}
+    preset: dict[str, Any] = {"views.preset": config.views.preset}
     before = build_recipe(recipe).with_epochs(config.train.epochs).with_settings(preset).flat() if recipe else {}
     own = ("source", "recipe", "labels", "method", "clusters", "seed")
     return recipe, preset | {

@@ -1,5 +1,6 @@
 """Ctrl-C while images are looked at, decoded or predicted: one line, exit code 130, nothing half-written."""
 
+import io
 import os
 import signal
 import time
@@ -11,7 +12,7 @@ from helpers.command import start
 from helpers.small import digits, quick_train
 from propos.runs import RunFolder
 
-IMAGES = 400
+IMAGES = 60
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +20,11 @@ def photos(tmp_path_factory):
     """Images large enough to keep the decoders busy for a while."""
     folder = tmp_path_factory.mktemp("stopped") / "photos"
     folder.mkdir()
-    picture(1200, 900).save(folder / "000.png", compress_level=0)
-    content = (folder / "000.png").read_bytes()
-    for number in range(1, IMAGES):
-        (folder / f"{number:03d}.png").write_bytes(content)
+    large = io.BytesIO()
+    picture(1600, 1200).save(large, "JPEG", quality=90)
+    content = large.getvalue()
+    for number in range(IMAGES):
+        (folder / f"{number:03d}.jpg").write_bytes(content)
     return folder
 
 

@@ -22,7 +22,7 @@ def predict(
     folder = RunFolder.open(run)
 
     from propos.cli.display import Terminal
-    from propos.data import cache_side, find_source
+    from propos.data import cache_side, find_source, using
     from propos.training import Model, choose_device
 
     model = Model.from_run(folder, choose_device(device))
@@ -30,7 +30,7 @@ def predict(
     found = find_source(source, pixels.black, pixels.white)
     # Read once, images are not worth keeping: decoding them again costs no more than writing them would.
     images = found.open(cache_side(model.config.views), model.channels, keep="use")
-    with Terminal(quiet) as terminal:
+    with using(images), Terminal(quiet) as terminal:
         with terminal.working("Predicting") as progress:
             rows = write_parts(model.tabulate(images, progress), output)
         for skipped in images.skipped:

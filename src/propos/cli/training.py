@@ -27,6 +27,7 @@ from propos.data import (
     find_source,
     is_array,
     refusal,
+    using,
 )
 from propos.errors import InputError, Interrupted, RunFailed
 from propos.methods import build_method, check_method, for_method
@@ -256,7 +257,7 @@ def _train(
 
     how = f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
     try:
-        with _stop_on_signals(terminal) as stopped:
+        with using(source), _stop_on_signals(terminal) as stopped:
             if not terminal.quiet and run.info()["seconds"] == 0 and build_method(config).terms:
                 seconds = seconds or estimate_seconds(config, source, device)
                 terminal.note(f"Training for {config.train.epochs} epochs will take about {duration(seconds)}.")

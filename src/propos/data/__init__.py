@@ -7,7 +7,7 @@ from propos.data.limit import refusal
 from propos.data.names import escape_name, unescape_name
 from propos.data.open import BUILT_IN, Found, Keeping, What, cache_side, find_source, is_array, open_source
 from propos.data.scan import scan
-from propos.data.source import Source, distinct_images, expect, fingerprint, pixel_statistics, readable
+from propos.data.source import Source, distinct_images, expect, fingerprint, pixel_statistics, readable, using
 from propos.data.store import CacheInfo, cache_folder, clean_caches, list_caches
 from propos.data.survey import Survey, survey
 
@@ -45,4 +45,5 @@ __all__ = [
     "scan",
     "survey",
     "unescape_name",
+    "using",
 ]

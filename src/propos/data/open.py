@@ -115,10 +115,18 @@ def _found_folder(what: str | Path | Sequence[str | Path], labels: str | None) -
             source.labels = source.folder_labels()
         return source
 
-    width, height = map(round, headers.median_size)
+    width, height = headers.median_size
     labelled = labels == "folders" or all(header.entry.label is not None for header in headers.headers)
-    images = len(headers.headers)
-    return Found(images, headers.channels, height, width, open_images, labelled, headers.scan.skipped, headers)
+    return Found(
+        images=len(headers.headers),
+        channels=headers.channels,
+        height=round(height),
+        width=round(width),
+        open=open_images,
+        labelled=labelled,
+        skipped=headers.scan.skipped,
+        headers=headers,
+    )
 
 
 def _kept_or_streamed(

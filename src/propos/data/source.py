@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -53,6 +54,20 @@ class Streams(Protocol):
     def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
         """Tell which of the images asked for so far could be decoded."""
         ...
+
+    def close(self) -> None:
+        """Stop decoding."""
+        ...
+
+
+@contextmanager
+def using(source: Source) -> Iterator[None]:
+    """Let nothing decode any longer when the work with a source ends, however it ends."""
+    try:
+        yield
+    finally:
+        if isinstance(source, Streams):
+            source.close()
 
 
 def expect(source: Source, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
