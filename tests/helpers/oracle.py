@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 
 def unit(vector):
@@ -101,3 +102,12 @@ def reweighted_alignment(prediction, target, labels, temperature):
                     twin = np.linalg.norm(sum(unit(v) for v, label in zip(target, labels, strict=True) if label == k))
                     total += float(unit(p) @ unit(t)) / (own * twin) / len(present)
     return -total / temperature
+
+
+def best_agreement(old, new, clusters):
+    """How many images could keep their cluster's number if the new clusters were numbered as well as can be."""
+    shared = np.zeros((clusters, clusters), int)
+    for before, after in zip(old, new, strict=True):
+        if before < clusters:
+            shared[after, before] += 1
+    return shared[linear_sum_assignment(-shared)].sum()

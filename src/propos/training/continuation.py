@@ -26,7 +26,7 @@ from propos.training.state import State
 FILE = "start.safetensors"
 LENGTH_SHARE = 0.25  # of the earlier run's epochs, by default
 SHAPING = ("backbone", "stem", "hidden", "dimension")  # of the network: what decides which weights there are
-SAME = 0.01  # the same image again has embeddings closer than this, whatever device made them
+SAME = 1e-3  # the same image through the same network has embeddings closer than this
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,35 @@
+import pytest
+
+from propos.cli import display
+from propos.cli.display import Terminal
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch):
+    monkeypatch.setattr(display, "PLAIN_LINE_SECONDS", 0.0)
+
+
+def test_without_a_terminal_long_work_writes_plain_lines_with_time_left(capsys):
+    with Terminal(quiet=False) as terminal, terminal.working("Reading images") as progress:
+        for done in (1_000, 2_000, 4_000):
+            progress(done, 4_000)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "Reading images: 2,000 of 4,000 (50%), 0 s left",
+        "Reading images: 4,000 of 4,000 (100%), 0 s left",
+    ]
+
+
+def test_quiet_work_writes_nothing(capsys):
+    with Terminal(quiet=True) as terminal, terminal.working("Reading images") as progress:
+        progress(0, 2)
+        progress(2, 2)
+    assert capsys.readouterr().out == ""
+
+
+def test_short_work_is_not_mentioned(capsys, monkeypatch):
+    monkeypatch.setattr(display, "PLAIN_LINE_SECONDS", 60.0)
+    with Terminal(quiet=False) as terminal, terminal.working("Reading images") as progress:
+        progress(0, 2)
+        progress(2, 2)
+    assert capsys.readouterr().out == ""
