@@ -100,17 +100,7 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
         seconds = None
         if request.time is not None:
             config, seconds = _timed(config, request.time, source, device)
-        begin = None if earlier is None else start_from(earlier, source, device)
-        info = provenance(_command(), config, source, device)
-        if earlier is not None:
-            info["from"] = str(earlier.path.resolve())
-        run = RunFolder.create(out, info, config)
-        if earlier is not None and begin is not None:
-            begin.write(run)
-            terminal.note(f"Going on from {earlier.path}, which knew {begin.shared:,} of the images.")
-        if source.skipped:
-            _list_skipped(run, source)
-            terminal.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
+        run, begin = _create(out, config, source, device, earlier, terminal)
         terminal.note(f"Finding {config.clusters} clusters in {len(source):,} images; results go to {out}")
         late = [term.name for term in build_method(config).terms if term.starts >= config.train.epochs]
         if late:
@@ -118,6 +108,22 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
                 f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer"
             )
         _train(run, config, source, device, terminal, begin, seconds)
+
+
+def _create(
+    out: Path, config: Config, source: Source, device: torch.device, earlier: RunFolder | None, terminal: Terminal
+) -> tuple[RunFolder, Start | None]:
+    """Make the run folder, with what an earlier run gives it to begin with, and list what was left out."""
+    begin = None if earlier is None else start_from(earlier, source, device)
+    origin = {} if earlier is None else {"from": str(earlier.path.resolve())}
+    run = RunFolder.create(out, provenance(_command(), config, source, device) | origin, config)
+    if earlier is not None and begin is not None:
+        begin.write(run)
+        terminal.note(f"Going on from {earlier.path}, which knew {begin.shared:,} of the images.")
+    if source.skipped:
+        _list_skipped(run, source)
+        terminal.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
+    return run, begin
 
 
 def resume(request: Request, device_name: str, quiet: bool) -> None:
