@@ -17,7 +17,7 @@ QUICK = {
     "train.warmup": 1,
     "psl.start": 1,
     "estep.restarts": 2,
-    "pcl.clusters": (8, 16),
+    "pcl.clusters": [8, 16],
 }
 
 
