@@ -173,6 +173,7 @@ class Config(Section):
     """The complete settings of a run; the defaults are the paper's."""
 
     source: str | None = None
+    data: str | None = None
     labels: Literal["folders"] | None = None
     recipe: str | None = None
     method: str = "propos"

@@ -6,6 +6,7 @@ import typer
 
 from propos import __version__
 from propos.cli.cache import cache
+from propos.cli.datasets import datasets
 from propos.cli.doctor import doctor
 from propos.cli.evaluate import evaluate
 from propos.cli.inspect import inspect
@@ -39,5 +40,6 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(methods)
 app.add_typer(recipes, name="recipes")
+app.add_typer(datasets, name="datasets")
 app.add_typer(cache, name="cache")
 app.command()(doctor)

@@ -19,6 +19,7 @@ def inspect(
     source: Annotated[str, typer.Argument(help="A folder of images, or whatever else `propos run` takes.")],
     clusters: Annotated[int | None, typer.Option("-k", help="How many clusters the run would find.")] = None,
     views: Annotated[Path | None, typer.Option(help="Write a picture of the views to this PNG file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
@@ -28,7 +29,7 @@ def inspect(
     from propos.training import choose_device
 
     with Terminal(quiet=as_json) as terminal, terminal.working("Reading images") as progress:
-        overview, config, opened = look(source, clusters, choose_device(device), progress)
+        overview, config, opened = look(source, clusters, choose_device(device), progress, data)
     if views is not None:
         draw_views_of(opened, config, views)
     if as_json:

@@ -10,8 +10,11 @@ import typer
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
-    source: Annotated[str, typer.Argument(help="New images: a folder, one image, a .npy or .npz file, or: digits.")],
+    source: Annotated[str, typer.Argument(help="New images: whatever `propos run` takes, or one image.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The table to write: .csv, .parquet or .json.")],
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of data sets; else the run's, else PROPOS_DATA.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
@@ -27,7 +30,7 @@ def predict(
 
     model = Model.from_run(folder, choose_device(device))
     pixels = model.config.pixels
-    found = find_source(source, pixels.black, pixels.white)
+    found = find_source(source, pixels.black, pixels.white, data=data or model.config.data)
     # Read once, images are not worth keeping: decoding them again costs no more than writing them would.
     images = found.open(cache_side(model.config.views), model.channels, keep="use")
     with using(images), Terminal(quiet) as terminal:

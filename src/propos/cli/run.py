@@ -11,7 +11,10 @@ import typer
 def run(
     source: Annotated[
         str | None,
-        typer.Argument(help="A folder of images, a .npy or .npz file, a list (.txt, .csv), a .zip, or: digits."),
+        typer.Argument(
+            help="A folder of images, a .npy or .npz file, a list (.txt, .csv), a .zip, digits, "
+            "or a data set by name (see `propos datasets`)."
+        ),
     ] = None,
     clusters: Annotated[int | None, typer.Option("-k", help="How many clusters to find.")] = None,
     method: Annotated[str | None, typer.Option(help="The method (see `propos methods`).")] = None,
@@ -34,6 +37,7 @@ def run(
     earlier: Annotated[
         Path | None, typer.Option("--from", metavar="RUN", help="Go on from a finished run; its clusters keep numbers.")
     ] = None,
+    data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
@@ -42,7 +46,7 @@ def run(
     from propos.cli import training
 
     request = training.Request(
-        source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels, budget, earlier
+        source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels, budget, earlier, data
     )
     if resume:
         training.resume(request, device, quiet)

@@ -24,8 +24,10 @@ from propos.data import (
     Source,
     StreamedSource,
     cache_side,
+    data_root,
     find_source,
     is_array,
+    is_benchmark,
     refusal,
     using,
 )
@@ -66,6 +68,7 @@ class Request:
     labels: str | None
     time: str | None
     earlier: Path | None
+    data: Path | None
 
 
 def start(request: Request, device_name: str, quiet: bool) -> None:
@@ -77,15 +80,15 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
         name = request.source or (given.source if given else None)
         if name is None:
             raise InputError("say what to cluster: a folder of images, a .npy or .npz file, or: digits")
-        out = request.out or next_free_folder(RUNS, Path(name).resolve().stem)
+        out = request.out or next_free_folder(RUNS, _run_name(name))
         RunFolder.check_free(out)
-        settings = _requested(request, name)
+        settings = _requested(request, name) | {"data": _data(name, request, given)}
         check_method(str(settings.get("method", "propos")))
         # What says how to read the images is known before a recipe is: from --set, else from --config.
         early = (given or Config()).with_settings(settings)
         if given and earlier is None and given.source != early.source and "pixels.black" not in settings:
             early = early.with_settings({"pixels": PixelSettings().model_dump()})
-        found = find_source(name, early.pixels.black, early.pixels.white, early.labels)
+        found = find_source(name, early.pixels.black, early.pixels.white, early.labels, early.data)
         base = given or _recipe(request, early.method, found, device, terminal)
         if given is not None and early.method != given.method:
             base = for_method(given, early.method, at_scale=False)
@@ -128,13 +131,13 @@ def _create(
 
 def resume(request: Request, device_name: str, quiet: bool) -> None:
     """Go on with a run from its last checkpoint."""
-    given = {f.name: getattr(request, f.name) for f in fields(request) if f.name not in ("source", "out")}
+    given = {f.name: getattr(request, f.name) for f in fields(request) if f.name not in ("source", "out", "data")}
     changed = [FLAGS.get(name, f"--{name}") for name, value in given.items() if value not in (None, [])]
     if changed:
         raise InputError(f"--resume goes on with the run's own settings: leave out {', '.join(changed)}")
     if request.out is None and request.source is None:
         raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
-    run = RunFolder.open(request.out or newest_folder(RUNS, Path(str(request.source)).resolve().stem))
+    run = RunFolder.open(request.out or newest_folder(RUNS, _run_name(str(request.source))))
     info, config = run.info(), run.config()
     device = choose_device(info["device"] if device_name == "auto" else device_name)
     with Terminal(quiet) as terminal:
@@ -145,7 +148,8 @@ def resume(request: Request, device_name: str, quiet: bool) -> None:
             raise InputError(f"{run.path}: is a run of {config.source}, not of {request.source}; name its --out")
         if config.source is None:
             raise InputError(f"{run.path}: was trained on an array in memory and cannot be resumed from here")
-        found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels)
+        data = request.data or config.data
+        found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels, data)
         begin = Start.read(run)
         channels = None if begin is None else len(config.pixels.mean or ())
         keep: Keeping = "stream" if info["source"].get("streamed") else "build"
@@ -227,14 +231,27 @@ def _requested(request: Request, source: str) -> dict[str, Any]:
     settings = dict(parse_assignment(assignment) for assignment in request.settings)
     if request.time is not None and "train.epochs" in settings:
         raise InputError("--time and --set train.epochs both say how long to train: use one of them")
-    for key in {"source", "recipe"} & set(settings):
-        raise InputError(f"--set {key}: give the {key} as {'SOURCE' if key == 'source' else '--recipe NAME'} instead")
+    instead = {"source": "SOURCE", "data": "--data FOLDER", "recipe": "--recipe NAME"}
+    for key in instead.keys() & settings.keys():
+        raise InputError(f"--set {key}: give the {key} as {instead[key]} instead")
     settings |= {key: value for key, value in direct.items() if value is not None}
     return {**settings, "source": _resolved(source)}
 
 
 def _resolved(source: str) -> str:
     return str(Path(source).resolve()) if Path(source).exists() else source
+
+
+def _run_name(source: str) -> str:
+    return Path(source).resolve().stem.replace(":", "-")
+
+
+def _data(source: str, request: Request, given: Config | None) -> str | None:
+    """Return the data root to record: what names a published set alone does not say where it is."""
+    if not is_benchmark(source):
+        return None
+    root = data_root(request.data or (given.data if given else None))
+    return None if root is None else str(root)
 
 
 def _warn_of_changes(before: dict[str, Any], now: dict[str, Any], terminal: Terminal) -> None:

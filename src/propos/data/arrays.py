@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
 
 from propos.data.entry import Skipped
+from propos.data.source import Source, Statistics
 from propos.errors import InputError
 
 CHUNK = 4_096
@@ -18,6 +19,8 @@ class ArraySource:
     """A source over an array of uint8 images, channels last."""
 
     aspects: Float[np.ndarray, " N"] | None = None  # images are the shape they were given in
+    statistics: Statistics | None = None
+    unlabelled: Source | None = None
 
     def __init__(
         self,

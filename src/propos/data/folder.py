@@ -17,6 +17,7 @@ from propos.data.headers import Headers, read_headers
 from propos.data.names import escape_name
 from propos.data.pool import DecodePool
 from propos.data.scan import What, refuse_if_empty, scan
+from propos.data.source import Source, Statistics
 from propos.data.worker import Decoded
 
 UNREADABLE = 128  # the grey that stands for a streamed image found to be damaged
@@ -27,6 +28,8 @@ class FolderSource:
     """Images of a folder, read from the cache's mapped array."""
 
     black, white = 0.0, 255.0
+    statistics: Statistics | None = None
+    unlabelled: Source | None = None
 
     def __init__(self, scan: Scan, store: Cached, name: str) -> None:
         self.name = name
@@ -64,6 +67,8 @@ class StreamedSource:
     """
 
     black, white = 0.0, 255.0
+    statistics: Statistics | None = None
+    unlabelled: Source | None = None
 
     def __init__(self, headers: Headers, side: int, channels: int, name: str, workers: int | None = None) -> None:
         self.name = name

@@ -13,6 +13,7 @@ import re
 import stat
 import zipfile
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from propos.data.content import LARGEST_MEMBER
@@ -33,12 +34,22 @@ TWICE = "named twice"
 LARGE_MEMBER = "larger than 1 GiB, in an archive"
 
 
-def list_files(what: str | Path | Sequence[str | Path]) -> Scan:
+@dataclass(frozen=True)
+class Listing:
+    """Paths relative to a root, in order, each with its label if known."""
+
+    root: Path
+    rows: Sequence[tuple[str, str | None]]
+
+
+def list_files(what: str | Path | Sequence[str | Path] | Listing) -> Scan:
     """List every file that might be an image, before any is opened.
 
     Folders and archives are listed in the order of their names, lists in their own. Hidden files and what systems
     leave behind are passed over, except where a list names them.
     """
+    if isinstance(what, Listing):
+        return _listed(what.root, what.rows)
     if not isinstance(what, str | Path):
         paths = [Path(path).absolute() for path in what]
         if not paths:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 
 from propos.config import ViewSettings
 from propos.data.arrays import ArraySource, from_array
+from propos.data.benchmarks import data_root, named, nearest
 from propos.data.cache import Progress
-from propos.data.entry import Skipped
-from propos.data.folder import FolderSource, StreamedSource, open_folder, open_streamed
-from propos.data.headers import Headers, read_headers
-from propos.data.limit import is_cached, refusal
+from propos.data.found import Found, Keeping
+from propos.data.headers import read_headers
+from propos.data.keeping import kept_or_streamed
+from propos.data.names import escape_name
 from propos.data.scan import scan
 from propos.data.source import Source
 from propos.errors import InputError
@@ -31,57 +31,54 @@ LARGEST_SIDE = 256  # a crop of a small part of a photograph is cut from no more
 What = str | Path | Sequence[str | Path] | np.ndarray
 
 
-# Of image files: keep them decoded unless they are too many, only use what is kept already, or decode them every time.
-Keeping = Literal["build", "use", "stream"]
+def find_source(
+    what: What,
+    black: float | None = None,
+    white: float | None = None,
+    labels: str | None = None,
+    data: str | Path | None = None,
+) -> Found:
+    """Look at a set by name, an array, a .npy or .npz file, or a folder, list or archive of images.
 
-
-class Open(Protocol):
-    """Reads the images of a source, as squares of this side where they are files."""
-
-    def __call__(
-        self, side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
-    ) -> Source:
-        """Return the source."""
-        ...
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a person named, looked at but not yet read: enough to choose how to read it."""
-
-    images: int
-    channels: int
-    height: int
-    width: int
-    open: Open
-    labelled: bool  # labels are known, or will be when it is opened
-    skipped: list[Skipped] = field(default_factory=list)
-    headers: Headers | None = None  # of image files
-
-
-def find_source(what: What, black: float | None = None, white: float | None = None, labels: str | None = None) -> Found:
-    """Look at a built-in set by name, an array, a .npy or .npz file, or a folder, list or archive of images.
-
-    With `labels="folders"` the folder each image is in is its label, for scoring.
+    With `labels="folders"` the folder each image is in is its label, for scoring. Published sets are looked for under
+    `data`, else PROPOS_DATA. A path that exists wins over a name.
     """
-    if labels is not None and isinstance(what, str | Path) and is_array(what):
-        raise InputError(f"--labels {labels}: {what} is an array, not a folder; give labels in an .npz file")
     if isinstance(what, np.ndarray):
         return _found_array(from_array(what, black=black, white=white))
-    if what in BUILT_IN:
-        return _found_array(_digits())
-    if isinstance(what, str | Path) and is_array(what):
+    if not isinstance(what, str | Path):
+        return _found_folder(what, labels)
+    if is_named(what):
+        if labels is not None:
+            raise InputError(f"--labels {labels}: {what} has labels of its own: leave it out")
+        return _found_named(str(what), data)
+    if is_array(what):
+        if labels is not None:
+            raise InputError(f"--labels {labels}: {what} is an array, not a folder; give labels in an .npz file")
         path = Path(what)
         if not path.exists():
             raise InputError(f"{what}: no such file")
         images, given = _load(path)
         return _found_array(from_array(images, given, name=path.name, black=black, white=white))
+    if not Path(what).exists() and (near := nearest(str(what))) is not None:
+        raise InputError(f"{escape_name(str(what))}: no such file, folder or data set; did you mean {near}?")
     return _found_folder(what, labels)
 
 
+def is_named(what: What) -> bool:
+    """Tell whether this is the name of a built-in or published set, and no path that exists."""
+    if not isinstance(what, str) or Path(what).exists():
+        return False
+    return what in BUILT_IN or named(what) is not None
+
+
+def is_benchmark(what: What) -> bool:
+    """Tell whether this is the name of a published set, looked for under the data root."""
+    return is_named(what) and what not in BUILT_IN
+
+
 def is_array(what: str | Path) -> bool:
-    """Tell arrays, which come whole, from image files."""
-    return what in BUILT_IN or Path(what).suffix.lower() in ARRAY_FILES
+    """Tell files of arrays from image files."""
+    return Path(what).suffix.lower() in ARRAY_FILES
 
 
 def open_source(what: What, black: float | None = None, white: float | None = None, side: int = LARGEST_SIDE) -> Source:
@@ -93,6 +90,15 @@ def cache_side(views: ViewSettings) -> int:
     """Return the side at which images are kept: the smallest crop should be cut from as many pixels as a view has."""
     wanted = views.size / math.sqrt(views.crop_scale[0])
     return max(views.size, min(LARGEST_SIDE, 16 * math.ceil(wanted / 16)))
+
+
+def _found_named(name: str, data: str | Path | None) -> Found:
+    if name in BUILT_IN:
+        return _found_array(_digits())
+    meant = named(name)
+    assert meant is not None
+    benchmark, split = meant
+    return benchmark.look(data_root(data), split)
 
 
 def _found_array(source: ArraySource) -> Found:
@@ -110,7 +116,7 @@ def _found_folder(what: str | Path | Sequence[str | Path], labels: str | None) -
     def open_images(
         side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
     ) -> Source:
-        source = _kept_or_streamed(what, side, channels, progress, keep, headers)
+        source = kept_or_streamed(what, side, channels, progress, keep, headers)
         if labels == "folders":
             source.labels = source.folder_labels()
         return source
@@ -127,22 +133,6 @@ def _found_folder(what: str | Path | Sequence[str | Path], labels: str | None) -
         skipped=headers.scan.skipped,
         headers=headers,
     )
-
-
-def _kept_or_streamed(
-    what: str | Path | Sequence[str | Path],
-    side: int,
-    channels: int | None,
-    progress: Progress | None,
-    keep: Keeping,
-    headers: Headers,
-) -> FolderSource | StreamedSource:
-    kept = headers.scan.images, headers.small_side or side, channels or headers.channels
-    if keep != "stream" and is_cached(*kept):
-        return open_folder(what, side, channels, progress, headers=headers)
-    if keep == "build" and refusal(*kept) is None:
-        return open_folder(what, side, channels, progress, headers=headers)
-    return open_streamed(what, side, channels, headers=headers)
 
 
 def _digits() -> ArraySource:

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 from propos.data.content import HEIC, NEEDS_HEIC, NOT_AN_IMAGE, edges, kind_of, reads_heic
 from propos.data.entry import EMPTY, Entry, Scan, Skipped, Unreadable, reason_for
-from propos.data.listing import list_files
+from propos.data.listing import Listing, list_files
 from propos.data.names import escape_name
 from propos.errors import InputError
 
 THREADS = 16  # more than cores: on a network's disk they mostly wait
 
-What = str | Path | Sequence[str | Path]
+What = str | Path | Sequence[str | Path] | Listing
 Found = TypeVar("Found")
 
 

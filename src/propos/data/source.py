@@ -16,6 +16,8 @@ STATISTICS_SAMPLE = 10_000
 FINGERPRINT_SAMPLE = 1_000
 CHUNK = 1_024
 
+Statistics = tuple[tuple[float, ...], tuple[float, ...]]  # mean and std per channel of pixels in [0, 1]
+
 
 class Source(Protocol):
     """Images in a fixed order, read by position; labels, where known, are only ever used for scoring."""
@@ -29,6 +31,8 @@ class Source(Protocol):
     labels: Shaped[np.ndarray, " N"] | None
     skipped: list[Skipped]  # files that were left out
     aspects: Float[np.ndarray, " N"] | None  # width over height before an image was squashed to this shape
+    statistics: Statistics | None  # what a published set is normalised by; None: by its own pixels
+    unlabelled: Source | None  # more images of the kind, which are never clustered
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -81,7 +85,7 @@ def readable(source: Source, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarra
     return source.readable(positions) if isinstance(source, Streams) else np.ones(len(positions), dtype=bool)
 
 
-def pixel_statistics(source: Source) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def pixel_statistics(source: Source) -> Statistics:
     """Return the mean and standard deviation per channel of pixels in [0, 1], over at most 10,000 images."""
     count = min(len(source), STATISTICS_SAMPLE)
     positions = np.linspace(0, len(source) - 1, count).round().astype(np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -38,10 +39,14 @@ class Overview:
 
 
 def look(
-    what: str, clusters: int | None, device: torch.device, progress: Callable[[int, int], object] | None = None
+    what: str,
+    clusters: int | None,
+    device: torch.device,
+    progress: Callable[[int, int], object] | None = None,
+    data: Path | None = None,
 ) -> tuple[Overview, Config, Source]:
     """Look at a source; return also the settings and the source that a run would train on."""
-    found = find_source(what)
+    found = find_source(what, data=data)
     seen = None if found.headers is None else survey(found.headers)
     recipe, _ = choose_recipe(found, device.type)
     config = build_recipe(recipe)

@@ -28,7 +28,7 @@ def prepare(config: Config, source: Source) -> Config:
     _check_method(config.with_settings({"clusters": clusters}), source)
     mean, std = config.pixels.mean, config.pixels.std
     if mean is None or std is None:
-        mean, std = pixel_statistics(source)
+        mean, std = source.statistics or pixel_statistics(source)
     if len(mean) != source.channels or len(std) != source.channels:
         raise InputError(
             f"pixels.mean and pixels.std have {len(mean)} and {len(std)} values; "

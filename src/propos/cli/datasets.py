@@ -1,0 +1,66 @@
+"""`propos datasets`: the published sets known by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from propos.data import Benchmark
+
+datasets = typer.Typer(help="List the data sets known by name, or fetch one.")
+Root = Annotated[Path | None, typer.Option("--data", help="The folder of data sets; else PROPOS_DATA.")]
+
+
+@datasets.callback(invoke_without_command=True)
+def list_sets(context: typer.Context, data: Root = None) -> None:
+    """List the data sets known by name, and which are there."""
+    if context.invoked_subcommand is not None:
+        return
+    from propos.data import CATALOGUE, data_root
+
+    root = data_root(data)
+    typer.echo(f"{'name':14} {'images':>9}  {'classes':>7}  {'size':12} {'splits':34} found")
+    for each in CATALOGUE.values():
+        splits = ", ".join(each.splits)
+        line = f"{each.name:14} {each.images:>9,}  {each.classes:>7,}  {each.size:12} {splits:34} {_found(each, root)}"
+        typer.echo(line)
+    typer.echo(f"looked under {root}" if root else "give --data FOLDER, or set PROPOS_DATA, to look for them")
+
+
+@datasets.command("fetch")
+def fetch_set(
+    name: Annotated[str, typer.Argument(help="The data set's name.")],
+    data: Root = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
+) -> None:
+    """Fetch a data set into the data root, checked by its published checksum; what came before is gone on with."""
+    from propos.cli.display import Terminal
+    from propos.data import benchmark, data_root
+    from propos.data.benchmarks.fetch import fetch
+    from propos.errors import InputError
+
+    wanted, root = benchmark(name), data_root(data)
+    if root is None:
+        raise InputError("say where data sets are kept: --data FOLDER, or PROPOS_DATA")
+    with Terminal(quiet) as terminal:
+        with terminal.working(f"Fetching {name}") as progress:
+            folder = fetch(wanted, root, progress)
+        terminal.note(f"{name}: {wanted.look(root).images:,} images in {folder}")
+
+
+def _found(benchmark: Benchmark, root: Path | None) -> str:
+    """Say what of a set is there."""
+    from propos.data import MissingData
+    from propos.errors import InputError
+
+    if root is None or not benchmark.folder(root).is_dir():
+        return "–"
+    try:
+        return f"{benchmark.look(root).images:,} images"
+    except MissingData as error:
+        return f"not all: {str(error).partition(': ')[2].partition(': get it')[0]}"
+    except InputError as error:
+        return f"damaged: {error}"

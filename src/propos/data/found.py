@@ -1,0 +1,38 @@
+"""What a person named, looked at but not yet read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from propos.data.cache import Progress
+from propos.data.entry import Skipped
+from propos.data.headers import Headers
+from propos.data.source import Source
+
+# Of image files: keep them decoded unless they are too many, only use what is kept already, or decode them every time.
+Keeping = Literal["build", "use", "stream"]
+
+
+class Open(Protocol):
+    """Reads the images of a source, as squares of this side where they are files."""
+
+    def __call__(
+        self, side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+    ) -> Source:
+        """Return the source."""
+        ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a person named, looked at but not yet read: enough to choose how to read it."""
+
+    images: int
+    channels: int
+    height: int
+    width: int
+    open: Open
+    labelled: bool  # labels are known, or will be when it is opened
+    skipped: list[Skipped] = field(default_factory=list)
+    headers: Headers | None = None  # of image files
