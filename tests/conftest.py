@@ -17,10 +17,12 @@ real_data = {"run": 0, "skipped": 0}
 
 @pytest.fixture(autouse=True)
 def _need_real_data(request):
-    if request.node.get_closest_marker("real_data") is None:
+    marker = request.node.get_closest_marker("real_data")
+    if marker is None:
         return
-    if not DATA.is_dir():
-        pytest.skip(f"no real data under {DATA} (set PROPOS_DATA)")
+    absent = [folder for folder in (DATA, *(DATA / name for name in marker.args)) if not folder.is_dir()]
+    if absent:
+        pytest.skip(f"no real data under {absent[0]} (set PROPOS_DATA)")
 
 
 @pytest.fixture(scope="session")

@@ -22,10 +22,10 @@ def list_sets(context: typer.Context, data: Root = None) -> None:
     from propos.data import CATALOGUE, data_root
 
     root = data_root(data)
-    typer.echo(f"{'name':14} {'images':>9}  {'classes':>7}  {'size':12} {'splits':34} found")
+    typer.echo(f"{'name':14} {'images':>9}  {'classes':>7}  {'size':12} {'splits':36} found")
     for each in CATALOGUE.values():
         splits = ", ".join(each.splits)
-        line = f"{each.name:14} {each.images:>9,}  {each.classes:>7,}  {each.size:12} {splits:34} {_found(each, root)}"
+        line = f"{each.name:14} {each.images:>9,}  {each.classes:>7,}  {each.size:12} {splits:36} {_found(each, root)}"
         typer.echo(line)
     typer.echo(f"looked under {root}" if root else "give --data FOLDER, or set PROPOS_DATA, to look for them")
 
