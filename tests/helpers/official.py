@@ -93,7 +93,7 @@ def mnist(folder, ending="", train=5, test=3):
     return images, labels
 
 
-def photograph(path, seed=0, width=40, height=30):
+def photograph(path, seed=0, width=70, height=66):
     path.parent.mkdir(parents=True, exist_ok=True)
     noise = np.random.default_rng(seed).integers(256, size=(height, width, 3), dtype=np.uint8)
     Image.fromarray(noise).save(path, "JPEG")

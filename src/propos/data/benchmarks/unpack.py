@@ -49,7 +49,7 @@ def _inside(name: str, top: str, archive: Path) -> PurePosixPath:
 
 @contextmanager
 def _members(archive: Path) -> Iterator[Members]:
-    if zipfile.is_zipfile(archive):
+    if archive.suffix == ".zip":
         with zipfile.ZipFile(archive) as zipped:
             yield _zip_members(zipped, archive)
     else:

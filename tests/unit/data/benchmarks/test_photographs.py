@@ -27,11 +27,11 @@ def test_a_subset_takes_its_classes_from_the_official_folders(tmp_path, folder):
     imagenet(tmp_path / folder, [*subset("imagenet-10"), "n01440764"], train=1)
     found = find_source("imagenet-10", data=tmp_path)
     assert (found.images, found.channels, found.labelled) == (10, 3, True)
-    source = found.open(24)
+    source = found.open(40)
     assert source.name == "imagenet-10"
     assert source.labels.tolist() == list(subset("imagenet-10"))
     assert source.image_names()[0] == "train/n02056570/n02056570_0.JPEG"
-    assert np.array_equal(source.batch(np.array([3]))[0], plain(tmp_path / folder / source.image_names()[3], 24))
+    assert np.array_equal(source.batch(np.array([3]))[0], plain(tmp_path / folder / source.image_names()[3], 40))
     assert source.statistics == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
@@ -49,17 +49,17 @@ def test_a_missing_class_is_named(tmp_path):
 
 def test_imagenet_1k_is_streamed(tmp_path):
     imagenet(tmp_path / "ILSVRC2012", CLASSES)
-    with find_source("imagenet-1k", data=tmp_path).open(20) as source:
+    with find_source("imagenet-1k", data=tmp_path).open(40) as source:
         assert isinstance(source, StreamedSource)
         assert source.labels.tolist() == [label for label in CLASSES for _ in range(2)]
         path = tmp_path / "ILSVRC2012" / source.image_names()[5]
-        assert np.array_equal(source.batch(np.array([5]))[0], plain(path, 20))
+        assert np.array_equal(source.batch(np.array([5]))[0], plain(path, 40))
     assert not (tmp_path / "caches").exists()
 
 
 def test_validation_images_are_taken_from_class_folders(tmp_path):
     imagenet(tmp_path / "ILSVRC2012", CLASSES)
-    with find_source("imagenet-1k:val", data=tmp_path).open(20) as source:
+    with find_source("imagenet-1k:val", data=tmp_path).open(40) as source:
         assert source.image_names()[1] == "val/n02102040/ILSVRC2012_val_00000002.JPEG"
         assert source.labels.tolist() == list(CLASSES)
     assert find_source("imagenet-1k:train+val", data=tmp_path).images == 9
@@ -73,7 +73,7 @@ def test_validation_images_in_one_folder_get_their_classes_from_the_devkit(tmp_p
     with pytest.raises(InputError, match=r"ILSVRC2012_devkit_t12/data/meta\.mat: get it from"):
         find_source("imagenet-1k:val", data=tmp_path)
     devkit(tmp_path / beside, CLASSES, [3, 1, 2, 1])
-    with find_source("imagenet-1k:val", data=tmp_path).open(20) as source:
+    with find_source("imagenet-1k:val", data=tmp_path).open(40) as source:
         assert source.image_names()[2] == "val/ILSVRC2012_val_00000004.JPEG"
         assert source.labels.tolist() == ["n02979186", "n01440764", "n01440764"]
     with pytest.raises(InputError, match="there are no images in"):
