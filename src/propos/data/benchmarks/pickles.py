@@ -28,7 +28,7 @@ def read_pickle(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except Exception as error:  # whatever a stranger's file makes the reader raise, it is refused
-        reason = str(error) or type(error).__name__
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"{path}: is refused, for it is no batch file as CIFAR's are: {reason}") from None
 
 

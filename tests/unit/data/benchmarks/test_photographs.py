@@ -22,17 +22,23 @@ def plain(path, side):
         return np.asarray(image.convert("RGB").resize((side, side), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
 
 
-@pytest.mark.parametrize("folder", ["ILSVRC2012", "imagenet", "ILSVRC/Data/CLS-LOC"])
-def test_a_subset_takes_its_classes_from_the_official_folders(tmp_path, folder):
-    imagenet(tmp_path / folder, [*subset("imagenet-10"), "n01440764"], train=1)
+def test_a_subset_takes_its_classes_from_the_official_folders(tmp_path):
+    imagenet(tmp_path / "ILSVRC2012", [*subset("imagenet-10"), "n01440764"], train=1)
     found = find_source("imagenet-10", data=tmp_path)
     assert (found.images, found.channels, found.labelled) == (10, 3, True)
     source = found.open(40)
     assert source.name == "imagenet-10"
     assert source.labels.tolist() == list(subset("imagenet-10"))
     assert source.image_names()[0] == "train/n02056570/n02056570_0.JPEG"
-    assert np.array_equal(source.batch(np.array([3]))[0], plain(tmp_path / folder / source.image_names()[3], 40))
+    path = tmp_path / "ILSVRC2012" / source.image_names()[3]
+    assert np.array_equal(source.batch(np.array([3]))[0], plain(path, 40))
     assert source.statistics == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+@pytest.mark.parametrize("folder", ["imagenet", "ImageNet", "ILSVRC/Data/CLS-LOC"])
+def test_imagenet_is_found_in_the_other_usual_folders(tmp_path, folder):
+    imagenet(tmp_path / folder, CLASSES)
+    assert find_source("imagenet-1k", data=tmp_path).images == 6
 
 
 def test_subsets_are_of_the_published_sizes():
