@@ -46,7 +46,7 @@ def build_learner(config: Config, source: Source, device: torch.device) -> Learn
         optimiser=build_optimiser(config.train, method, network, device),
         scaler=torch.amp.GradScaler(device.type, enabled=config.train.precision == "float16"),
         views=RandomViews(config.views, config.pixels.mean, config.pixels.std),
-        schedule=Schedule(config.train, config.network, len(source)),
+        schedule=Schedule(config.train, config.network, len(source), len(source.unlabelled or ())),
     )
 
 

@@ -95,8 +95,10 @@ def _outputs(
 
 
 def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None]:
-    """Read the images of a batch and their true shapes."""
+    """Read the images of a batch and their true shapes; positions past the clustered images name the others."""
     places = batch.numpy()
+    if source.unlabelled is not None and places[0] >= len(source):
+        source, places = source.unlabelled, places - len(source)
     aspects = None if source.aspects is None else torch.from_numpy(source.aspects[places]).float()
     return torch.from_numpy(source.batch(places)), aspects
 

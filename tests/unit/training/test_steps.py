@@ -3,9 +3,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from helpers.small import CPU, digits, quick_config
+from helpers.small import CPU, digits, quick_config, quick_train
 from propos.clustering import stable_numbers
-from propos.data import from_array
+from propos.data import from_array, open_source
+from propos.data.arrays import ArraySource
 from propos.errors import InputError
 from propos.objectives import alignment, prototype_scattering
 from propos.training.expectation import Partition, expectation
@@ -222,6 +223,32 @@ def test_a_step_leaves_the_embeddings_of_its_images_and_no_others():
     maximization_step(learner, digits(), torch.arange(64), at(learner, 2, 5, streamed))
     torch.testing.assert_close(streamed[:64], F.normalize(first + second, dim=1))
     assert torch.equal(streamed[64:], torch.zeros(136, 16))
+
+
+def with_unlabelled(count=200, more=300):
+    source = digits(count)
+    source.unlabelled = ArraySource(open_source("digits").images[count : count + more], None, "more")
+    return source
+
+
+def test_images_that_are_not_clustered_are_aligned_but_not_scattered():
+    source = with_unlabelled()
+    learner = build_learner(quick_config(), source, CPU)
+    assert learner.schedule.steps == 200 // 64 + 300 // 64
+    psa, psl = maximization_step(learner, source, 200 + torch.arange(64), at(learner, 2, 16))
+    assert psa > 0
+    assert psl == 0
+    images = torch.from_numpy(source.unlabelled.batch(np.arange(64)))
+    twin = build_learner(quick_config(), source, CPU)
+    views = twin.views(images, generator(0, "views", 16, 0))
+    noise = 0.001 * torch.randn((2, 64, 16), generator=generator(0, "noise", 16, 0))
+    _, (p1, p2), (t1, t2), _ = twin.network(views, (noise[0], noise[1]))
+    torch.testing.assert_close(psa, ((alignment(p1, t2) + alignment(p2, t1)) / 2).detach())
+
+
+def test_a_run_with_unlabelled_images_clusters_the_others_alone():
+    fitted = quick_train(with_unlabelled(more=130), estep__embeddings="streamed")
+    assert len(fitted.clusters.cluster) == len(fitted.embeddings) == 200
 
 
 def test_expectation_clusters_the_embeddings_it_is_given():
