@@ -47,7 +47,7 @@ CASES = [
     ("plain.npy -k 41", "only 40 images"),
     ("plain.npy -k many", "Invalid value for '-k'"),
     ("ok.npz --method kmeens", "did you mean"),
-    ("ok.npz --recipe digit", "choose one of digits"),
+    ("ok.npz --recipe digit", "did you mean digits?"),
     ("ok.npz --device tpu", "choose auto"),
     ("ok.npz --set psl.wieght=1", "did you mean psl.weight?"),
     ("ok.npz --set psl.weight=lots", "psl.weight = 'lots'"),
@@ -110,7 +110,7 @@ def finished(folder):
         ("evaluate empty", "holds no run"),
         ("evaluate run --labels nothing.csv", "nothing.csv: no such file"),
         ("evaluate run --labels photo.txt", "needs image,label"),
-        ("recipes show digit", "choose one of"),
+        ("recipes show digit", "did you mean digits?"),
         ("fly", "No such command"),
     ],
 )

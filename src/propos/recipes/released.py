@@ -1,0 +1,71 @@
+"""What the authors' released code runs where it differs from the paper.
+
+Its gather passed 1/W of the gradient of prototypes on W processes, so its λ acted as λ/W: that is what stands here.
+"""
+
+from __future__ import annotations
+
+from propos.config import Config
+from propos.recipes.paper import cifar_10_r18, cifar_20, cifar_20_r18, imagenet_1k, imagenet_dogs_224
+
+PSL_ON_FOUR = 0.1 / 4  # λ on four processes
+
+CIFAR_20 = {
+    "psl.weight": PSL_ON_FOUR,
+    "network.momentum_schedule": "cosine",
+    "network.joint_views": True,
+    "train.balanced": True,
+}
+
+
+def cifar_10_r18_released() -> Config:
+    """CIFAR-10, ResNet-18, as released: batch 512."""
+    changes = {"recipe": "cifar-10-r18-released", "psl.weight": PSL_ON_FOUR, "train.batch_size": 512}
+    return cifar_10_r18().with_settings(changes)
+
+
+def cifar_20_r18_released() -> Config:
+    """CIFAR-20, ResNet-18, as released: momentum to 1, clusters seen equally often, both views in one pass."""
+    return cifar_20_r18().with_settings({"recipe": "cifar-20-r18-released", **CIFAR_20})
+
+
+def cifar_20_r34_released() -> Config:
+    """CIFAR-20, ResNet-34, as released: momentum to 1, clusters seen equally often, both views in one pass."""
+    return cifar_20().with_settings({"recipe": "cifar-20-r34-released", **CIFAR_20})
+
+
+def byol_released() -> Config:
+    """CIFAR-10, ResNet-18, with the released momentum to 1; for --method byol."""
+    return cifar_10_r18().with_settings({"recipe": "byol-released", "network.momentum_schedule": "cosine"})
+
+
+def imagenet_dogs_released() -> Config:
+    """ImageNet-Dogs, ResNet-34, as released: as CIFAR-20, at 224 px, with blur."""
+    changes = {"recipe": "imagenet-dogs-released", **CIFAR_20, "views.blur": 0.5}
+    return imagenet_dogs_224().with_settings(changes)
+
+
+def imagenet_1k_released() -> Config:
+    """ImageNet-1k, ResNet-50, as released: LARS, 4,096 images a step, a queue of 10,240, an E-step every 10 epochs."""
+    return imagenet_1k().with_settings(
+        {
+            "recipe": "imagenet-1k-released",
+            "views.saturation": 0.2,
+            "views.blur": (1.0, 0.1),
+            "views.solarise": (0.0, 0.2),
+            "network.momentum": 0.99,
+            "network.momentum_schedule": "cosine",
+            "psa.sigma": 1e-4,
+            "psl.weight": 0.001 / 8,
+            "queue.size": 10_240,
+            "estep.every": 10,
+            "train.optimiser": "lars",
+            "train.lr": 0.3,
+            "train.batch_size": 256,
+            "train.accumulate": 16,
+            "train.warmup": 10,
+            "train.weight_decay": 1e-6,
+            "train.decay_norms": False,
+            "train.predictor_rate": 1.0,
+        }
+    )
