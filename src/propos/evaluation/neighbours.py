@@ -52,5 +52,5 @@ def _vote(
     nearest, places = cosines.topk(neighbours, dim=1)
     # Relative to the nearest, so that no weight is ever too small to count.
     weights = torch.exp((nearest - nearest[:, :1]) / TEMPERATURE)
-    votes = torch.zeros((len(queries), int(classes.max()) + 1), device=bank.device)
+    votes = weights.new_zeros((len(queries), int(classes.max()) + 1))
     return votes.scatter_add_(1, classes[places], weights).argmax(dim=1)
