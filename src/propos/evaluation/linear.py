@@ -23,7 +23,8 @@ STEPS_AN_EPOCH = 16
 class ProbeSettings:
     """The paper's: 90 epochs of SGD with momentum 0.9, no decay, batches of 4,096, a rate of 1.6 and a cosine to 0.
 
-    The rate is 0.1 for 256 images; a batch is smaller where 4,096 would leave fewer than 16 steps an epoch.
+    The rate is 0.1 for 256 images; a batch is smaller where 4,096 would leave fewer than 16 steps an epoch. LARS, whose
+    steps are in proportion to the weights, keeps the rate of 1.6 then: with a smaller one it would hardly move.
     """
 
     optimiser: Literal["sgd", "lars"] = "sgd"
@@ -45,7 +46,7 @@ def train_probe(
         raise InputError("linear probe: the features hold NaN or infinity: the run has gone wrong")
     batch = min(settings.batch_size, math.ceil(len(features) / STEPS_AN_EPOCH))
     probe = _begin(features.shape[1], int(classes.max()) + 1, generator).to(features.device)
-    rate = settings.lr * batch / 256
+    rate = settings.lr * (settings.batch_size if settings.optimiser == "lars" else batch) / 256
     optimiser = _optimiser(probe, settings, rate)
     steps = settings.epochs * math.ceil(len(features) / batch)
     for step, places in enumerate(_batches(len(features), batch, settings.epochs, generator)):

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from propos.errors import InputError
-from propos.networks import Mlp
 from propos.optimisers import Lars, lars_groups
 
 
@@ -102,14 +101,13 @@ def test_parameters_without_a_gradient_stay():
 
 
 def test_bias_and_batch_norm_neither_adapt_nor_decay():
-    head = Mlp(4, 8, 2)
+    head = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
     weights, others = lars_groups(head)
     assert [tuple(p.shape) for p in weights["params"]] == [(8, 4), (2, 8)]
     assert [tuple(p.shape) for p in others["params"]] == [(8,), (8,), (8,), (2,)]
     optimiser = Lars(lars_groups(head), lr=0.1, weight_decay=1e-6)
     assert [(group["adapt"], group["weight_decay"]) for group in optimiser.param_groups] == [(True, 1e-6), (False, 0.0)]
-    frozen = Mlp(4, 8, 2).requires_grad_(False)
-    assert lars_groups(frozen) == []
+    assert lars_groups(head.requires_grad_(False)) == []
 
 
 def test_its_state_goes_through_a_file_of_tensors_and_the_next_step_is_the_same():
