@@ -20,6 +20,7 @@ from propos.data import Source, What, cache_side, find_source
 from propos.data.arrays import check_labels
 from propos.errors import InputError
 from propos.evaluation import nmi
+from propos.methods import check_method
 from propos.recipes import RECIPES, build_recipe, choose_recipe
 from propos.runs import RunFolder
 from propos.training import Fitted, Model, Warnings, choose_device, prepare, provenance, train
@@ -58,6 +59,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
         device = choose_device(self.device)
         found = find_source(_what(X))
+        check_method(self.method)
         config = build_recipe(self.recipe or choose_recipe(found, device.type)[0], self.method)
         doubled = {"clusters", "method", "seed"} & set(self.settings or {})
         if doubled:

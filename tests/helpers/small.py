@@ -17,7 +17,7 @@ QUICK = {
     "train.warmup": 1,
     "psl.start": 1,
     "estep.restarts": 2,
-    "pcl.clusters": [8, 16],
+    "pcl.clusters": (8, 16),
 }
 
 
@@ -57,3 +57,9 @@ def save_digits(path, count=200):
     source = digits(count)
     np.savez(path, images=source.images[..., 0], labels=source.labels)
     return path
+
+
+def as_flags(settings):
+    """Return settings as the command line takes them."""
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
+    return [part for key, value in plain.items() for part in ("--set", f"{key}={value}")]

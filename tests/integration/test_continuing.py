@@ -11,9 +11,9 @@ from PIL import Image
 from helpers.command import command, run, start
 from helpers.interruption import checkpoints, results, wait_for
 from helpers.oracle import best_agreement
-from helpers.small import QUICK, digits
+from helpers.small import QUICK, as_flags, digits
 
-SETTINGS = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+SETTINGS = as_flags(QUICK)
 LONGER = ["--epochs", 6, "--set", "train.checkpoint_minutes=0.000001"]
 
 

@@ -8,14 +8,10 @@ import yaml
 
 from helpers.command import command, run
 from helpers.official import cifar_10, imagenet, stl_10
-from helpers.small import QUICK
+from helpers.small import QUICK, as_flags
 from propos.data.benchmarks.imagenet import subset
 
-SETTINGS = [
-    part
-    for key, value in {**QUICK, "train.epochs": 1, "views.size": 16}.items()
-    for part in ("--set", f"{key}={value}")
-]
+SETTINGS = as_flags({**QUICK, "train.epochs": 1, "views.size": 16})
 
 
 @pytest.fixture(scope="module")

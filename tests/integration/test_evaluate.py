@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from helpers.command import command, run
-from helpers.small import CPU, QUICK, digits, save_digits
+from helpers.small import CPU, QUICK, as_flags, digits, save_digits
 from propos.data import open_source
 from propos.runs import RunFolder
 from propos.training import Model
 
-SETTINGS = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+SETTINGS = as_flags(QUICK)
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from PIL import Image
 from helpers.awkward import awkward_folder
 from helpers.command import command, run, start
 from helpers.interruption import checkpoints, results, wait_for
-from helpers.small import QUICK, digits
+from helpers.small import QUICK, as_flags, digits
 
-SETTINGS = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+SETTINGS = as_flags(QUICK)
 
 
 @pytest.fixture(autouse=True)

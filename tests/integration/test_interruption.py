@@ -10,11 +10,11 @@ import pytest
 
 from helpers.command import run, start
 from helpers.interruption import checkpoints, results, wait_for
-from helpers.small import QUICK, save_digits
+from helpers.small import QUICK, as_flags, save_digits
 
 # A checkpoint after every step, so that kills land before, in and after the writing of them.
 SETTINGS = {**QUICK, "train.epochs": 8, "train.checkpoint_minutes": 1e-6, "network.hidden": 64}
-ARGUMENTS = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
+ARGUMENTS = as_flags(SETTINGS)
 
 
 @pytest.fixture(scope="module")

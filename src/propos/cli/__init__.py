@@ -29,7 +29,9 @@ def _run() -> NoReturn:
     from propos.cli.app import app
 
     try:
-        app(standalone_mode=False)
+        # Typer makes Ctrl-C an exit of its own and hands its code back.
+        if app(standalone_mode=False) == EXIT_INTERRUPTED:
+            _leave("interrupted", EXIT_INTERRUPTED)
         sys.stdout.flush()
     except InputError as error:
         _leave(str(error), EXIT_INPUT)

@@ -32,8 +32,8 @@ from propos.data import (
     using,
 )
 from propos.errors import InputError, Interrupted, RunFailed
-from propos.methods import build_method, check_method, for_method
-from propos.recipes import build_recipe, choose_recipe
+from propos.methods import build_method, check_method
+from propos.recipes import build_recipe, choose_recipe, for_method
 from propos.runs import RunFolder, newest_folder, next_free_folder
 from propos.training import (
     Fitted,

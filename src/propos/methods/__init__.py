@@ -21,11 +21,10 @@ from propos.methods.propos_alignment_only import propos_alignment_only
 from propos.methods.propos_no_psa import propos_no_psa
 from propos.methods.propos_no_psl import propos_no_psl
 from propos.methods.propos_uniformity_only import propos_uniformity_only
-from propos.methods.settings import for_method
 from propos.methods.simclr import simclr
 from propos.methods.simsiam import simsiam
 
-__all__ = ["METHODS", "Method", "QueueSpec", "Term", "build_method", "check_method", "describe", "for_method"]
+__all__ = ["METHODS", "Method", "QueueSpec", "Term", "build_method", "check_method", "describe"]
 
 METHODS: dict[str, Callable[[Config], Method]] = {
     "propos": propos,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from propos.config import Config
 from propos.errors import InputError
-from propos.methods import check_method, for_method
 from propos.recipes import paper, released, small
 from propos.recipes.choose import choose_recipe
+from propos.recipes.methods import for_method
 
-__all__ = ["PAPER", "RECIPES", "build_recipe", "choose_recipe", "describe"]
+__all__ = ["PAPER", "RECIPES", "build_recipe", "choose_recipe", "describe", "for_method"]
 
 Recipe = Callable[[], Config]
 
@@ -57,7 +57,6 @@ def build_recipe(name: str, method: str = "propos") -> Config:
         near = difflib.get_close_matches(name, RECIPES, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(RECIPES)}"
         raise InputError(f"--recipe {name}: there is none of this name: {hint}")
-    check_method(method)
     return for_method(RECIPES[name](), method, at_scale=name in PAPER)
 
 

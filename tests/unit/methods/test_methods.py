@@ -9,8 +9,8 @@ from helpers.small import CPU, digits, quick_config, quick_train, same_weights, 
 from propos.config import Config
 from propos.errors import InputError, Interrupted
 from propos.evaluation import nmi
-from propos.methods import METHODS, build_method, for_method
-from propos.recipes import RECIPES, build_recipe
+from propos.methods import METHODS, build_method, check_method
+from propos.recipes import RECIPES, build_recipe, for_method
 from propos.runs import RunFolder
 from propos.training import Model
 
@@ -178,7 +178,7 @@ def test_further_clusterings_must_fit_the_images():
 
 def test_a_misspelt_method_is_named():
     with pytest.raises(InputError, match="--method simclear: there is none of this name: did you mean simclr"):
-        build_recipe("digits", "simclear")
+        check_method("simclear")
 
 
 # The settings that cut across methods.
