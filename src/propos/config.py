@@ -34,7 +34,7 @@ VIEW_PRESETS: dict[str, dict[str, Any]] = {
     },
     # Small grey images of things: a hard crop or a colour shift of one would lose what it is.
     "greyscale": {
-        "crop_scale": (0.5, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "rotation": 10.0,
+        "crop_scale": (0.5, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "rotation": 0.0,
         "brightness": 0.4, "contrast": 0.4, "saturation": 0.0, "hue": 0.0, "jitter": 0.8, "grey": 0.0,
         "blur": (0.0, 0.0), "solarise": (0.0, 0.0),
     },

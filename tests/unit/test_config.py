@@ -2,8 +2,9 @@ import pytest
 import yaml
 
 from propos.config import Config, from_yaml, keys, parse_assignment
+from propos.data import Found
 from propos.errors import InputError
-from propos.recipes import RECIPES, build_recipe
+from propos.recipes import RECIPES, build_recipe, choose_recipe
 
 
 def test_the_defaults_are_the_papers():
@@ -161,3 +162,22 @@ def test_the_released_imagenet_recipe_steps_as_the_authors_did():
 def test_released_weights_of_scattering_are_shared_by_four_processes():
     for name in ("cifar-10-r18-released", "cifar-20-r34-released", "imagenet-dogs-released"):
         assert build_recipe(name).psl.weight == pytest.approx(0.025)
+
+
+def test_the_recipe_suits_the_images():
+    def found(side, channels, written=False):
+        return Found(100, channels, side, side, open=None, labelled=False, written=written)
+
+    on_a_cpu = {
+        (8, 1): "digits",
+        (28, 1): "small-grey",
+        (32, 3): "small-colour",
+        (500, 3): "photos",
+        (500, 1): "photos",
+    }
+    for (side, channels), recipe in on_a_cpu.items():
+        assert choose_recipe(found(side, channels), "cpu")[0] == recipe
+    assert choose_recipe(found(28, 1, written=True), "cpu")[0] == "written"
+    assert choose_recipe(found(32, 3), "cuda")[0] == "paper-32"
+    assert choose_recipe(found(500, 3), "cuda")[0] == "paper-96"
+    assert build_recipe("written").views.flip == 0.0

@@ -16,5 +16,11 @@ def choose_recipe(found: Found, device: str) -> tuple[str, str]:
     if side > SMALL_SIDE:
         return ("photos" if device == "cpu" else "paper-96"), images
     if found.channels == 1:
-        return ("digits" if side <= WRITTEN_SIDE else "small-grey"), images
+        return _grey(side, found.written), images
     return ("small-colour" if device == "cpu" else "paper-32"), images
+
+
+def _grey(side: int, written: bool) -> str:
+    if side <= WRITTEN_SIDE:
+        return "digits"
+    return "written" if written else "small-grey"

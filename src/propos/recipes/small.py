@@ -19,24 +19,29 @@ def digits() -> Config:
 
 
 def small_grey() -> Config:
-    """Small greyscale images (28×28 and the like) on a CPU."""
+    """Small greyscale images of things (28×28 and the like) on a CPU: seen at 16×16, in small batches."""
     return Config(
         recipe="small-grey",
-        views=ViewSettings(preset="greyscale", size=28),
+        views=ViewSettings(preset="greyscale", size=16),
         network=SMALL_NETWORK,
-        psl=PslSettings(start=30),
-        train=TrainSettings(epochs=60, batch_size=128, lr=0.2, warmup=5),
+        psl=PslSettings(start=20),
+        train=TrainSettings(epochs=40, batch_size=64, lr=0.2, warmup=4),
     )
 
 
+def written() -> Config:
+    """Small greyscale images of written characters (28×28 and the like) on a CPU: as small-grey, never mirrored."""
+    return small_grey().with_settings({"recipe": "written", "views.preset": "digits"})
+
+
 def small_colour() -> Config:
-    """Small colour images (32×32 and the like) on a CPU."""
+    """Small colour images (32×32 and the like) on a CPU: seen at 24×24, in small batches."""
     return Config(
         recipe="small-colour",
-        views=ViewSettings(preset="natural", size=32, crop_scale=(0.2, 1.0)),
+        views=ViewSettings(preset="natural", size=24, crop_scale=(0.2, 1.0)),
         network=SMALL_NETWORK,
-        psl=PslSettings(start=30),
-        train=TrainSettings(epochs=60, batch_size=128, lr=0.2, warmup=5),
+        psl=PslSettings(start=20),
+        train=TrainSettings(epochs=40, batch_size=64, lr=0.2, warmup=4),
     )
 
 
@@ -46,6 +51,6 @@ def photos() -> Config:
         recipe="photos",
         views=ViewSettings(preset="natural", size=64, crop_scale=(0.2, 1.0)),
         network=NetworkSettings(backbone="resnet-small", stem="imagenet", hidden=512, dimension=128, momentum=0.99),
-        psl=PslSettings(start=30),
-        train=TrainSettings(epochs=60, batch_size=128, lr=0.2, warmup=5),
+        psl=PslSettings(start=75),
+        train=TrainSettings(epochs=150, batch_size=64, lr=0.2, warmup=8),
     )

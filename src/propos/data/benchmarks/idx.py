@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, cast
 
@@ -12,6 +13,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from propos.data.arrays import ArraySource
+from propos.data.benchmarks.classes import DIGITS
 from propos.data.benchmarks.layout import array_found, missing
 from propos.data.found import Found
 from propos.errors import InputError
@@ -34,7 +36,8 @@ def find_idx(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[st
             raise InputError(f"{folder}: holds {len(pixels):,} images and {len(numbers):,} labels: fetch it again")
         return ArraySource(pixels[..., None], np.array(classes)[numbers], name)
 
-    return array_found(sum(shape[0] for shape in shapes), 1, shapes[0][1], shapes[0][2], read)
+    found = array_found(sum(shape[0] for shape in shapes), 1, shapes[0][1], shapes[0][2], read)
+    return replace(found, written=classes == DIGITS)
 
 
 def read_idx(path: Path, dimensions: int) -> UInt8[np.ndarray, ...]:
