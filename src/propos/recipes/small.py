@@ -51,6 +51,6 @@ def photos() -> Config:
         recipe="photos",
         views=ViewSettings(preset="natural", size=64, crop_scale=(0.2, 1.0)),
         network=NetworkSettings(backbone="resnet-small", stem="imagenet", hidden=512, dimension=128, momentum=0.99),
-        psl=PslSettings(start=75),
-        train=TrainSettings(epochs=150, batch_size=64, lr=0.2, warmup=8),
+        psl=PslSettings(start=50),
+        train=TrainSettings(epochs=100, batch_size=64, lr=0.2, warmup=5),
     )
