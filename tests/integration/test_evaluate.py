@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from helpers.command import command, run
@@ -58,6 +59,16 @@ def test_knn_on_test_images_is_scikit_learns_on_their_embeddings(folder, evaluat
     knn = scikit(7).fit(opened.array("embeddings.npy"), opened.clusters().label)
     assert found["knn_accuracy"] == pytest.approx(knn.score(queries, test.labels))
     assert (found["knn_neighbours"], found["knn_images"]) == (7, 100)
+
+
+def test_test_images_take_their_nearest_prototype_and_are_scored(folder, evaluated):
+    found = evaluated("--test", folder / "test.npz")
+    opened, test = RunFolder.open(folder / "run"), open_source(folder / "test.npz")
+    queries = Model.from_run(opened, CPU).embeddings(test).numpy()
+    nearest = (queries @ opened.array("prototypes.npy").T).argmax(axis=1)
+    assert found["test_nmi"] == pytest.approx(normalized_mutual_info_score(test.labels, nearest))
+    assert found["test_images"] == 100
+    assert "knn_accuracy" not in found
 
 
 def test_knn_without_test_images_leaves_each_out(folder, evaluated):
@@ -128,7 +139,7 @@ def test_labels_may_be_words_and_a_line_is_printed_for_each_measure(folder, caps
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--test", "test.npz"], "say what to test"),
+        (["--test", "unlabelled.npy"], "--test unlabelled.npy: has no labels"),
         (["--knn", "--neighbours", "200"], "choose 1 to 199"),
         (["--knn", "--neighbours", "0"], "choose 1 to 199"),
         (["--knn", "--test", "unlabelled.npy"], "has no labels"),

@@ -27,7 +27,9 @@ def evaluate(
     psa: Annotated[
         bool, typer.Option("--psa-preservation", help="How often sampled neighbours keep the class of their image.")
     ] = False,
-    test: Annotated[str | None, typer.Option(help="Images to test these on; the run's are learnt from.")] = None,
+    test: Annotated[
+        str | None, typer.Option(help="Other images, put into the run's clusters and scored; also for the rest.")
+    ] = None,
     neighbours: Annotated[int | None, typer.Option(help="How many vote; 20 unless told.")] = None,
     sigma: Annotated[float | None, typer.Option(help="σ of the sampled neighbours; the run's unless told.")] = None,
     optimiser: Annotated[Literal["sgd", "lars"], typer.Option(help="What trains the linear classifier.")] = "sgd",
@@ -42,16 +44,16 @@ def evaluate(
     clusters = folder.clusters()
     known = clusters.label if labels is None else read_label_file(labels, clusters.images)
     measures: dict[str, Measure] = {}
-    if test is not None and not (knn or linear or psa):
-        raise InputError(f"--test {test}: say what to test: --knn, --linear or --psa-preservation")
     if sigma is not None and not 0 <= sigma < math.inf:
         raise InputError(f"--sigma {sigma}: choose 0 or more")
-    if knn or linear or psa:
-        if known is None:
+    if test is not None or knn or linear or psa:
+        if known is None and (knn or linear or psa):
             raise InputError(f"{run}: has no labels, which this needs: give --labels FILE")
         from propos.cli import measures as measuring
 
         subject = measuring.Subject(folder, known, test, device)
+        if test is not None and (subject.test_images.labels is not None or not (knn or linear or psa)):
+            measures["test clusters"] = measuring.prototypes(subject)
         if knn:
             measures["knn_accuracy"] = measuring.knn(subject, neighbours)
         if linear:

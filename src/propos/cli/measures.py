@@ -12,8 +12,9 @@ import typer
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from propos.data import Source, cache_side, find_source, fingerprint, is_array
+from propos.data import Source, cache_side, find_source, fingerprint, is_array, is_named
 from propos.errors import InputError
+from propos.evaluation import scores
 from propos.evaluation.classes import Classes
 from propos.evaluation.linear import ProbeSettings, held_out, probe_accuracy, train_probe
 from propos.evaluation.neighbours import NEIGHBOURS, nearest_classes
@@ -22,6 +23,7 @@ from propos.runs import RunFolder
 from propos.training import Model, choose_device
 from propos.training.seeds import generator
 
+UNLABELLED = "has no labels: give a list with columns image,label or an .npz file"
 ONE_OUT = "each image against all others"
 
 
@@ -38,9 +40,15 @@ class Subject:
     """A run to be measured: its labels and, read when they are needed, its model and images."""
 
     run: RunFolder
-    labels: Shaped[np.ndarray, " N"]
+    labels: Shaped[np.ndarray, " N"] | None
     test: str | None
     device: str
+
+    @property
+    def known(self) -> Shaped[np.ndarray, " N"]:
+        """The labels, for what needs them."""
+        assert self.labels is not None
+        return self.labels
 
     @cached_property
     def model(self) -> Model:
@@ -50,12 +58,12 @@ class Subject:
     @cached_property
     def classes(self) -> Classes:
         """The classes of the run's labels."""
-        return Classes.among(self.labels)
+        return Classes.among(self.known)
 
     @cached_property
     def own_classes(self) -> Int[Tensor, " N"]:
         """The class of each of the run's images."""
-        return torch.from_numpy(self.classes.numbers(self.labels)).to(self.model.prototypes.device)
+        return torch.from_numpy(self.classes.numbers(self.known)).to(self.model.prototypes.device)
 
     @cached_property
     def own_embeddings(self) -> Float[Tensor, "N D"]:
@@ -86,23 +94,34 @@ class Subject:
     def test_classes(self) -> Int[Tensor, " M"]:
         """The class of each image to test on."""
         if self.test_images.labels is None:
-            raise InputError(f"--test {self.test}: has no labels: give a list with columns image,label or an .npz file")
+            raise InputError(f"--test {self.test}: {UNLABELLED}")
         return torch.from_numpy(self.classes.numbers(self.test_images.labels)).to(self.model.prototypes.device)
 
     def _open(self, name: str) -> Source:
         config = self.model.config
-        labels = None if is_array(name) else config.labels
-        found = find_source(name, config.pixels.black, config.pixels.white, labels)
+        labels = None if is_array(name) or is_named(name) else config.labels
+        found = find_source(name, config.pixels.black, config.pixels.white, labels, config.data)
         return found.open(cache_side(config.views), self.model.channels)
 
     def neighbours(self, asked: int | None) -> int:
         """Return how many neighbours vote: as many as asked for, else 20 or all there are."""
-        others = len(self.labels) - (self.test is None)
+        others = len(self.known) - (self.test is None)
         if others < 1:
             raise InputError(f"{self.run.path}: holds one image, which has no neighbours")
         if asked is not None and not 1 <= asked <= others:
             raise InputError(f"--neighbours {asked}: choose 1 to {others}, the images there are to vote")
         return min(NEIGHBOURS, others) if asked is None else asked
+
+
+def prototypes(subject: Subject) -> Measure:
+    """Score the clusters of images that were not trained on: each takes its nearest prototype."""
+    labels = subject.test_images.labels
+    if labels is None:
+        raise InputError(f"--test {subject.test}: {UNLABELLED}")
+    found = scores(labels, subject.model.predict(subject.test_images).cluster)
+    line = f"NMI {found['nmi']:.4f}, accuracy {found['accuracy']:.4f}, ARI {found['ari']:.4f}, AMI {found['ami']:.4f}"
+    numbers: dict[str, float | int] = {f"test_{name}": value for name, value in found.items()}
+    return Measure({**numbers, "test_images": len(labels)}, f"{line}  ({len(labels):,} test images)")
 
 
 def knn(subject: Subject, asked: int | None) -> Measure:
@@ -125,7 +144,7 @@ def linear(subject: Subject, optimiser: Literal["sgd", "lars"]) -> Measure:
     learnt, tested = torch.arange(len(classes)), torch.empty(0, dtype=torch.long)
     if test_classes is None:
         learnt, tested = held_out(len(classes), draws)
-        Classes.among(subject.labels[learnt.numpy()])
+        Classes.among(subject.known[learnt.numpy()])
     features = subject.model.features(subject.own_images)
     probe = train_probe(features[learnt], classes[learnt], draws, ProbeSettings(optimiser))
     if test_classes is None:
