@@ -42,13 +42,13 @@ def run(method: str, seed: int, epochs: int) -> Row:
     return row | {name: last[name] for name in ("head_accuracy", "head_nmi") if name in last}
 
 
-def rows(path: Path, epochs: int, seeds: int) -> list[Row]:
+def rows(path: Path, epochs: int, seeds: int, workers: int) -> list[Row]:
     """Return every run's row, training those that the file does not hold yet."""
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     known = {(row["method"], row["seed"], row["epochs"]) for row in done}
     wanted = [(method, seed, epochs) for seed in range(seeds) for method in METHODS]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file, ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+    with path.open("a") as file, ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         futures = [pool.submit(run, *each) for each in wanted if each not in known]
         for future in as_completed(futures):
             row = future.result()
@@ -84,11 +84,12 @@ def _mean(found: list[Row], name: str) -> str:
 def main() -> None:
     """Train what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--results", type=Path, default=Path("runs/bench-methods.jsonl"))
     arguments = parser.parse_args()
-    found = rows(arguments.results, arguments.epochs, arguments.seeds)
+    found = rows(arguments.results, arguments.epochs, arguments.seeds, arguments.workers)
     print(f"\n{arguments.epochs} epochs on 1,797 digits, {arguments.seeds} seeds, one thread a run\n")
     print(*table(found), sep="\n")
 
