@@ -1,0 +1,104 @@
+import { el, svg } from "./dom";
+import { colourOf } from "./palette";
+import { count, fixed, spoken } from "./words";
+
+const WIDTH = 460;
+const HEIGHT = 220;
+const LEFT = 48;
+const RIGHT = 12;
+const TOP = 12;
+const BOTTOM = 28;
+const DASHES = ["", "6 3", "2 3", "8 3 2 3", "1 4"];
+
+type Curve = readonly (number | null)[];
+
+export interface Drawing {
+  title: string;
+  words: string;
+  xLabel: string;
+  xs: readonly number[];
+  curves: Record<string, Curve>;
+  mark?: number; // an x to point out
+}
+
+/** Curves over a shared axis, told apart by colour and by dashes; the last values stand beside their names. */
+export function lineChart(drawing: Drawing): HTMLElement {
+  const { xs, curves } = drawing;
+  const values = Object.values(curves).flat().filter((value) => value !== null);
+  const [low, high] = nice(Math.min(...values), Math.max(...values));
+  const first = xs[0] ?? 0;
+  const span = (xs[xs.length - 1] ?? 1) - first || 1;
+  const x = (value: number): number => LEFT + ((WIDTH - LEFT - RIGHT) * (value - first)) / span;
+  const y = (value: number): number => TOP + ((HEIGHT - TOP - BOTTOM) * (high - value)) / (high - low);
+  const names = Object.keys(curves);
+  const picture = svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spokenSummary(drawing) },
+    axes(low, high, first, first + span, drawing.xLabel, x, y),
+    drawing.mark === undefined ? null : svg("line", { class: "mark", x1: x(drawing.mark), x2: x(drawing.mark), y1: TOP, y2: HEIGHT - BOTTOM }),
+    names.map((name, place) => line(xs, curves[name] ?? [], x, y, place)),
+  );
+  return el(
+    "figure",
+    { class: "chart" },
+    el("figcaption", {}, el("h2", {}, drawing.title), el("p", { class: "quiet" }, drawing.words)),
+    picture,
+    el("ul", { class: "legend" }, names.map((name, place) => legendEntry(name, curves[name] ?? [], place))),
+  );
+}
+
+function line(xs: readonly number[], curve: Curve, x: (v: number) => number, y: (v: number) => number, place: number): SVGElement {
+  let path = "";
+  let pen = false;
+  curve.forEach((value, at) => {
+    if (value !== null) path += `${pen ? "L" : "M"}${x(xs[at] ?? 0).toFixed(1)} ${y(value).toFixed(1)}`;
+    pen = value !== null;
+  });
+  const drawn = svg("path", { d: path, class: "curve", "stroke-dasharray": DASHES[place % DASHES.length] ?? "" });
+  drawn.style.stroke = strokeOf(place);
+  return drawn;
+}
+
+function legendEntry(name: string, curve: Curve, place: number): HTMLElement {
+  const key = svg("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" });
+  const sample = svg("path", { d: "M0 4H24", class: "curve", "stroke-dasharray": DASHES[place % DASHES.length] ?? "" });
+  sample.style.stroke = strokeOf(place);
+  key.append(sample);
+  const last = [...curve].reverse().find((value) => value !== null);
+  return el("li", {}, key, spoken(name), last === undefined ? null : el("strong", {}, short(last ?? 0)));
+}
+
+/** The first curve takes the accent colour. */
+const strokeOf = (place: number): string => (place === 0 ? "var(--accent)" : colourOf(place - 1));
+
+function axes(low: number, high: number, first: number, last: number, label: string, x: (v: number) => number, y: (v: number) => number): SVGElement[] {
+  const parts: SVGElement[] = [];
+  for (let step = 0; step <= 4; step++) {
+    const value = low + ((high - low) * step) / 4;
+    parts.push(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }));
+    parts.push(svg("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end" }, short(value)));
+  }
+  parts.push(svg("text", { class: "tick", x: x(first), y: HEIGHT - 8 }, short(first)));
+  parts.push(svg("text", { class: "tick", x: x((first + last) / 2), y: HEIGHT - 8, "text-anchor": "middle" }, label));
+  parts.push(svg("text", { class: "tick", x: x(last), y: HEIGHT - 8, "text-anchor": "end" }, short(last)));
+  return parts;
+}
+
+/** Widen a range to round numbers. */
+function nice(low: number, high: number): [number, number] {
+  const span = high - low || Math.abs(high) || 1;
+  const step = 10 ** Math.floor(Math.log10(span / 2));
+  const bottom = Math.floor(low / step) * step;
+  const top = Math.ceil(high / step) * step;
+  return [low >= 0 && bottom < span / 2 ? 0 : bottom, top];
+}
+
+const short = (value: number): string => (Math.abs(value) >= 100 || Number.isInteger(value) ? count(value) : fixed(value, Math.abs(value) >= 10 ? 1 : Math.abs(value) < 0.1 ? 3 : 2));
+
+function spokenSummary({ title, curves, xLabel }: Drawing): string {
+  const ends = Object.entries(curves).map(([name, curve]) => {
+    const known = curve.filter((value) => value !== null);
+    return `${spoken(name)} from ${short(known[0] ?? 0)} to ${short(known[known.length - 1] ?? 0)}`;
+  });
+  return `${title} over ${xLabel}: ${ends.join(", ")}`;
+}

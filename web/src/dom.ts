@@ -1,0 +1,46 @@
+type Child = Node | string | number | null | false;
+type Value = string | number | boolean | null | undefined | ((event: never) => void);
+
+/** Make an element. Text is always text: nothing a person named a file can become markup. */
+export function el<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, Value> = {},
+  ...children: (Child | Child[])[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  setAttributes(element, attributes);
+  fill(element, children.flat());
+  return element;
+}
+
+export function svg<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, Value> = {},
+  ...children: (Child | Child[])[]
+): SVGElementTagNameMap[K] {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  setAttributes(element, attributes);
+  fill(element, children.flat());
+  return element;
+}
+
+/** Replace what is in an element. */
+export function replace(parent: Element, ...children: Child[]): void {
+  parent.replaceChildren();
+  fill(parent, children);
+}
+
+function setAttributes(element: Element, attributes: Record<string, Value>): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value as EventListener);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
+  }
+}
+
+function fill(parent: Element, children: Child[]): void {
+  for (const child of children) {
+    if (child === null || child === false) continue;
+    parent.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+}

@@ -1,0 +1,19 @@
+import type { Report } from "./report";
+
+/** The address of an image's own file, where the run was made of files in a folder. */
+export function originalOf(report: Report, image: number): string | null {
+  if (report.originals === null) return null;
+  return report.originals + report.nameOf(image).split("/").map(segment).join("/");
+}
+
+/** Undo the escapes of the run's table (`data/names.py`) and write the name as an address. */
+function segment(name: string): string {
+  return name
+    .split(/(\\\\|\\x[0-9a-f]{2}|\\u[0-9a-f]{4})/)
+    .map((part) => {
+      if (part === "\\\\") return "%5C";
+      if (part.startsWith("\\x")) return `%${part.slice(2).toUpperCase()}`;
+      return part.startsWith("\\u") ? "" : encodeURIComponent(part);
+    })
+    .join("");
+}

@@ -1,0 +1,101 @@
+/** What the script beside the page hands over: `src/propos/report/write.py` writes it. */
+
+export interface Packed {
+  kind: "u8" | "u16" | "i32" | "unit";
+  base64: string;
+}
+
+export interface Cluster {
+  number: number;
+  size: number;
+  tightness: number;
+  typical: number[];
+  borderline: number[];
+  odd: number[];
+  nearest: [number, number][];
+  label: string | null;
+  share: number | null;
+}
+
+export interface Sheets {
+  side: number;
+  pitch: number;
+  columns: number;
+  perSheet: number;
+  files: string[];
+}
+
+export interface Scores {
+  nmi: number;
+  ami: number;
+  ari: number;
+  accuracy: number;
+}
+
+export interface LabelsPayload {
+  names: string[];
+  label: Packed;
+  scores: Scores;
+  rows: number[];
+  columns: number[];
+  counts: number[][];
+}
+
+export interface Problems {
+  outliers: number[];
+  doubtful: number[];
+  exact: number[][];
+  near: number[][];
+  unreadable: [string, string][];
+  counts: Record<"outliers" | "doubtful" | "exact" | "near" | "unreadable", number>;
+}
+
+export interface Chart {
+  title: string;
+  words: string;
+  curves: Record<string, (number | null)[]>;
+}
+
+export interface Suggestion {
+  range: number[];
+  scores: Record<string, number[]>;
+  chosen: number;
+  why: string;
+}
+
+export interface MomentPayload {
+  epoch: number;
+  x: Packed;
+  y: Packed;
+  images: Packed;
+}
+
+export interface Payload {
+  version: number;
+  title: string;
+  settings: [string, string][];
+  warnings: [number, string][];
+  clusters: Cluster[];
+  training: { epochs: number[]; charts: Chart[] };
+  suggestion: Suggestion | null;
+  images: {
+    count: number;
+    names: string | null;
+    cluster: Packed;
+    confidence: Packed;
+    distance: Packed;
+    x: Packed;
+    y: Packed;
+    slot: Packed | null;
+  };
+  labels: LabelsPayload | null;
+  problems: Problems;
+  pictures: { sheets: Sheets | null; originals: string | null; note: string | null };
+  moments: MomentPayload[];
+}
+
+declare global {
+  interface Window {
+    PROPOS_REPORT?: Payload;
+  }
+}

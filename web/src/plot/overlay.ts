@@ -1,0 +1,109 @@
+import { el } from "../dom";
+import { type Report, clusterName } from "../report";
+import { tileOf } from "../thumb";
+import type { Plot, Points } from "./plot";
+
+const MOST_NUMBERS = 200;
+const MOST_SCANNED = 100_000;
+const SIDE = 40;
+
+/** What lies over the dots: the clusters' numbers and, if asked for, thumbnails. */
+export class Overlay {
+  readonly element = el("div", { class: "overlay", "aria-hidden": "true" });
+  thumbnails = false;
+  private readonly canvas = el("canvas");
+  private readonly numbers: [HTMLElement, number, number][];
+  private readonly order: number[];
+  private readonly sheets = new Map<string, HTMLImageElement>();
+  private waiting = 0;
+
+  constructor(
+    private readonly report: Report,
+    private readonly points: Points,
+    private readonly plot: () => Plot | null,
+  ) {
+    this.numbers = report.clusters.length > MOST_NUMBERS ? [] : middles(report, points);
+    this.order = telling(report);
+    this.element.append(this.canvas, ...this.numbers.map(([element]) => element));
+  }
+
+  /** Draw again with the next frame. */
+  update(): void {
+    if (this.waiting === 0) this.waiting = requestAnimationFrame(() => this.draw());
+  }
+
+  private draw(): void {
+    this.waiting = 0;
+    const plot = this.plot();
+    if (plot === null) return;
+    for (const [element, x, y] of this.numbers) {
+      const [px, py] = plot.project(x, y);
+      element.style.transform = `translate(${px.toFixed(1)}px, ${py.toFixed(1)}px) translate(-50%, -50%)`;
+    }
+    const { clientWidth: width, clientHeight: height } = this.element;
+    this.canvas.width = width;
+    this.canvas.height = height;
+    if (this.thumbnails) this.drawThumbnails(plot, width, height);
+  }
+
+  /** One thumbnail for each square of the screen that holds a dot, the most typical images first. */
+  private drawThumbnails(plot: Plot, width: number, height: number): void {
+    const context = this.canvas.getContext("2d") as CanvasRenderingContext2D;
+    context.imageSmoothingEnabled = (this.report.sheets?.side ?? 0) > 64;
+    const taken = new Set<number>();
+    const columns = Math.ceil(width / SIDE) + 1;
+    const [x0, y0] = plot.project(0, 0);
+    const [x1, y1] = plot.project(1, 1);
+    for (const image of this.order) {
+      const px = x0 + (this.points.x[image] as number) * (x1 - x0);
+      const py = y0 + (this.points.y[image] as number) * (y1 - y0);
+      if (px < 0 || py < 0 || px > width || py > height) continue;
+      const cell = Math.floor(py / SIDE) * columns + Math.floor(px / SIDE);
+      if (taken.has(cell)) continue;
+      taken.add(cell);
+      this.drawTile(context, image, px - (SIDE - 4) / 2, py - (SIDE - 4) / 2);
+    }
+  }
+
+  private drawTile(context: CanvasRenderingContext2D, image: number, left: number, top: number): void {
+    const tile = tileOf(this.report, image);
+    if (tile === null) return;
+    const sheet = this.sheet(tile.file);
+    if (!sheet.complete || sheet.naturalWidth === 0) return;
+    context.drawImage(sheet, tile.left, tile.top, tile.side, tile.side, left, top, SIDE - 4, SIDE - 4);
+  }
+
+  private sheet(file: string): HTMLImageElement {
+    let sheet = this.sheets.get(file);
+    if (sheet === undefined) {
+      sheet = el("img", { src: file, alt: "", load: () => this.update() });
+      this.sheets.set(file, sheet);
+    }
+    return sheet;
+  }
+}
+
+/** Each cluster's number at the median of its dots. */
+function middles(report: Report, points: Points): [HTMLElement, number, number][] {
+  const members: number[][] = report.clusters.map(() => []);
+  const step = Math.max(1, Math.floor(report.count / MOST_SCANNED));
+  for (let image = 0; image < report.count; image += step) members[report.cluster[image] as number]?.push(image);
+  return report.clusters.flatMap(({ number }) => {
+    const own = members[number] ?? [];
+    if (own.length === 0) return [];
+    const label = el("span", { class: "number", title: clusterName(number) }, number);
+    return [[label, median(own, points.x), median(own, points.y)] as [HTMLElement, number, number]];
+  });
+}
+
+function median(images: number[], values: Float32Array): number {
+  const sorted = images.map((image) => values[image] as number).sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+}
+
+/** Images with a picture, the most typical first. */
+function telling(report: Report): number[] {
+  const pictured: number[] = [];
+  for (let image = 0; image < report.count; image++) if ((report.slot?.[image] ?? -1) >= 0) pictured.push(image);
+  return pictured.sort((a, b) => (report.distance[a] as number) - (report.distance[b] as number));
+}

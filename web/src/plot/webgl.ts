@@ -1,0 +1,108 @@
+import createScatterplot, { createRenderer } from "regl-scatterplot";
+import { type Listener, type Plot, type Points, dotSize } from "./plot";
+
+/** Dots drawn by WebGL, a million of them if need be; nothing where WebGL is missing. */
+export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: Listener, background: string): Plot | null {
+  if (!hasWebgl()) return null;
+  const renderer = createRenderer();
+  if (!renderer.isSupported) return null;
+  const size = dotSize(points.x.length);
+  const plot = createScatterplot({
+    renderer,
+    canvas,
+    width: canvas.clientWidth,
+    height: canvas.clientHeight,
+    backgroundColor: background,
+    pointSize: size,
+    pointSizeSelected: 2,
+    pointOutlineWidth: 2,
+    opacity: 0.85,
+    lassoOnLongPress: false,
+    lassoInitiator: false,
+    lassoMinDelay: 5,
+    lassoMinDist: 2,
+    deselectOnDblClick: false,
+    // A worker would need an address of its own, which a page opened from a file may not make.
+    spatialIndexUseWorker: false,
+    colorBy: "valueA",
+    cameraDistance: 1.15,
+  });
+  plot.subscribe("pointOver", (image) => listener.hover(image));
+  plot.subscribe("pointOut", () => listener.hover(null));
+  plot.subscribe("select", ({ points: chosen }) => listener.select(chosen));
+  plot.subscribe("view", () => listener.view());
+  const place = affine(points);
+  let drawn: Promise<void> = Promise.resolve();
+  let codesNow: ArrayLike<number> | null = null;
+
+  return {
+    kind: "webgl",
+    paint(codes, colours) {
+      // One call after the other: the library refuses to draw while it draws.
+      drawn = drawn.then(async () => {
+        await plot.set({ pointColor: colours, pointColorActive: "#ffffff", pointColorHover: "#ffffff" });
+        if (codesNow !== codes) {
+          const index = codesNow === null ? {} : { spatialIndex: plot.get("spatialIndex") };
+          codesNow = codes;
+          await plot.draw({ x: points.x, y: points.y, valueA: codes }, { zDataType: "categorical", ...index });
+        }
+        listener.view();
+      });
+    },
+    lasso: (on) => void plot.set({ mouseMode: on ? "lasso" : "panZoom" }),
+    project: (x, y) => place((image) => plot.getScreenPosition(image), x, y),
+    move(right, up) {
+      const [x, y] = plot.get("cameraTarget");
+      const distance = plot.get("cameraDistance");
+      void plot.set({ cameraTarget: [x + right * distance, y + up * distance] });
+      listener.view();
+    },
+    zoom(factor) {
+      void plot.set({ cameraDistance: plot.get("cameraDistance") / factor });
+      listener.view();
+    },
+    home() {
+      void plot.set({ cameraTarget: [0, 0], cameraDistance: 1.15 });
+      listener.view();
+    },
+    resize: () => void plot.set({ width: canvas.clientWidth, height: canvas.clientHeight }).then(() => listener.view()),
+    destroy() {
+      plot.destroy();
+      renderer.destroy();
+    },
+  };
+}
+
+function hasWebgl(): boolean {
+  try {
+    return document.createElement("canvas").getContext("webgl") !== null;
+  } catch {
+    return false;
+  }
+}
+
+type Where = (image: number) => [number, number] | undefined;
+
+/** The library tells where dots are, not positions; four extreme dots give the scale and the shift. */
+function affine({ x, y }: Points): (where: Where, px: number, py: number) => [number, number] {
+  const [left, right] = extremes(x);
+  const [bottom, top] = extremes(y);
+  return (where, px, py) => [
+    between(x[left] ?? 0, x[right] ?? 0, where(left)?.[0] ?? 0, where(right)?.[0] ?? 0, px),
+    between(y[bottom] ?? 0, y[top] ?? 0, where(bottom)?.[1] ?? 0, where(top)?.[1] ?? 0, py),
+  ];
+}
+
+function between(from: number, to: number, low: number, high: number, value: number): number {
+  return from === to ? low : low + ((high - low) * (value - from)) / (to - from);
+}
+
+function extremes(values: Float32Array): [number, number] {
+  let low = 0;
+  let high = 0;
+  for (let at = 1; at < values.length; at++) {
+    if ((values[at] as number) < (values[low] as number)) low = at;
+    if ((values[at] as number) > (values[high] as number)) high = at;
+  }
+  return [low, high];
+}

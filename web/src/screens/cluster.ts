@@ -1,0 +1,76 @@
+import { el } from "../dom";
+import { gallery } from "../gallery";
+import type { Cluster } from "../payload";
+import { type Report, clusterName, imagesWhere } from "../report";
+import type { Screen } from "../shell";
+import { swatch } from "../swatch";
+import { picture } from "../thumb";
+import { count, fixed, images, percent } from "../words";
+
+/** One cluster: its middle, its edges, its odd ones out, and its neighbours. */
+export function clusterScreen(report: Report, number: number): Screen {
+  const cluster = report.clusters[number];
+  if (cluster === undefined) {
+    const last = report.clusters.length - 1;
+    return { title: "No such cluster", content: el("div", { class: "screen" }, el("h1", {}, `There are clusters 0 to ${last}`)) };
+  }
+  const members = imagesWhere(report, (image) => report.cluster[image] === number);
+  members.sort((a, b) => (report.distance[a] ?? 0) - (report.distance[b] ?? 0));
+  const content = el(
+    "div",
+    { class: "screen" },
+    neighbours(report, number),
+    el("h1", {}, swatch(number), clusterName(cluster)),
+    el("p", { class: "lead" }, sentence(cluster)),
+    section(report, "Typical", "Nearest to the middle.", cluster.typical),
+    section(report, "Borderline", "Almost as near to another cluster.", cluster.borderline),
+    section(report, "Odd", "Farthest from the middle.", cluster.odd),
+    nearest(report, cluster),
+    section(report, "All images", `${count(members.length)}, from the middle outwards.`, members),
+  );
+  return { title: clusterName(cluster), content };
+}
+
+function sentence({ size, tightness, label, share }: Cluster): string {
+  const labelled = label !== null && share !== null ? `; ${percent(share)} are labelled “${label}”` : "";
+  return `${images(size)}, tightness ${fixed(tightness, 2)} (1 is all alike)${labelled}.`;
+}
+
+function section(report: Report, title: string, words: string, shown: number[]): HTMLElement {
+  return el("section", {}, el("h2", {}, title), el("p", { class: "quiet" }, words), gallery(report, shown, title));
+}
+
+function neighbours(report: Report, number: number): HTMLElement {
+  const link = (to: number, words: string): HTMLElement | null =>
+    report.clusters[to] === undefined ? null : el("a", { href: `#/cluster/${to}` }, words);
+  return el(
+    "nav",
+    { class: "steps", "aria-label": "Clusters" },
+    link(number - 1, `← ${clusterName(number - 1)}`),
+    el("a", { href: "#/overview" }, "All clusters"),
+    link(number + 1, `${clusterName(number + 1)} →`),
+  );
+}
+
+function nearest(report: Report, cluster: Cluster): HTMLElement {
+  const entries = cluster.nearest.map(([other, likeness]) =>
+    el(
+      "li",
+      {},
+      el(
+        "a",
+        { class: "card small", href: `#/cluster/${other}` },
+        el("div", { class: "mosaic strip" }, (report.clusters[other]?.typical ?? []).slice(0, 4).map((image) => picture(report, image))),
+        el("h3", {}, swatch(other), clusterName(other)),
+        el("p", { class: "quiet" }, `cosine ${fixed(likeness, 2)}`),
+      ),
+    ),
+  );
+  return el(
+    "section",
+    {},
+    el("h2", {}, "Nearest clusters"),
+    el("p", { class: "quiet" }, "By the cosine of the prototypes: the nearer to 1, the likelier they are one."),
+    el("ul", { class: "cards" }, entries),
+  );
+}

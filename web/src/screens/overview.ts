@@ -1,0 +1,120 @@
+import { el, replace } from "../dom";
+import type { Cluster } from "../payload";
+import { type Report, clusterName } from "../report";
+import type { Screen } from "../shell";
+import { suggestionChart } from "../suggestion";
+import { swatch } from "../swatch";
+import { picture } from "../thumb";
+import { count, fixed, images, percent, spoken } from "../words";
+
+type Order = [label: string, compare: (a: Cluster, b: Cluster) => number];
+
+const ORDERS: Record<string, Order> = {
+  number: ["number", (a, b) => a.number - b.number],
+  largest: ["largest first", (a, b) => b.size - a.size],
+  smallest: ["smallest first", (a, b) => a.size - b.size],
+  tightest: ["tightest first", (a, b) => b.tightness - a.tightness],
+  loosest: ["loosest first", (a, b) => a.tightness - b.tightness],
+};
+
+/** Every cluster as a card, what the run was, how it scored. */
+export function overviewScreen(report: Report): Screen {
+  const cards = el("ul", { class: "cards" });
+  const found = el("p", { class: "quiet", role: "status" });
+  const search = el("input", { type: "search", id: "search", placeholder: "number, label or file name", autocomplete: "off" });
+  const order = el(
+    "select",
+    { id: "order" },
+    Object.entries(ORDERS).map(([key, [words]]) => el("option", { value: key }, words)),
+  );
+
+  function update(): void {
+    const shown = matching(report, search.value).sort((ORDERS[order.value] as Order)[1]);
+    replace(cards, ...shown.map((cluster) => card(report, cluster)));
+    const all = shown.length === report.clusters.length;
+    found.textContent = all ? "" : `${count(shown.length)} of ${count(report.clusters.length)} clusters`;
+  }
+
+  search.addEventListener("input", update);
+  order.addEventListener("change", update);
+  update();
+  const content = el(
+    "div",
+    { class: "screen" },
+    el("h1", {}, "What was found"),
+    scoreLine(report),
+    notes(report),
+    el(
+      "div",
+      { class: "tools" },
+      el("label", { for: "search" }, "Search ", search),
+      el("label", { for: "order" }, "Sort ", order),
+      found,
+    ),
+    cards,
+    report.suggestion === null ? null : suggestionChart(report.suggestion),
+    settings(report),
+  );
+  return { title: "Overview", content };
+}
+
+function matching(report: Report, text: string): Cluster[] {
+  const wanted = text.trim().toLowerCase();
+  if (wanted === "") return [...report.clusters];
+  const named = new Set<number>();
+  if (wanted.length > 1) {
+    for (let image = 0; image < report.count; image++) {
+      if (report.nameOf(image).toLowerCase().includes(wanted)) named.add(report.cluster[image] ?? -1);
+    }
+  }
+  return report.clusters.filter(
+    (cluster) =>
+      clusterName(cluster).toLowerCase().includes(wanted) ||
+      (cluster.label ?? "").toLowerCase().includes(wanted) ||
+      named.has(cluster.number),
+  );
+}
+
+function card(report: Report, cluster: Cluster): HTMLElement {
+  const { label, share } = cluster;
+  return el(
+    "li",
+    {},
+    el(
+      "a",
+      { class: "card", href: `#/cluster/${cluster.number}` },
+      el("div", { class: "mosaic" }, cluster.typical.slice(0, 9).map((image) => picture(report, image))),
+      el("h2", {}, swatch(cluster.number), clusterName(cluster)),
+      el("p", { class: "quiet" }, `${images(cluster.size)} · tightness ${fixed(cluster.tightness, 2)}`),
+      label !== null && share !== null && el("p", { class: "quiet" }, `${percent(share)} labelled “${label}”`),
+    ),
+  );
+}
+
+function scoreLine(report: Report): HTMLElement | null {
+  if (report.labels === null) return null;
+  const { accuracy, nmi, ari, ami } = report.labels.scores;
+  const shown = Object.entries({ accuracy, nmi, ari, ami });
+  return el(
+    "dl",
+    { class: "scores", "aria-label": "Agreement with the labels" },
+    shown.map(([key, value]) => el("div", {}, el("dt", {}, spoken(key)), el("dd", {}, fixed(value)))),
+  );
+}
+
+function notes(report: Report): HTMLElement | null {
+  const lines = [
+    ...(report.note === null ? [] : [report.note]),
+    ...report.warnings.map(([epoch, words]) => `Epoch ${epoch}: ${words}`),
+  ];
+  return lines.length === 0 ? null : el("ul", { class: "notes", "aria-label": "Warnings" }, lines.map((line) => el("li", {}, line)));
+}
+
+function settings(report: Report): HTMLElement {
+  return el(
+    "section",
+    { class: "settings", "aria-labelledby": "settings" },
+    el("h2", { id: "settings" }, "How the run was made"),
+    el("dl", { class: "facts" }, report.settings.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])),
+  );
+}

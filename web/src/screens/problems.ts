@@ -1,0 +1,67 @@
+import { el } from "../dom";
+import { gallery } from "../gallery";
+import type { Report } from "../report";
+import type { Screen } from "../shell";
+import { count } from "../words";
+
+const MOST_GROUPS = 50;
+
+/** What a person should look at before trusting the clusters. */
+export function problemsScreen(report: Report): Screen {
+  const { problems } = report;
+  const { counts } = problems;
+  const content = el(
+    "div",
+    { class: "screen" },
+    el("h1", {}, "Worth a look"),
+    part("Exact duplicates", "Groups of images with the same pixels.", counts.exact, repeated(report, problems.exact)),
+    part("Near duplicates", "Groups of almost the same picture within a cluster.", counts.near, repeated(report, problems.near)),
+    part(
+      "Outliers",
+      "Unusually far from the middle for their cluster, the farthest first.",
+      counts.outliers,
+      () => gallery(report, problems.outliers, "Outliers"),
+    ),
+    part(
+      "Low confidence",
+      "Other clusters together are as near, the least sure first.",
+      counts.doubtful,
+      () => gallery(report, problems.doubtful, "Low confidence"),
+    ),
+    part("Unreadable files", "Left out of the run.", counts.unreadable, () => unreadable(problems.unreadable)),
+  );
+  return { title: "Problems", content };
+}
+
+function part(title: string, words: string, found: number, show: () => HTMLElement): HTMLElement {
+  const heading = el("h2", {}, title, " ", el("span", { class: "badge" }, count(found)));
+  if (found === 0) return el("section", {}, heading, el("p", { class: "quiet" }, "None found."));
+  return el("section", {}, heading, el("p", { class: "quiet" }, words), show());
+}
+
+function repeated(report: Report, groups: number[][]): () => HTMLElement {
+  return () => {
+    const rest = groups.length - MOST_GROUPS;
+    return el(
+      "div",
+      { class: "groups" },
+      groups
+        .slice(0, MOST_GROUPS)
+        .map((group, place) => el("div", { class: "group" }, gallery(report, group, `Group ${place + 1}`))),
+      rest > 0 && el("p", { class: "quiet" }, `and ${count(rest)} more groups`),
+    );
+  };
+}
+
+function unreadable(files: [string, string][]): HTMLElement {
+  return el(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Unreadable files" },
+    el(
+      "table",
+      {},
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "File"), el("th", { scope: "col" }, "Reason"))),
+      el("tbody", {}, files.map(([name, reason]) => el("tr", {}, el("td", {}, name), el("td", {}, reason)))),
+    ),
+  );
+}

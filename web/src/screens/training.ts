@@ -1,0 +1,40 @@
+import { lineChart } from "../chart";
+import { el } from "../dom";
+import { colourOf } from "../palette";
+import type { Moment, Report } from "../report";
+import type { Screen } from "../shell";
+
+const SIDE = 320;
+
+/** What happened while the run trained. */
+export function trainingScreen(report: Report): Screen {
+  const charts = report.charts.map((chart) => lineChart({ ...chart, xLabel: "epoch", xs: report.epochs }));
+  const content = el(
+    "div",
+    { class: "screen" },
+    el("h1", {}, "How it learned"),
+    charts.length === 0 ? el("p", { class: "quiet" }, "The run kept no history.") : el("div", { class: "charts" }, charts),
+    report.moments.length === 0 ? null : moments(report),
+  );
+  return { title: "Training", content };
+}
+
+function moments(report: Report): HTMLElement {
+  return el(
+    "section",
+    {},
+    el("h2", {}, "The embeddings at a few moments"),
+    el("p", { class: "quiet" }, "Each laid out by itself, coloured by the clusters of the end."),
+    el("div", { class: "moments" }, report.moments.map((moment) => momentFigure(report, moment))),
+  );
+}
+
+function momentFigure(report: Report, moment: Moment): HTMLElement {
+  const canvas = el("canvas", { width: SIDE, height: SIDE, role: "img", "aria-label": `Embeddings after epoch ${moment.epoch}` });
+  const context = canvas.getContext("2d");
+  for (let at = 0; context !== null && at < moment.x.length; at++) {
+    context.fillStyle = colourOf(report.cluster[moment.images[at] ?? 0] ?? 0);
+    context.fillRect(6 + (SIDE - 14) * (moment.x[at] ?? 0), 6 + (SIDE - 14) * (1 - (moment.y[at] ?? 0)), 2.5, 2.5);
+  }
+  return el("figure", {}, canvas, el("figcaption", { class: "quiet" }, `after epoch ${moment.epoch}`));
+}

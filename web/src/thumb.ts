@@ -1,0 +1,67 @@
+import { el } from "./dom";
+import { type Report, clusterName } from "./report";
+import { fixed } from "./words";
+
+export interface Tile {
+  file: string;
+  left: number; // in pixels of the sheet
+  top: number;
+  side: number;
+}
+
+/** Where an image's thumbnail is, if it has one. */
+export function tileOf(report: Report, image: number): Tile | null {
+  const { sheets, slot } = report;
+  const at = slot?.[image] ?? -1;
+  if (sheets === null || at < 0) return null;
+  const place = at % sheets.perSheet;
+  return {
+    file: sheets.files[Math.floor(at / sheets.perSheet)] as string,
+    left: sheets.pitch * (place % sheets.columns),
+    top: sheets.pitch * Math.floor(place / sheets.columns),
+    side: sheets.side,
+  };
+}
+
+/** A picture of an image in its parent's size, cut out of its sheet; a quiet placeholder where there is none. */
+export function picture(report: Report, image: number): HTMLElement {
+  const tile = tileOf(report, image);
+  if (tile === null) return el("span", { class: "picture none", "aria-hidden": "true" }, "no picture");
+  const { sheets } = report;
+  if (sheets === null) throw new Error("a tile has a sheet");
+  const place = (report.slot?.[image] ?? 0) % sheets.perSheet;
+  const inSheet = Math.min(sheets.perSheet, pictured(report) - sheets.perSheet * sheets.files.indexOf(tile.file));
+  const rows = Math.ceil(inSheet / sheets.columns);
+  const span = el("span", { class: sheets.side <= 64 ? "picture crisp" : "picture", "aria-hidden": "true" });
+  // All in shares of the element, so that any size shows exactly one tile.
+  const scale = sheets.pitch / sheets.side;
+  const column = place % sheets.columns;
+  const row = Math.floor(place / sheets.columns);
+  span.style.backgroundImage = `url("${tile.file}")`;
+  span.style.backgroundSize = `${100 * scale * sheets.columns}% ${100 * scale * rows}%`;
+  span.style.backgroundPosition = `${offset(column, scale, sheets.columns)}% ${offset(row, scale, rows)}%`;
+  return span;
+}
+
+/** CSS measures an offset in shares of what does not fit. */
+function offset(index: number, scale: number, tiles: number): number {
+  const rest = scale * tiles - 1;
+  return rest === 0 ? 0 : (100 * scale * index) / rest;
+}
+
+let known: { report: Report; pictures: number } | null = null;
+
+function pictured(report: Report): number {
+  if (known?.report !== report) {
+    let pictures = 0;
+    for (let image = 0; image < report.count; image++) if ((report.slot?.[image] ?? -1) >= 0) pictures++;
+    known = { report, pictures };
+  }
+  return known.pictures;
+}
+
+/** What a screen reader says of an image. */
+export function described(report: Report, image: number): string {
+  const number = report.cluster[image] ?? 0;
+  return `${report.nameOf(image)}, ${clusterName(number)}, confidence ${fixed(report.confidence[image] ?? 0, 2)}`;
+}

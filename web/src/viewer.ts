@@ -1,0 +1,78 @@
+import { el, replace } from "./dom";
+import { originalOf } from "./original";
+import { type Report, clusterName } from "./report";
+import { picture } from "./thumb";
+import { count, fixed } from "./words";
+
+/** Show one image large, with the arrow keys leading to its neighbours in the list it came from. */
+export function openViewer(report: Report, images: readonly number[], start: number): void {
+  const stage = el("div", { class: "stage" });
+  const facts = el("dl", { class: "facts" });
+  const note = el("p", { class: "quiet", "aria-live": "polite" });
+  const before = el("button", { class: "plain", type: "button", "aria-label": "Previous image" }, "←");
+  const after = el("button", { class: "plain", type: "button", "aria-label": "Next image" }, "→");
+  const close = el("button", { class: "plain", type: "button" }, "Close");
+  const place = el("span", { class: "quiet" });
+  const dialog = el(
+    "dialog",
+    { class: "viewer", "aria-label": "Image" },
+    el("div", { class: "bar" }, before, after, place, close),
+    stage,
+    note,
+    facts,
+  );
+  let at = start;
+
+  function show(): void {
+    const image = images[at] as number;
+    before.disabled = at === 0;
+    after.disabled = at === images.length - 1;
+    place.textContent = `${count(at + 1)} of ${count(images.length)}`;
+    note.textContent = "";
+    replace(stage, fullImage(report, image, (words) => (note.textContent = words)));
+    replace(facts, ...factsOf(report, image, () => dialog.close()));
+  }
+
+  function move(step: number): void {
+    at = Math.min(images.length - 1, Math.max(0, at + step));
+    show();
+  }
+
+  before.addEventListener("click", () => move(-1));
+  after.addEventListener("click", () => move(1));
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowLeft") move(-1);
+    if (event.key === "ArrowRight") move(1);
+  });
+  document.body.append(dialog);
+  show();
+  dialog.showModal();
+}
+
+/** The original where it still is, else the thumbnail made large. */
+function fullImage(report: Report, image: number, say: (words: string) => void): HTMLElement {
+  const small = el("div", { class: "enlarged" }, picture(report, image));
+  const address = originalOf(report, image);
+  if (address === null) return small;
+  const full = el("img", { src: address, alt: report.nameOf(image) });
+  full.addEventListener("error", () => {
+    full.replaceWith(small);
+    say("The original is not where it was, or this browser cannot show it; this is its thumbnail.");
+  });
+  return full;
+}
+
+function factsOf(report: Report, image: number, leave: () => void): HTMLElement[] {
+  const number = report.cluster[image] ?? 0;
+  const rows: [string, string | HTMLElement][] = [
+    ["Image", report.nameOf(image)],
+    ["Cluster", el("a", { href: `#/cluster/${number}`, click: leave }, clusterName(number))],
+    ["Confidence", fixed(report.confidence[image] ?? 0)],
+    ["Distance", fixed(report.distance[image] ?? 0)],
+  ];
+  if (report.labels !== null) rows.push(["Label", report.labels.names[report.labels.of[image] ?? 0] ?? ""]);
+  return rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
+}

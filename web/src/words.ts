@@ -1,0 +1,21 @@
+const whole = new Intl.NumberFormat("en");
+
+export const count = (value: number): string => whole.format(value);
+export const percent = (share: number, digits = 0): string => `${(100 * share).toFixed(digits)} %`;
+export const fixed = (value: number, digits = 3): string => value.toFixed(digits);
+export const images = (value: number): string => `${count(value)} ${value === 1 ? "image" : "images"}`;
+
+const SCORES: Record<string, string> = {
+  accuracy: "Accuracy",
+  nmi: "NMI",
+  ari: "ARI",
+  ami: "AMI",
+  loss: "sum",
+  churn: "moved",
+  imbalance_ratio: "smallest / largest",
+  smallest_cluster: "smallest",
+  largest_cluster: "largest",
+};
+
+/** The name of a curve or score, as people say it. */
+export const spoken = (key: string): string => SCORES[key] ?? key;
