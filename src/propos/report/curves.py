@@ -1,0 +1,87 @@
+"""What happened while the run trained, as curves over epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+MEASURES = frozenset(
+    {"uniformity_std", "uniformity_reference", "imbalance_ratio", "smallest_cluster", "largest_cluster", "n_clusters"}
+    | {"churn", "nmi", "ami", "ari", "accuracy", "lr", "predictor_lr", "momentum", "epoch", "seconds", "warnings"}
+)
+MOST_POINTS = 1_000  # of a curve; a screen has no more columns
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Some curves that share an axis; a missing value is None."""
+
+    title: str
+    words: str
+    curves: dict[str, list[float | None]]
+
+
+def charts(history: Sequence[Mapping[str, Any]]) -> tuple[list[int], list[Chart]]:
+    """Return the epochs shown and the charts that have something in them."""
+    records = thinned(history)
+    losses = [key for record in records[:1] for key in record if key not in MEASURES]
+    drawn = [
+        _chart(records, "Losses", "What training lowers: the weighted sum and each term.", losses),
+        Chart(
+            "Spread of the embeddings",
+            "1 is even over the sphere, 0 a collapse.",
+            {"spread": [_ratio(record) for record in records]},
+        ),
+        _chart(
+            records, "Scores", "Agreement with the labels, which training never saw.", ["nmi", "ari", "ami", "accuracy"]
+        ),
+        _chart(
+            records, "Images that moved", "Share of images that changed cluster since the E-step before.", ["churn"]
+        ),
+        _chart(records, "Balance", "Smallest cluster over largest: 1 is even.", ["imbalance_ratio"]),
+        _chart(
+            records, "Cluster sizes", "Images in the smallest and the largest.", ["smallest_cluster", "largest_cluster"]
+        ),
+    ]
+    full = [chart for chart in drawn if any(value is not None for curve in chart.curves.values() for value in curve)]
+    return [int(record["epoch"]) for record in records], full
+
+
+def thinned(history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return at most 1,000 records, evenly chosen, the first and the last among them."""
+    if len(history) <= MOST_POINTS:
+        return list(history)
+    return [history[int(place)] for place in np.linspace(0, len(history) - 1, MOST_POINTS).round()]
+
+
+def warnings_of(history: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
+    """Return each warning with its epoch."""
+    return [(int(record["epoch"]), str(warning)) for record in history for warning in record.get("warnings", [])]
+
+
+def _chart(records: Sequence[Mapping[str, Any]], title: str, words: str, keys: Sequence[str]) -> Chart:
+    curves = {key: [_number(record.get(key)) for record in records] for key in keys}
+    return Chart(title, words, {key: curve for key, curve in curves.items() if any(v is not None for v in curve)})
+
+
+def _ratio(record: Mapping[str, Any]) -> float | None:
+    spread, even = _number(record.get("uniformity_std")), _number(record.get("uniformity_reference"))
+    return None if spread is None or not even else spread / even
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number; a page cannot hold NaN."""
+    if not isinstance(value, int | float) or not np.isfinite(value):
+        return None
+    return float(f"{value:.5g}")
+
+
+def compact(positions: Float[np.ndarray, "N 2"]) -> Float[np.ndarray, "N 2"]:
+    """Move and scale positions into the unit square, keeping their shape, in its middle."""
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    extent = float((high - low).max()) or 1.0
+    return (positions - (low + high) / 2) / extent + 0.5

@@ -1,0 +1,43 @@
+"""Data on its way to the page: a classic script that assigns one global, arrays as base64.
+
+A page opened from a file may not fetch anything, but it may run the script beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped
+
+GLOBAL = "PROPOS_REPORT"
+UNIT = 65_535  # numbers from 0 to 1 travel as 16 bits
+
+
+def packed(array: Shaped[np.ndarray, ...], kind: str) -> dict[str, str]:
+    """Return an array as text: u8, u16, i32 or unit (0 … 1 in 16 bits), little-endian."""
+    types = {"u8": "<u1", "u16": "<u2", "i32": "<i4", "unit": "<u2"}
+    if kind == "unit":
+        array = np.rint(np.clip(array, 0.0, 1.0) * UNIT)
+    return {
+        "kind": kind,
+        "base64": base64.b64encode(np.ascontiguousarray(array).astype(types[kind]).tobytes()).decode(),
+    }
+
+
+def script(data: Mapping[str, Any]) -> bytes:
+    """Return the script that hands the data over."""
+    text = json.dumps(data, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return f"window.{GLOBAL}={text};\n".encode()
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, np.integer | np.floating):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be handed to the page")

@@ -1,0 +1,75 @@
+"""Images a person should look at: outliers, doubtful ones, repeated ones, and files that could not be read."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from propos.runs import Clusters
+
+OUTLYING = 3.5  # robust standard deviations beyond the middle of the cluster's distances
+DOUBTFUL = 0.5  # a confidence below which other clusters together weigh more
+MOST_LISTED = 1_000
+MAD_TO_STD = 1.4826  # of a normal distribution
+
+
+@dataclass(frozen=True)
+class Problems:
+    """Rows of the run's table, the worst first, and the counts before lists were cut."""
+
+    outliers: list[int]
+    doubtful: list[int]
+    exact: list[list[int]] = field(default_factory=list)
+    near: list[list[int]] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def find_problems(
+    clusters: Clusters, exact: list[list[int]], near: list[list[int]], unreadable: list[tuple[str, str]]
+) -> Problems:
+    """Collect what is worth a look, each list cut to what a person can look at."""
+    outliers, doubtful = outlying(clusters.cluster, clusters.distance), low_confidence(clusters.confidence)
+    lists = {"outliers": outliers, "doubtful": doubtful, "exact": exact, "near": near, "unreadable": unreadable}
+    return Problems(
+        outliers=outliers[:MOST_LISTED].tolist(),
+        doubtful=doubtful[:MOST_LISTED].tolist(),
+        exact=exact[:MOST_LISTED],
+        near=near[:MOST_LISTED],
+        unreadable=unreadable[:MOST_LISTED],
+        counts={name: len(found) for name, found in lists.items()},
+    )
+
+
+def outlying(cluster: Int[np.ndarray, " N"], distance: Float[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+    """Return the images unusually far from their prototype for their cluster, the farthest out first.
+
+    Far is 3.5 robust standard deviations (from the median absolute deviation) beyond the cluster's median.
+    """
+    score = np.zeros(len(cluster))
+    for number in np.unique(cluster):
+        members = np.flatnonzero(cluster == number)
+        middle = np.median(distance[members])
+        spread = MAD_TO_STD * np.median(np.abs(distance[members] - middle))
+        if spread > 0:
+            score[members] = (distance[members] - middle) / spread
+    order = np.argsort(-score, kind="stable")
+    return order[: int((score > OUTLYING).sum())]
+
+
+def low_confidence(confidence: Float[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+    """Return the images that lean to other clusters almost as much, the least sure first."""
+    order = np.argsort(confidence, kind="stable")
+    return order[: int((confidence < DOUBTFUL).sum())]
+
+
+def read_skipped(path: Path) -> list[tuple[str, str]]:
+    """Read which files the run left out, and why; nothing where it left out none."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [(row["image"], row["reason"]) for row in csv.DictReader(file)]

@@ -1,0 +1,53 @@
+"""A run's settings in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from propos.config import Config
+
+VIEWS = {"natural": "photographs", "greyscale": "small grey pictures", "digits": "written characters"}
+METHODS = {"propos": "ProPos", "byol": "BYOL"}
+
+
+def settings_in_words(config: Config, info: Mapping[str, Any], images: int, clusters: int) -> list[tuple[str, str]]:
+    """Return what a person would want to know of how the run was made, as pairs of name and words."""
+    network, train = config.network, config.train
+    size = config.views.size
+    return [
+        ("Images", f"{images:,} from {info.get('source', {}).get('name') or config.source or 'an array in memory'}"),
+        ("Clusters", f"{clusters:,} were looked for"),
+        ("Method", f"{METHODS.get(config.method, config.method)}{_recipe(config)}"),
+        ("Training", f"{train.epochs:,} epochs in batches of {train.batch_size * train.accumulate:,}{_time(info)}"),
+        ("Network", f"{network.backbone}, embeddings of {network.dimension} numbers"),
+        ("Views", f"{size}×{size} pixels, drawn as for {VIEWS.get(config.views.preset, config.views.preset)}"),
+        *_scattering(config),
+        ("Seed", str(config.seed)),
+        ("Command", str(info.get("command", "not recorded"))),
+        ("Begun", str(info.get("started", "not recorded"))),
+    ]
+
+
+def _recipe(config: Config) -> str:
+    return f", recipe {config.recipe}" if config.recipe else ""
+
+
+def _time(info: Mapping[str, Any]) -> str:
+    seconds = info.get("seconds")
+    if not isinstance(seconds, int | float) or seconds <= 0:
+        return ""
+    words = (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )
+    return f", {words} on {info.get('device', 'an unknown device')}"
+
+
+def _scattering(config: Config) -> list[tuple[str, str]]:
+    if config.method != "propos":
+        return []
+    return [("Scattering", f"clusters are pushed apart from epoch {config.psl_start} on, weight {config.psl.weight:g}")]

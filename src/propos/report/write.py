@@ -1,0 +1,165 @@
+"""From a run folder to a page beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from propos.data import Source
+from propos.errors import InputError
+from propos.report.agreement import compare_with_labels
+from propos.report.curves import charts, warnings_of
+from propos.report.duplicates import exact_groups, near_groups
+from propos.report.groups import Group, describe_groups
+from propos.report.layout import lay_out
+from propos.report.moments import moments
+from propos.report.originals import Gone, address_of_originals, check_same, open_images
+from propos.report.payload import packed, script
+from propos.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
+from propos.report.problems import find_problems, read_skipped
+from propos.report.progress import Silent, Working
+from propos.report.words import settings_in_words
+from propos.runs import Clusters, RunFolder
+
+PAGE = Path("report") / "index.html"
+PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")
+
+
+def write_report(run: RunFolder, source: Source | None = None, working: Working | None = None) -> Path:
+    """Write the page of a finished run and return its path; an open source spares opening it again."""
+    working = working or Silent()
+    clusters = run.clusters()
+    groups = describe_groups(clusters, run.array("prototypes.npy"))
+    with _beside(run.path / PAGE.parent) as folder:
+        _copy_page(folder)
+        pictures, originals, note = _pictures(run, source, clusters, groups, folder, working)
+        data = {
+            **_facts(run, clusters, groups),
+            "images": _images(run, clusters, pictures, working),
+            "labels": _labels(clusters),
+            "problems": _problems(run, clusters, pictures),
+            "pictures": _sheets(pictures, originals, note),
+            "moments": moments(run, clusters, working),
+        }
+        (folder / "data.js").write_bytes(script(data))
+    return run.path / PAGE
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[Path]:
+    """Give a new folder that takes the old one's place only when it is complete."""
+    new = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    new.mkdir()
+    try:
+        yield new
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _copy_page(folder: Path) -> None:
+    built = resources.files("propos.report") / "page"
+    for name in PAGE_FILES:
+        try:
+            (folder / name).write_bytes((built / name).read_bytes())
+        except FileNotFoundError:
+            raise InputError(
+                f"the page's {name} is not built: install propos again with pip, which builds it"
+            ) from None
+
+
+def _pictures(
+    run: RunFolder, source: Source | None, clusters: Clusters, groups: list[Group], folder: Path, working: Working
+) -> tuple[Pictures | None, str | None, str | None]:
+    """Draw thumbnails; return also where the originals are, or why there are no pictures."""
+    try:
+        if source is None:
+            with working("Reading images") as progress:
+                source = open_images(run.config(), clusters.images, progress)
+        else:
+            check_same(source, clusters.images)
+    except Gone as reason:
+        return None, None, str(reason)
+    featured = [image for group in groups for image in group.typical]
+    order = picture_order(featured, clusters.cluster, clusters.distance)
+    with working("Drawing thumbnails") as progress:
+        pictures = draw_pictures(source, order, folder, progress)
+    some = f"Of {len(source):,} images {len(order):,} have pictures." if len(order) < len(source) else None
+    return pictures, address_of_originals(source), some
+
+
+def _facts(run: RunFolder, clusters: Clusters, groups: list[Group]) -> dict[str, Any]:
+    history, info = run.history(), run.info()
+    epochs, drawn = charts(history)
+    return {
+        "version": 1,
+        "title": str(info.get("source", {}).get("name") or run.path.name),
+        "settings": settings_in_words(run.config(), info, len(clusters.images), len(groups)),
+        "warnings": warnings_of(history),
+        "clusters": groups,
+        "training": {"epochs": epochs, "charts": drawn},
+        "suggestion": _suggestion(run.path / "suggestion.json"),
+    }
+
+
+def _images(run: RunFolder, clusters: Clusters, pictures: Pictures | None, working: Working) -> dict[str, Any]:
+    with working("Laying out the map") as progress:
+        place = lay_out(run.array("embeddings.npy"), clusters.cluster, run.config().seed, progress)
+    numbered = clusters.images == [str(number) for number in range(len(clusters.images))]
+    return {
+        "count": len(clusters.images),
+        "names": None if numbered else "\n".join(clusters.images),
+        "cluster": packed(clusters.cluster, "i32" if clusters.cluster.max() > 65_535 else "u16"),
+        "confidence": packed(clusters.confidence, "unit"),
+        "distance": packed(clusters.distance / 2, "unit"),
+        "x": packed(place[:, 0], "unit"),
+        "y": packed(place[:, 1], "unit"),
+        "slot": None if pictures is None else packed(pictures.slot, "i32"),
+    }
+
+
+def _labels(clusters: Clusters) -> dict[str, Any] | None:
+    found = compare_with_labels(clusters)
+    if found is None:
+        return None
+    return {
+        "names": found.names,
+        "label": packed(found.label, "u16" if len(found.names) < 65_536 else "i32"),
+        "scores": found.scores,
+        "rows": found.rows,
+        "columns": found.columns,
+        "counts": found.counts,
+    }
+
+
+def _problems(run: RunFolder, clusters: Clusters, pictures: Pictures | None) -> Any:
+    exact = [] if pictures is None else exact_groups(pictures.digests)
+    near = [] if pictures is None else near_groups(pictures.sketches, clusters.cluster, exact)
+    return find_problems(clusters, exact, near, read_skipped(run.path / "skipped.csv"))
+
+
+def _sheets(pictures: Pictures | None, originals: str | None, note: str | None) -> dict[str, Any]:
+    if pictures is None:
+        return {"sheets": None, "originals": None, "note": note}
+    sheets = {
+        "side": pictures.side, "pitch": pictures.pitch, "columns": COLUMNS, "perSheet": PER_SHEET, "files": pictures.files
+    }  # fmt: skip
+    return {"sheets": sheets, "originals": originals, "note": note}
+
+
+def _suggestion(path: Path) -> Any:
+    """Return how K was suggested, if it was."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
