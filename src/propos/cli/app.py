@@ -13,6 +13,7 @@ from propos.cli.inspect import inspect
 from propos.cli.methods import methods
 from propos.cli.predict import predict
 from propos.cli.recipes import recipes
+from propos.cli.report import report
 from propos.cli.run import run
 
 app = typer.Typer(
@@ -38,6 +39,7 @@ app.command()(inspect)
 app.command()(run)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(report)
 app.command()(methods)
 app.add_typer(recipes, name="recipes")
 app.add_typer(datasets, name="datasets")

@@ -41,6 +41,7 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="End by writing the page of the run.")] = True,
 ) -> None:
     """Learn clusters from images and write them to a run folder."""
     from propos.cli import training
@@ -49,6 +50,6 @@ def run(
         source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels, budget, earlier, data
     )
     if resume:
-        training.resume(request, device, quiet)
+        training.resume(request, device, quiet, report)
     else:
-        training.start(request, device, quiet)
+        training.start(request, device, quiet, report)

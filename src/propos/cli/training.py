@@ -34,6 +34,7 @@ from propos.data import (
 from propos.errors import InputError, Interrupted, RunFailed
 from propos.methods import build_method, check_method
 from propos.recipes import build_recipe, choose_recipe, for_method
+from propos.report import write_report
 from propos.runs import RunFolder, newest_folder, next_free_folder
 from propos.training import (
     Fitted,
@@ -71,7 +72,7 @@ class Request:
     data: Path | None
 
 
-def start(request: Request, device_name: str, quiet: bool) -> None:
+def start(request: Request, device_name: str, quiet: bool, report: bool = True) -> None:
     """Begin a new run."""
     device = choose_device(device_name)
     with Terminal(quiet) as terminal:
@@ -111,6 +112,8 @@ def start(request: Request, device_name: str, quiet: bool) -> None:
                 f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer"
             )
         _train(run, config, source, device, terminal, begin, seconds)
+        if report:
+            _report(run, source, terminal)
 
 
 def _create(
@@ -129,7 +132,7 @@ def _create(
     return run, begin
 
 
-def resume(request: Request, device_name: str, quiet: bool) -> None:
+def resume(request: Request, device_name: str, quiet: bool, report: bool = True) -> None:
     """Go on with a run from its last checkpoint."""
     given = {f.name: getattr(request, f.name) for f in fields(request) if f.name not in ("source", "out", "data")}
     changed = [FLAGS.get(name, f"--{name}") for name, value in given.items() if value not in (None, [])]
@@ -161,6 +164,8 @@ def resume(request: Request, device_name: str, quiet: bool) -> None:
         run.update_info(status="running")
         terminal.note(f"Going on with {run.path}: {config.clusters} clusters in {len(source):,} images.")
         _train(run, config, source, device, terminal, begin)
+        if report:
+            _report(run, source, terminal)
 
 
 def _given_config(request: Request) -> Config | None:
@@ -306,6 +311,19 @@ def _train(
         close("failed")
         raise RunFailed("out of memory: start a new run with a smaller batch (--set train.batch_size=…)") from None
     _say_results(run, config, fitted, terminal, time.monotonic() - begin)
+
+
+def _report(run: RunFolder, source: Source, terminal: Terminal) -> None:
+    """Write the run's page; whatever goes wrong with it, the run itself is finished and stays so."""
+    again = f"propos report {shlex.quote(str(run.path))}"
+    try:
+        page = write_report(run, source, terminal.working)
+    except KeyboardInterrupt:
+        terminal.warn(f"the report was not written; the run is complete; write it with: {again}")
+    except Exception as error:  # a page is worth less than a finished run
+        terminal.warn(f"the report could not be written ({error}); the run is complete; try again with: {again}")
+    else:
+        terminal.note(f"See what was found: open {page.absolute()}")
 
 
 @contextmanager

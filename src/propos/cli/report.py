@@ -1,0 +1,22 @@
+"""`propos report`: write a run's page again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
+) -> None:
+    """Write the page that shows what a run found."""
+    from propos.cli.display import Terminal
+    from propos.report import write_report
+    from propos.runs import RunFolder
+
+    with Terminal(quiet) as terminal:
+        page = write_report(RunFolder.open(run), working=terminal.working)
+        terminal.note(f"See what was found: open {page.absolute()}")
