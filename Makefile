@@ -3,28 +3,37 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PAGE   := $(VENV)/.page
 
-.PHONY: install demo test format bench-step bench-kmeans bench-methods bench-folders clean
+.PHONY: install demo test format bench-step bench-kmeans bench-methods bench-folders bench-report clean
 
-install: $(STAMP)
+install: $(PAGE)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+	touch $(PAGE)
+
+# The page is part of the package: a change in web/ builds it again.
+$(PAGE): $(STAMP) hatch_build.py $(shell git ls-files web 2>/dev/null)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
 $(VENV)/.peers: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,peers]'
 	touch $@
 
-demo: $(STAMP)
+demo: $(PAGE)
 	$(BIN)/propos run digits
 
-test: $(STAMP)
+test: $(PAGE)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	.ci/check-web
+	.ci/chromium
 	$(BIN)/pytest
 
 format: $(STAMP)
@@ -43,5 +52,8 @@ bench-methods: $(STAMP)
 bench-folders: $(STAMP)
 	$(BIN)/python benchmarks/folders.py
 
+bench-report: $(PAGE)
+	$(BIN)/python benchmarks/report.py
+
 clean:
-	rm -rf $(VENV) runs build dist
+	rm -rf $(VENV) runs build dist web/node_modules src/propos/report/page

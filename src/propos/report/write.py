@@ -151,9 +151,8 @@ def _problems(run: RunFolder, clusters: Clusters, pictures: Pictures | None) -> 
 def _sheets(pictures: Pictures | None, originals: str | None, note: str | None) -> dict[str, Any]:
     if pictures is None:
         return {"sheets": None, "originals": None, "note": note}
-    sheets = {
-        "side": pictures.side, "pitch": pictures.pitch, "columns": COLUMNS, "perSheet": PER_SHEET, "files": pictures.files
-    }  # fmt: skip
+    size = {"side": pictures.side, "pitch": pictures.pitch, "columns": COLUMNS, "perSheet": PER_SHEET}
+    sheets = {**size, "files": pictures.files}
     return {"sheets": sheets, "originals": originals, "note": note}
 
 

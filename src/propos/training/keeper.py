@@ -48,6 +48,7 @@ class Keeper:
         if assignment is not None:
             state.partition = assignment.partition()
             state.opening = measure(assignment, labels)
+            self._keep_embeddings(state.epoch - 1, assignment)
             if self.learner.config.estep.embeddings == "streamed" and state.streamed is None:
                 state.streamed = assignment.embeddings.clone()
         state.losses = torch.zeros(self.learner.schedule.steps, len(self.learner.method.terms))
@@ -87,7 +88,13 @@ class Keeper:
         if by_head is not None and labels is not None:
             record |= {f"head_{name}": value for name, value in scores(labels, by_head.cpu().numpy()).items()}
         record["seconds"] = {"estep": self._lap()}
+        self._keep_embeddings(self.state.epoch - 1, assignment)
         self._write(record)
+
+    def _keep_embeddings(self, epoch: int, assignment: Assignment) -> None:
+        """Keep the embeddings after an epoch whose weights are kept: the report shows them and knows no networks."""
+        if self.run is not None and epoch in self.learner.config.keep_epochs:
+            self.run.write_array(f"snapshots/epoch-{epoch:04d}.npy", assignment.embeddings.cpu().numpy())
 
     def _write(self, record: Record) -> None:
         settled = record["epoch"] >= max(self.learner.config.train.warmup, SETTLING_EPOCHS)

@@ -141,7 +141,9 @@ def test_epochs_without_an_estep_keep_their_labels_and_say_nothing_of_them():
 def test_snapshots_are_kept_of_the_epochs_named(tmp_path):
     run = new_run(tmp_path / "run", keep_epochs=(1,))
     quick_train(run=run, keep_epochs=(1,))
-    assert [path.name for path in (tmp_path / "run" / "snapshots").iterdir()] == ["epoch-0001.safetensors"]
+    kept = sorted(path.name for path in (tmp_path / "run" / "snapshots").iterdir())
+    assert kept == ["epoch-0001.npy", "epoch-0001.safetensors"]
+    assert run.array("snapshots/epoch-0001.npy").shape == (200, 16)
     assert "target.backbone.conv1.weight" in run.weights("snapshots/epoch-0001.safetensors")
 
 

@@ -1,0 +1,90 @@
+"""The map: hovering, drawing round images, keys; with WebGL and without."""
+
+import math
+
+import pytest
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+@pytest.fixture(params=["webgl", "canvas"])
+def map_page(request, open_report, playwright, browser):
+    if request.param == "webgl":
+        page = open_report("map", used=browser)
+        page.wait_for_selector(".map[data-plot]")
+        if page.locator(".map").get_attribute("data-plot") != "webgl":
+            pytest.skip("this Chromium has no WebGL")
+        yield page
+        return
+    driver, executable = playwright
+    without = driver.chromium.launch(executable_path=executable, args=[*FLAGS, "--disable-3d-apis"], timeout=120_000)
+    page = open_report("map", used=without)
+    page.wait_for_selector(".map[data-plot=canvas]")
+    yield page
+    page.close()
+    without.close()
+
+
+def number_at(page, place=0):
+    """Where a cluster's number is drawn, among its dots; it is there once the map is drawn."""
+    page.wait_for_function("document.querySelector('.number')?.style.transform")
+    page.wait_for_timeout(300)
+    box = page.locator(".number").nth(place).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def draw_round(page, x, y, radius, steps=10):
+    page.mouse.move(x + radius, y)
+    page.mouse.down()
+    for step in range(1, steps + 1):
+        angle = 2 * math.pi * step / steps
+        page.mouse.move(x + radius * math.cos(angle), y + radius * math.sin(angle))
+        page.wait_for_timeout(30)
+    page.mouse.up()
+
+
+def test_hover_shows_the_image(map_page):
+    x, y = number_at(map_page)
+    for step in range(40):
+        map_page.mouse.move(x + 1.5 * step * math.cos(step), y + 1.5 * step * math.sin(step))
+        map_page.wait_for_timeout(20)
+        if map_page.locator(".tooltip").is_visible():
+            break
+    text = map_page.locator(".tooltip").inner_text()
+    assert "Cluster" in text
+    assert ".png" in text
+
+
+def test_drawing_round_images_lists_them(map_page):
+    x, y = number_at(map_page)
+    map_page.click("#lasso")
+    draw_round(map_page, x, y, 60)
+    map_page.wait_for_selector(".chosen .thumb")
+    heading = map_page.locator(".chosen h2").inner_text()
+    assert int(heading.split()[0]) == map_page.locator(".chosen .thumb").count() > 0
+
+
+def test_keys_move_zoom_and_list(map_page):
+    number_at(map_page)
+    place = "document.querySelector('.number').style.transform"
+    before = map_page.evaluate(place)
+    map_page.locator(".map").focus()
+    map_page.keyboard.press("ArrowRight")
+    map_page.keyboard.press("+")
+    map_page.wait_for_function(f"before => {place} !== before", arg=before)
+    map_page.keyboard.press("0")
+    map_page.keyboard.press("Enter")
+    map_page.wait_for_selector(".chosen h2")
+    assert map_page.locator(".chosen h2").inner_text() == "201 images chosen"
+
+
+def test_colours_and_thumbnails_can_be_chosen(map_page):
+    number_at(map_page)
+    map_page.select_option("#colour", "confidence")
+    assert map_page.locator(".keys li").count() == 10
+    map_page.select_option("#colour", "label")
+    assert map_page.locator(".keys button").first.inner_text().endswith("digit 0")
+    map_page.locator(".keys button").first.click()
+    assert map_page.locator(".keys button").first.get_attribute("aria-pressed") == "true"
+    map_page.select_option("#show", "thumbnails")
+    map_page.wait_for_timeout(300)

@@ -1,0 +1,151 @@
+"""Every screen of a report, in a real browser, from its file."""
+
+import re
+
+import pytest
+
+from helpers.runs import EVIL
+
+PHONE = {"width": 390, "height": 800}
+SCREENS = {
+    "": "What was found",
+    "map": "Map",
+    "cluster/3": "Cluster 3",
+    "problems": "Worth a look",
+    "labels": "Against the labels",
+    "training": "How it learned",
+}
+
+
+@pytest.mark.parametrize("viewport", [{"width": 1280, "height": 900}, PHONE], ids=["desktop", "phone"])
+def test_every_screen_opens_and_fits_its_width(open_report, viewport):
+    page = open_report(viewport=viewport)
+    for route, title in SCREENS.items():
+        page.goto(page.url.split("#")[0] + f"#/{route}")
+        page.wait_for_function("title => document.querySelector('h1')?.textContent.includes(title)", arg=title)
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, route
+
+
+def test_sizes_and_settings_stand_on_the_overview(open_report):
+    page = open_report()
+    assert page.locator(".card").count() == 10
+    sizes = [int(re.search(r"(\d+) image", text)[1]) for text in page.locator(".card").all_inner_texts()]
+    assert sum(sizes) == 201
+    assert "201 from digits" in page.locator(".settings").inner_text()
+    assert "most images are in one cluster" in page.locator(".notes").inner_text()
+    assert page.locator(".scores dd").count() == 4
+
+
+def test_search_finds_a_file_and_says_how_many(open_report):
+    page = open_report()
+    page.fill("#search", "copy of 0001")
+    assert page.locator(".card").count() == 1
+    assert page.locator("[role=status]").first.inner_text() == "1 of 10 clusters"
+    page.fill("#search", "nothing is called so")
+    assert page.locator(".card").count() == 0
+
+
+def test_sorting_puts_the_largest_first(open_report):
+    page = open_report()
+    page.select_option("#order", "largest")
+    sizes = [int(re.search(r"(\d+) image", text)[1]) for text in page.locator(".card").all_inner_texts()]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_thumbnails_show_the_images_themselves(open_report):
+    page = open_report("cluster/0")
+    file = page.locator(".thumb .picture").first.evaluate("e => getComputedStyle(e).backgroundImage")
+    assert "sheet-0000.png" in file
+    assert (
+        page.evaluate(
+            "f => new Promise(done => { const i = new Image(); i.onload = () => done(i.naturalWidth); i.src = f })",
+            file[5:-2],
+        )
+        == 8 * 32
+    )
+
+
+def test_a_click_opens_the_original_and_arrows_lead_on(open_report):
+    page = open_report("cluster/0")
+    page.locator(".thumb").first.click()
+    image = page.locator("dialog img")
+    image.wait_for()
+    assert image.get_attribute("src").startswith("file://")
+    page.wait_for_function("document.querySelector('dialog img').naturalWidth === 8")
+    before = image.get_attribute("src")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("dialog img").get_attribute("src") != before
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog", state="detached")
+
+
+def test_problems_are_listed(open_report):
+    page = open_report("problems")
+    text = page.locator("main").inner_text()
+    assert "notes.txt" in text
+    assert "not an image" in text
+    twins = page.locator("section", has_text="Exact duplicates").locator(".group").first.locator(".thumb")
+    assert twins.count() == 2
+    assert "copy of 0001" in " ".join(twins.evaluate_all("all => all.map(e => e.title)"))
+
+
+def test_a_cell_of_the_matrix_opens_its_images(open_report):
+    page = open_report("labels")
+    cell = page.locator(".matrix td a").first
+    count = int(cell.inner_text())
+    cell.click()
+    page.wait_for_selector(".cell")
+    assert page.locator(".cell .thumb").count() == count
+
+
+def test_training_draws_what_the_history_holds(open_report):
+    page = open_report("training")
+    assert page.locator(".chart h2").all_inner_texts() == [
+        "Losses", "Spread of the embeddings", "Scores", "Images that moved", "Balance", "Cluster sizes"
+    ]  # fmt: skip
+    assert "Accuracy from 0.60 to 0.90" in page.locator(".chart svg[role=img]").nth(2).get_attribute("aria-label")
+
+
+def test_a_name_that_is_markup_stays_text(open_report):
+    page = open_report("cluster/0")
+    for number in range(10):
+        page.goto(page.url.split("#")[0] + f"#/cluster/{number}")
+        page.wait_for_function("n => document.querySelector('h1').textContent.includes(`Cluster ${n}`)", arg=number)
+        evil = page.get_by_title(EVIL)
+        if evil.count():
+            break
+    assert evil.count() >= 1
+    evil.last.click()
+    page.wait_for_selector("dialog")
+    assert EVIL in page.locator("dialog .facts").inner_text()
+    assert page.locator("img[onerror]").count() == 0
+
+
+def test_keyboard_alone_reaches_the_content_and_moves_in_a_gallery(open_report):
+    page = open_report("cluster/0")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    thumbs = page.locator(".gallery").first.locator(".thumb")
+    thumbs.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert thumbs.nth(1).evaluate("e => e === document.activeElement")
+    assert thumbs.first.get_attribute("tabindex") == "-1"
+
+
+def test_dark_mode_is_dark(open_report):
+    light, dark = (open_report(color_scheme=scheme) for scheme in ("light", "dark"))
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert light.evaluate(colour) == "rgb(250, 249, 246)"
+    assert dark.evaluate(colour) == "rgb(21, 23, 26)"
+
+
+def test_every_picture_and_control_has_a_name(open_report):
+    for route in SCREENS:
+        page = open_report(route)
+        nameless = page.evaluate(
+            """() => [...document.querySelectorAll('button, a, select, input, [role=img]')].filter(e =>
+                 !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.length)).length"""
+        )
+        assert nameless == 0, route

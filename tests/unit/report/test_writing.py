@@ -1,0 +1,113 @@
+import base64
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from helpers.runs import EVIL, folder_run, make_run
+from propos.data import open_source
+from propos.report import write_report
+from propos.report.curves import charts
+from propos.report.payload import packed
+from propos.report.pictures import draw_pictures, picture_order
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        root = tmp_path_factory.mktemp("written")
+        patch.setenv("PROPOS_CACHE", str(root / "cache"))
+        run = folder_run(root)
+        write_report(run)
+        yield run
+
+
+def data_of(run):
+    text = (run.path / "report" / "data.js").read_text()
+    assert text.startswith("window.PROPOS_REPORT=")
+    return json.loads(text.removeprefix("window.PROPOS_REPORT=").rstrip().removesuffix(";"))
+
+
+def unpacked(entry):
+    types = {"u16": np.uint16, "i32": np.int32, "unit": np.uint16}
+    values = np.frombuffer(base64.b64decode(entry["base64"]), types[entry["kind"]])
+    return values / 65535 if entry["kind"] == "unit" else values
+
+
+def test_the_page_holds_the_run_s_table(written):
+    data, clusters = data_of(written), written.clusters()
+    assert data["images"]["names"].split("\n") == clusters.images
+    assert np.array_equal(unpacked(data["images"]["cluster"]), clusters.cluster)
+    assert np.allclose(unpacked(data["images"]["confidence"]), clusters.confidence, atol=1e-4)
+    assert sum(group["size"] for group in data["clusters"]) == len(clusters.images) == 201
+    assert data["warnings"] == [[1, "most images are in one cluster"]]
+    assert data["problems"]["unreadable"] == [["notes.txt", "not an image"]]
+    assert any(EVIL in name for name in data["images"]["names"].split("\n"))
+
+
+def test_the_confusion_matrix_counts_every_image(written):
+    labels = data_of(written)["labels"]
+    assert labels["names"] == [f"digit {number}" for number in range(10)]
+    assert np.sum(labels["counts"]) == 201
+    place = labels["rows"].index(0)
+    expected = np.mean(np.array(written.clusters().label) == "digit 0") * 201
+    assert np.sum(labels["counts"][place]) == round(expected)
+
+
+def test_the_twice_saved_file_is_an_exact_copy(written):
+    data = data_of(written)
+    names = data["images"]["names"].split("\n")
+    twins = [sorted(names[image].split("/")[-1] for image in group) for group in data["problems"]["exact"]]
+    assert ["0001.png", "copy of 0001.png"] in twins
+
+
+def test_a_report_is_written_anew_over_the_old_one(written):
+    (written.path / "report" / "left over.txt").write_text("old")
+    write_report(written)
+    assert not (written.path / "report" / "left over.txt").exists()
+    assert [path.name for path in written.path.glob(".report*")] == []
+
+
+def test_a_source_that_is_gone_is_said_in_one_line(tmp_path):
+    digits = load_digits()
+    names = [str(number) for number in range(50)]
+    run = make_run(tmp_path / "run", tmp_path / "gone", names, digits.images[:50], clusters=3)
+    write_report(run)
+    data = data_of(run)
+    assert data["pictures"]["sheets"] is None
+    assert "no longer there" in data["pictures"]["note"]
+    assert "\n" not in data["pictures"]["note"]
+
+
+def test_tiles_are_the_images(tmp_path):
+    source = open_source("digits")
+    order = picture_order([5, 3, 5], np.zeros(len(source), int), np.linspace(0, 1, len(source)))
+    assert order[:4].tolist() == [5, 3, 0, 1]
+    pictures = draw_pictures(source, order[:600], tmp_path, lambda done, total: None)
+    assert pictures.files == ["sheet-0000.png", "sheet-0001.png"]
+    sheet = np.asarray(Image.open(tmp_path / "sheet-0000.png"))
+    for image in (5, 3, 100):
+        row, column = divmod(int(pictures.slot[image]), 32)
+        tile = sheet[8 * row : 8 * row + 8, 8 * column : 8 * column + 8]
+        assert np.array_equal(tile, source.batch(np.array([image]))[0, 0])
+    assert pictures.slot[1_796] == -1
+
+
+def test_numbers_travel_as_little_endian_text():
+    assert base64.b64decode(packed(np.array([1, 258]), "u16")["base64"]) == b"\x01\x00\x02\x01"
+    assert base64.b64decode(packed(np.array([0.0, 2.0]), "unit")["base64"]) == b"\x00\x00\xff\xff"
+
+
+def test_a_value_that_is_no_number_is_left_out():
+    epochs, drawn = charts([{"epoch": 0, "loss": float("nan"), "psa": 1.0}, {"epoch": 1, "loss": 2.0, "psa": None}])
+    assert epochs == [0, 1]
+    assert drawn[0].curves == {"loss": [None, 2.0], "psa": [1.0, None]}
+
+
+def test_a_report_needs_no_torch():
+    code = "import sys, propos.report, propos.cli.report; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
