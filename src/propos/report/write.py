@@ -11,6 +11,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from propos.data import Source
 from propos.errors import InputError
 from propos.report.agreement import compare_with_labels
@@ -28,6 +31,7 @@ from propos.report.words import settings_in_words
 from propos.runs import Clusters, RunFolder
 
 PAGE = Path("report") / "index.html"
+MAP = "map.npy"
 PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")
 
 
@@ -113,8 +117,7 @@ def _facts(run: RunFolder, clusters: Clusters, groups: list[Group]) -> dict[str,
 
 
 def _images(run: RunFolder, clusters: Clusters, pictures: Pictures | None, working: Working) -> dict[str, Any]:
-    with working("Laying out the map") as progress:
-        place = lay_out(run.array("embeddings.npy"), clusters.cluster, run.config().seed, progress)
+    place = _places(run, clusters, working)
     numbered = clusters.images == [str(number) for number in range(len(clusters.images))]
     return {
         "count": len(clusters.images),
@@ -126,6 +129,19 @@ def _images(run: RunFolder, clusters: Clusters, pictures: Pictures | None, worki
         "y": packed(place[:, 1], "unit"),
         "slot": None if pictures is None else packed(pictures.slot, "i32"),
     }
+
+
+def _places(run: RunFolder, clusters: Clusters, working: Working) -> Float[np.ndarray, "N 2"]:
+    """Return where each image lies on the map; kept in the run folder, for it takes the longest to make."""
+    kept, made_of = run.path / MAP, run.path / "embeddings.npy"
+    if kept.exists() and made_of.exists() and kept.stat().st_mtime_ns >= made_of.stat().st_mtime_ns:
+        place = run.array(MAP)
+        if place.shape == (len(clusters.images), 2):
+            return place
+    with working("Laying out the map") as progress:
+        place = lay_out(run.array("embeddings.npy"), clusters.cluster, run.config().seed, progress)
+    run.write_array(MAP, place.astype(np.float32))
+    return place
 
 
 def _labels(clusters: Clusters) -> dict[str, Any] | None:
