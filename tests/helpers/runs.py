@@ -35,7 +35,7 @@ def make_run(path, source, names, pixels, labels=None, clusters=K):
     cosine = embeddings @ prototypes.T
     weight = np.exp(cosine / 0.1)
     own = np.arange(len(found)), found
-    config = Config(source=str(source), labels="folders", clusters=clusters, seed=0)
+    config = Config(source=str(source), labels=None if labels is None else "folders", clusters=clusters)
     info = {
         "status": "finished",
         "command": "propos run",

@@ -39,6 +39,7 @@ def test_a_run_says_what_it_does_and_where_the_results_are(finished):
     assert "epoch 3/3" in result.out
     assert "accuracy" in result.out
     assert f"{out}/clusters.parquet" in result.out
+    assert result.out.rstrip().endswith(f"open {out}/report/index.html")
     assert result.err == ""
 
 
@@ -54,7 +55,10 @@ def test_a_run_folder_holds_what_is_promised(finished):
         "clusters.parquet",
         "history.jsonl",
         "checkpoint",
+        "map.npy",
+        "report",
     }
+    assert (out / "report" / "index.html").is_file()
     info = json.loads((out / "run.json").read_text())
     assert info["status"] == "finished"
     assert info["seconds"] > 0

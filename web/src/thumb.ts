@@ -2,7 +2,10 @@ import { el } from "./dom";
 import { type Report, clusterName } from "./report";
 import { fixed } from "./words";
 
+const CRISP = 32; // images up to this side are shown with their pixels
+
 export interface Tile {
+  sheet: number;
   file: string;
   left: number; // in pixels of the sheet
   top: number;
@@ -15,8 +18,10 @@ export function tileOf(report: Report, image: number): Tile | null {
   const at = slot?.[image] ?? -1;
   if (sheets === null || at < 0) return null;
   const place = at % sheets.perSheet;
+  const sheet = Math.floor(at / sheets.perSheet);
   return {
-    file: sheets.files[Math.floor(at / sheets.perSheet)] as string,
+    sheet,
+    file: sheets.files[sheet] as string,
     left: sheets.pitch * (place % sheets.columns),
     top: sheets.pitch * Math.floor(place / sheets.columns),
     side: sheets.side,
@@ -26,20 +31,18 @@ export function tileOf(report: Report, image: number): Tile | null {
 /** A picture of an image in its parent's size, cut out of its sheet; a quiet placeholder where there is none. */
 export function picture(report: Report, image: number): HTMLElement {
   const tile = tileOf(report, image);
-  if (tile === null) return el("span", { class: "picture none", "aria-hidden": "true" }, "no picture");
   const { sheets } = report;
-  if (sheets === null) throw new Error("a tile has a sheet");
-  const place = (report.slot?.[image] ?? 0) % sheets.perSheet;
-  const inSheet = Math.min(sheets.perSheet, pictured(report) - sheets.perSheet * sheets.files.indexOf(tile.file));
+  if (tile === null || sheets === null) return el("span", { class: "picture none", "aria-hidden": "true" }, "no picture");
+  const inSheet = Math.min(sheets.perSheet, pictured(report) - sheets.perSheet * tile.sheet);
   const rows = Math.ceil(inSheet / sheets.columns);
-  const span = el("span", { class: sheets.side <= 64 ? "picture crisp" : "picture", "aria-hidden": "true" });
+  const span = el("span", { class: sheets.side <= CRISP ? "picture crisp" : "picture", "aria-hidden": "true" });
   // All in shares of the element, so that any size shows exactly one tile.
   const scale = sheets.pitch / sheets.side;
-  const column = place % sheets.columns;
-  const row = Math.floor(place / sheets.columns);
   span.style.backgroundImage = `url("${tile.file}")`;
   span.style.backgroundSize = `${100 * scale * sheets.columns}% ${100 * scale * rows}%`;
-  span.style.backgroundPosition = `${offset(column, scale, sheets.columns)}% ${offset(row, scale, rows)}%`;
+  const left = offset(tile.left / sheets.pitch, scale, sheets.columns);
+  const top = offset(tile.top / sheets.pitch, scale, rows);
+  span.style.backgroundPosition = `${left}% ${top}%`;
   return span;
 }
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 ALIKE = 0.995
-BLOCK = 2_048
+BLOCK = 1_024
 
 
 def exact_groups(digests: list[bytes | None]) -> list[list[int]]:
@@ -35,25 +35,26 @@ def near_groups(
     use = np.linalg.norm(sketches, axis=1) > 0
     for group in exact:
         use[group[1:]] = False
-    pairs = [
-        pair for number in np.unique(cluster) for pair in _pairs(sketches, np.flatnonzero(use & (cluster == number)))
+    links = [
+        link for number in np.unique(cluster) for link in _links(sketches, np.flatnonzero(use & (cluster == number)))
     ]
-    if not pairs:
+    if not links:
         return []
-    rows, columns = np.array(pairs).T
-    graph = coo_array((np.ones(len(pairs)), (rows, columns)), shape=(len(cluster), len(cluster)))
+    rows, columns = np.concatenate(links, axis=1)
+    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(cluster), len(cluster)))
     _, component = connected_components(graph, directed=False)
     groups: dict[int, list[int]] = defaultdict(list)
-    for image in sorted(set(rows.tolist()) | set(columns.tolist())):
+    for image in np.union1d(rows, columns).tolist():
         groups[int(component[image])].append(image)
     return sorted(groups.values(), key=lambda group: (-len(group), group))
 
 
-def _pairs(sketches: Float[np.ndarray, "N S"], members: Int[np.ndarray, " M"]) -> Iterator[tuple[int, int]]:
-    """Find the alike pairs of one cluster.
+def _links(sketches: Float[np.ndarray, "N S"], members: Int[np.ndarray, " M"]) -> Iterator[Int[np.ndarray, "2 L"]]:
+    """Link the alike images of one cluster, each to the first of its kind.
 
-    Members are put in the order of their main direction, and blocks compared with themselves and the next: two alike
-    sketches differ by at most √(2 − 2·0.995) = 0.1 in any direction. So a large cluster takes linear time.
+    Members are put in the order of their main direction, and windows of them compared, each half over the next: two
+    alike sketches differ by at most √(2 − 2·0.995) = 0.1 in any direction. So a large cluster takes linear time, and
+    thousands of alike images no more memory than a window.
     """
     if len(members) < 2:
         return
@@ -61,10 +62,11 @@ def _pairs(sketches: Float[np.ndarray, "N S"], members: Int[np.ndarray, " M"]) -
     order = np.argsort(chosen @ _main_direction(chosen), kind="stable")
     members, chosen = members[order], chosen[order]
     for start in range(0, len(members), BLOCK):
-        block = chosen[start : start + BLOCK]
-        likeness = block @ chosen[start : start + 2 * BLOCK].T
-        for row, column in np.argwhere(np.triu(likeness, 1) > ALIKE):
-            yield int(members[start + row]), int(members[start + column])
+        window = slice(start, start + 2 * BLOCK)
+        _, kind = connected_components(csr_array(chosen[window] @ chosen[window].T > ALIKE), directed=False)
+        first = np.unique(kind, return_index=True)[1][kind]
+        later = np.flatnonzero(first != np.arange(len(first)))
+        yield np.stack([members[window][first[later]], members[window][later]])
 
 
 def _main_direction(vectors: Float[np.ndarray, "M S"]) -> Float[np.ndarray, " S"]:

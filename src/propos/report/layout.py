@@ -13,7 +13,10 @@ from propos.report.progress import Progress
 MOST_LAID_OUT = 50_000
 FEWEST = 16  # images from which neighbours say more than the main directions
 PERPLEXITY = 30.0
-EARLY, LATE = 250, 500  # iterations with clusters pulled together, then freely
+EARLY, LATE = 250, 500  # iterations with groups pulled together, then freely
+FEW, FEW_EARLY, FEW_LATE = 500, 100, 200  # so few images settle sooner
+MANY = 10_000  # images from which interpolation is quicker than a tree
+EXAGGERATION = 12
 SAY_EVERY = 25
 NEIGHBOURS = 5
 BLOCK = 4_096
@@ -58,19 +61,26 @@ def _neighbour_embedding(
     """Run openTSNE from the main directions, on one thread: sums over threads would differ from run to run."""
     from openTSNE import TSNEEmbedding, affinity, initialization
 
-    def say(iteration: int, *_: object) -> None:
-        progress(done + iteration, EARLY + LATE)
-
+    count = len(embeddings)
+    early, late = (EARLY, LATE) if count > FEW else (FEW_EARLY, FEW_LATE)
     done = 0
+
+    def say(iteration: int, *_: object) -> None:
+        progress(done + iteration, early + late)
+
+    options = {"n_jobs": 1, "callbacks": say, "callbacks_every_iters": SAY_EVERY, "random_state": seed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        perplexity = min(PERPLEXITY, (len(embeddings) - 1) / 3)
-        near = affinity.PerplexityBasedNN(embeddings, perplexity, metric="cosine", n_jobs=1, random_state=seed)
-        start = initialization.rescale(_main_directions(embeddings) + _grain(len(embeddings), seed))
-        options = {"n_jobs": 1, "callbacks": say, "callbacks_every_iters": SAY_EVERY, "random_state": seed}
-        early = TSNEEmbedding(start, near, **options).optimize(EARLY, exaggeration=12, momentum=0.5)
-        done = EARLY
-        return np.asarray(early.optimize(LATE, momentum=0.8), dtype=np.float64)
+        perplexity = min(PERPLEXITY, (count - 1) / 3)
+        near = affinity.PerplexityBasedNN(embeddings, perplexity, n_jobs=1, random_state=seed)
+        start = initialization.rescale(_main_directions(embeddings) + _grain(count, seed))
+        way = "bh" if count < MANY else "fft"
+        begun = TSNEEmbedding(start, near, negative_gradient_method=way, **options)
+        begun = begun.optimize(early, exaggeration=EXAGGERATION, momentum=0.5)
+        done = early
+        place = begun.optimize(late, momentum=0.8)
+    progress(early + late, early + late)
+    return np.asarray(place, dtype=np.float64)
 
 
 def _grain(count: int, seed: int) -> Float[np.ndarray, "N 2"]:

@@ -15,8 +15,8 @@ def blobs(count=90, clusters=3):
 
 @pytest.fixture(autouse=True)
 def few_iterations(monkeypatch):
-    monkeypatch.setattr(layout, "EARLY", 60)
-    monkeypatch.setattr(layout, "LATE", 60)
+    monkeypatch.setattr(layout, "FEW_EARLY", 60)
+    monkeypatch.setattr(layout, "FEW_LATE", 60)
 
 
 def own_group_share(place, cluster):

@@ -8,6 +8,7 @@ export interface Colouring {
   codes: ArrayLike<number>;
   colours: string[];
   names: string[];
+  ordered: boolean; // a scale, not kinds
 }
 
 export function colouring(report: Report, by: By): Colouring {
@@ -16,7 +17,7 @@ export function colouring(report: Report, by: By): Colouring {
   const names = labels === null ? report.clusters.map(({ number }) => String(number)) : labels.names;
   const available = scheme();
   const colours = names.map((_, place) => available[place % available.length] as string);
-  return { codes: labels === null ? report.cluster : labels.of, colours, names };
+  return { codes: labels === null ? report.cluster : labels.of, colours, names, ordered: false };
 }
 
 /** The same colours with all but one code faint. */
@@ -32,5 +33,5 @@ function byConfidence(report: Report): Colouring {
     codes[image] = Math.min(steps - 1, Math.floor((report.confidence[image] as number) * steps));
   }
   const names = colours.map((_, place) => `${(place / steps).toFixed(1)} – ${((place + 1) / steps).toFixed(1)}`);
-  return { codes, colours, names };
+  return { codes, colours, names, ordered: true };
 }

@@ -1,6 +1,7 @@
 import { el } from "../dom";
 import { type Report, clusterName } from "../report";
 import { tileOf } from "../thumb";
+import { affineOf } from "./affine";
 import type { Plot, Points } from "./plot";
 
 const MOST_NUMBERS = 200;
@@ -13,7 +14,7 @@ export class Overlay {
   thumbnails = false;
   private readonly canvas = el("canvas");
   private readonly numbers: [HTMLElement, number, number][];
-  private readonly order: number[];
+  private order: number[] | null = null;
   private readonly sheets = new Map<string, HTMLImageElement>();
   private waiting = 0;
 
@@ -23,7 +24,6 @@ export class Overlay {
     private readonly plot: () => Plot | null,
   ) {
     this.numbers = report.clusters.length > MOST_NUMBERS ? [] : middles(report, points);
-    this.order = telling(report);
     this.element.append(this.canvas, ...this.numbers.map(([element]) => element));
   }
 
@@ -36,27 +36,28 @@ export class Overlay {
     this.waiting = 0;
     const plot = this.plot();
     if (plot === null) return;
+    const { sx, dx, sy, dy } = affineOf(plot);
     for (const [element, x, y] of this.numbers) {
-      const [px, py] = plot.project(x, y);
-      element.style.transform = `translate(${px.toFixed(1)}px, ${py.toFixed(1)}px) translate(-50%, -50%)`;
+      element.style.transform = `translate(${(x * sx + dx).toFixed(1)}px, ${(y * sy + dy).toFixed(1)}px) translate(-50%, -50%)`;
     }
-    const { clientWidth: width, clientHeight: height } = this.element;
-    this.canvas.width = width;
-    this.canvas.height = height;
-    if (this.thumbnails) this.drawThumbnails(plot, width, height);
+    this.canvas.hidden = !this.thumbnails;
+    if (this.thumbnails) this.drawThumbnails(plot);
   }
 
   /** One thumbnail for each square of the screen that holds a dot, the most typical images first. */
-  private drawThumbnails(plot: Plot, width: number, height: number): void {
+  private drawThumbnails(plot: Plot): void {
+    const { clientWidth: width, clientHeight: height } = this.element;
+    this.canvas.width = width;
+    this.canvas.height = height;
     const context = this.canvas.getContext("2d") as CanvasRenderingContext2D;
-    context.imageSmoothingEnabled = (this.report.sheets?.side ?? 0) > 64;
+    context.imageSmoothingEnabled = (this.report.sheets?.side ?? 0) > 32;
     const taken = new Set<number>();
     const columns = Math.ceil(width / SIDE) + 1;
-    const [x0, y0] = plot.project(0, 0);
-    const [x1, y1] = plot.project(1, 1);
+    const { sx, dx, sy, dy } = affineOf(plot);
+    this.order ??= telling(this.report);
     for (const image of this.order) {
-      const px = x0 + (this.points.x[image] as number) * (x1 - x0);
-      const py = y0 + (this.points.y[image] as number) * (y1 - y0);
+      const px = (this.points.x[image] as number) * sx + dx;
+      const py = (this.points.y[image] as number) * sy + dy;
       if (px < 0 || py < 0 || px > width || py > height) continue;
       const cell = Math.floor(py / SIDE) * columns + Math.floor(px / SIDE);
       if (taken.has(cell)) continue;

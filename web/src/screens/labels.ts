@@ -75,7 +75,8 @@ function matrixRow(labels: Labels, label: number, place: number, row: number | n
       },
       count(found),
     );
-    link.style.setProperty("--share", String(Math.round(100 * Math.sqrt(share))));
+    // Either so light that dark words can be read on it, or the full accent for light ones.
+    link.style.setProperty("--share", String(share > 0.5 ? 100 : Math.round(60 * Math.sqrt(share))));
     return el("td", {}, link);
   });
   return el("tr", {}, el("th", { scope: "row" }, name), cells);

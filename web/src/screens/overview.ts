@@ -85,7 +85,7 @@ function card(report: Report, cluster: Cluster): HTMLElement {
       { class: "card", href: `#/cluster/${cluster.number}` },
       el("div", { class: "mosaic" }, cluster.typical.slice(0, 9).map((image) => picture(report, image))),
       el("h2", {}, swatch(cluster.number), clusterName(cluster)),
-      el("p", { class: "quiet" }, `${images(cluster.size)} · tightness ${fixed(cluster.tightness, 2)}`),
+      el("p", { class: "quiet pair" }, el("span", {}, images(cluster.size)), el("span", {}, `tightness ${fixed(cluster.tightness, 2)}`)),
       label !== null && share !== null && el("p", { class: "quiet" }, `${percent(share)} labelled “${label}”`),
     ),
   );

@@ -1,0 +1,48 @@
+"""Take the pictures of docs/report.md from a run's report: python docs/screens.py RUN docs/."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+DESKTOP, PHONE = {"width": 1180, "height": 820}, {"width": 390, "height": 780}
+SCREENS = {"overview": "overview", "map": "map", "cluster": "cluster/3", "problems": "problems", "labels": "labels/8/3"}
+PATIENCE = 600_000
+
+
+def main(run: Path, folder: Path) -> None:
+    address = (run / "report" / "index.html").absolute().as_uri()
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS, timeout=PATIENCE)
+        for scheme, viewport, screens in (
+            ("light", DESKTOP, {**SCREENS, "training": "training"}),
+            ("dark", DESKTOP, {"overview": "overview", "map": "map"}),
+            ("light", PHONE, {"overview": "overview", "map": "map"}),
+        ):
+            context = browser.new_context(viewport=viewport, color_scheme=scheme)
+            context.set_default_timeout(PATIENCE)
+            for name, route in screens.items():
+                page = context.new_page()
+                page.goto(f"{address}#/{route}")
+                page.wait_for_selector("h1")
+                if name == "map":
+                    page.wait_for_function("document.querySelector('.number')?.style.transform")
+                page.wait_for_timeout(1500)
+                kind = "phone" if viewport is PHONE else scheme
+                save(page.screenshot(), folder / f"report-{name}{'' if kind == 'light' else '-' + kind}.png")
+                page.close()
+        browser.close()
+
+
+def save(content: bytes, path: Path) -> None:
+    """Write a picture with a palette, a third of the size."""
+    path.write_bytes(content)
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
+
+
+main(Path(sys.argv[1]), Path(sys.argv[2]))

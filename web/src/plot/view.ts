@@ -1,0 +1,122 @@
+import { el } from "../dom";
+import { type Report, imagesWhere } from "../report";
+import { images } from "../words";
+import { affineOf } from "./affine";
+import { canvasPlot } from "./canvas";
+import { type By, type Colouring, colouring, only } from "./colouring";
+import { Overlay } from "./overlay";
+import type { Plot, Points } from "./plot";
+import { tooltip } from "./tooltip";
+import { webglPlot } from "./webgl";
+
+const KEYS = "Arrow keys move the map, plus and minus zoom, 0 shows all, Enter lists what is in view.";
+const STEP = 0.2; // of the map's half side
+const CLOSER = 1.4;
+
+/** The map itself: dots, what lies over them, and what keys and the pointer do. */
+export class MapView {
+  readonly element: HTMLElement;
+  colours: Colouring;
+  private readonly points: Points;
+  private readonly canvas = el("canvas");
+  private readonly overlay: Overlay;
+  private readonly hint: ReturnType<typeof tooltip>;
+  private readonly resized = new ResizeObserver(() => this.plot?.resize());
+  private plot: Plot | null = null;
+
+  constructor(
+    private readonly report: Report,
+    private readonly chosen: (images: number[]) => void,
+  ) {
+    this.points = { x: report.x.map((x) => 2 * x - 1), y: report.y.map((y) => 2 * y - 1) };
+    this.colours = colouring(report, "cluster");
+    this.hint = tooltip(report, this.points);
+    this.overlay = new Overlay(report, this.points, () => this.plot);
+    const label = `Map of ${images(report.count)}. ${KEYS}`;
+    const attributes = { class: "map", tabindex: 0, role: "group", "aria-label": label };
+    this.element = el("div", attributes, this.canvas, this.overlay.element, this.hint.element);
+    this.element.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  /** Begin to draw; the element has its size only once it is on the page. */
+  start(): void {
+    const listener = {
+      hover: (image: number | null) => this.plot !== null && this.hint.show(this.plot, image),
+      select: this.chosen,
+      view: () => this.overlay.update(),
+    };
+    const background = hex(getComputedStyle(this.element).backgroundColor);
+    this.plot = webglPlot(this.canvas, this.points, listener, background) ?? canvasPlot(this.canvas, this.points, listener);
+    this.element.dataset["plot"] = this.plot.kind;
+    this.highlight(null);
+    this.resized.observe(this.element);
+  }
+
+  stop(): void {
+    this.resized.disconnect();
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  colourBy(by: By): void {
+    this.colours = colouring(this.report, by);
+    this.highlight(null);
+  }
+
+  /** Make all but one colour faint. */
+  highlight(code: number | null): void {
+    this.plot?.paint(this.colours.codes, only(this.colours.colours, code));
+  }
+
+  lasso(on: boolean): void {
+    this.element.classList.toggle("lasso", on);
+    this.plot?.lasso(on);
+  }
+
+  thumbnails(on: boolean): void {
+    this.overlay.thumbnails = on;
+    this.overlay.update();
+  }
+
+  closer = (): void => this.plot?.zoom(CLOSER);
+  farther = (): void => this.plot?.zoom(1 / CLOSER);
+  home = (): void => this.plot?.home();
+
+  /** Choose every image in view. */
+  chooseView = (): void => {
+    if (this.plot === null) return;
+    const { clientWidth: width, clientHeight: height } = this.element;
+    const { sx, dx, sy, dy } = affineOf(this.plot);
+    this.chosen(
+      imagesWhere(this.report, (image) => {
+        const x = (this.points.x[image] as number) * sx + dx;
+        const y = (this.points.y[image] as number) * sy + dy;
+        return x >= 0 && y >= 0 && x <= width && y <= height;
+      }),
+    );
+  };
+
+  private press(event: KeyboardEvent): void {
+    const actions: Record<string, () => void> = {
+      ArrowLeft: () => this.plot?.move(-STEP, 0),
+      ArrowRight: () => this.plot?.move(STEP, 0),
+      ArrowUp: () => this.plot?.move(0, STEP),
+      ArrowDown: () => this.plot?.move(0, -STEP),
+      "+": this.closer,
+      "=": this.closer,
+      "-": this.farther,
+      "0": this.home,
+      Enter: this.chooseView,
+    };
+    const action = actions[event.key];
+    if (action === undefined) return;
+    event.preventDefault();
+    action();
+  }
+}
+
+/** rgb(1, 2, 3) as #010203. */
+function hex(colour: string): string {
+  const parts = (colour.match(/\d+/g) ?? ["255", "255", "255"]).slice(0, 3);
+  return `#${parts.map((part) => Number(part).toString(16).padStart(2, "0")).join("")}`;
+}
