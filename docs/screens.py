@@ -16,7 +16,8 @@ PATIENCE = 600_000
 def main(run: Path, folder: Path) -> None:
     address = (run / "report" / "index.html").absolute().as_uri()
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS, timeout=PATIENCE)
+        executable = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = driver.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE)
         for scheme, viewport, screens in (
             ("light", DESKTOP, {**SCREENS, "training": "training"}),
             ("dark", DESKTOP, {"overview": "overview", "map": "map"}),
@@ -41,7 +42,7 @@ def save(content: bytes, path: Path) -> None:
     """Write a picture with a palette, a third of the size."""
     path.write_bytes(content)
     with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(255, Image.Quantize.MAXCOVERAGE)
     small.save(path, optimize=True)
 
 

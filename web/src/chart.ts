@@ -25,7 +25,8 @@ export interface Drawing {
 export function lineChart(drawing: Drawing): HTMLElement {
   const { xs, curves } = drawing;
   const values = Object.values(curves).flat().filter((value) => value !== null);
-  const [low, high] = nice(Math.min(...values), Math.max(...values));
+  const scale = scaleOf(Math.min(...values), Math.max(...values));
+  const { low, high } = scale;
   const first = xs[0] ?? 0;
   const span = (xs[xs.length - 1] ?? 1) - first || 1;
   const x = (value: number): number => LEFT + ((WIDTH - LEFT - RIGHT) * (value - first)) / span;
@@ -34,7 +35,7 @@ export function lineChart(drawing: Drawing): HTMLElement {
   const picture = svg(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spokenSummary(drawing) },
-    axes(low, high, first, first + span, drawing.xLabel, x, y),
+    axes(scale, first, first + span, drawing.xLabel, x, y),
     drawing.mark === undefined ? null : svg("line", { class: "mark", x1: x(drawing.mark), x2: x(drawing.mark), y1: TOP, y2: HEIGHT - BOTTOM }),
     names.map((name, place) => line(xs, curves[name] ?? [], x, y, place)),
   );
@@ -71,12 +72,11 @@ function legendEntry(name: string, curve: Curve, place: number): HTMLElement {
 /** The first curve takes the accent colour. */
 const strokeOf = (place: number): string => (place === 0 ? "var(--accent)" : colourOf(place - 1));
 
-function axes(low: number, high: number, first: number, last: number, label: string, x: (v: number) => number, y: (v: number) => number): SVGElement[] {
+function axes({ low, high, step }: Scale, first: number, last: number, label: string, x: (v: number) => number, y: (v: number) => number): SVGElement[] {
   const parts: SVGElement[] = [];
-  for (let step = 0; step <= 4; step++) {
-    const value = low + ((high - low) * step) / 4;
+  for (let value = low; value <= high + step / 2; value += step) {
     parts.push(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }));
-    parts.push(svg("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end" }, short(value)));
+    parts.push(svg("text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end" }, tick(value, step)));
   }
   parts.push(svg("text", { class: "tick", x: x(first), y: HEIGHT - 8 }, short(first)));
   parts.push(svg("text", { class: "tick", x: x((first + last) / 2), y: HEIGHT - 8, "text-anchor": "middle" }, label));
@@ -84,14 +84,23 @@ function axes(low: number, high: number, first: number, last: number, label: str
   return parts;
 }
 
-/** Widen a range to round numbers. */
-function nice(low: number, high: number): [number, number] {
-  const span = high - low || Math.abs(high) || 1;
-  const step = 10 ** Math.floor(Math.log10(span / 2));
-  const bottom = Math.floor(low / step) * step;
-  const top = Math.ceil(high / step) * step;
-  return [low >= 0 && bottom < span / 2 ? 0 : bottom, top];
+interface Scale {
+  low: number;
+  high: number;
+  step: number;
 }
+
+/** Widen a range to whole steps of 1, 2 or 5 times a power of ten; a range not far above 0 begins there. */
+function scaleOf(low: number, high: number): Scale {
+  if (low >= 0 && low < high / 2) low = 0;
+  const rough = (high - low || Math.abs(high) || 1) / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5, 10].find((each) => each * power >= rough) as number);
+  const bottom = Math.floor(low / step) * step;
+  return { low: bottom, high: Math.max(Math.ceil(high / step) * step, bottom + step), step };
+}
+
+const tick = (value: number, step: number): string => (step >= 1 ? count(Math.round(value)) : fixed(value, Math.ceil(-Math.log10(step))));
 
 const short = (value: number): string => (Math.abs(value) >= 100 || Number.isInteger(value) ? count(value) : fixed(value, Math.abs(value) >= 10 ? 1 : Math.abs(value) < 0.1 ? 3 : 2));
 

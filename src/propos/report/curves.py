@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 MEASURES = frozenset(
     {"uniformity_std", "uniformity_reference", "imbalance_ratio", "smallest_cluster", "largest_cluster", "n_clusters"}
@@ -78,10 +77,3 @@ def _number(value: Any) -> float | None:
     if not isinstance(value, int | float) or not np.isfinite(value):
         return None
     return float(f"{value:.5g}")
-
-
-def compact(positions: Float[np.ndarray, "N 2"]) -> Float[np.ndarray, "N 2"]:
-    """Move and scale positions into the unit square, keeping their shape, in its middle."""
-    low, high = positions.min(axis=0), positions.max(axis=0)
-    extent = float((high - low).max()) or 1.0
-    return (positions - (low + high) / 2) / extent + 0.5

@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.report.curves import compact
 from propos.report.progress import Progress
 
 MOST_LAID_OUT = 50_000
@@ -35,14 +34,14 @@ def lay_out(
     """
     count = len(embeddings)
     if count < FEWEST:
-        return compact(_main_directions(embeddings))
+        return _in_unit_square(_main_directions(embeddings))
     if count <= MOST_LAID_OUT:
-        return compact(_neighbour_embedding(embeddings, seed, progress))
+        return _in_unit_square(_neighbour_embedding(embeddings, seed, progress))
     sample = np.sort(np.random.default_rng(seed).permutation(count)[:MOST_LAID_OUT])
     positions = np.zeros((count, 2))
     positions[sample] = _neighbour_embedding(embeddings[sample], seed, progress)
     _place_others(embeddings, cluster, sample, positions)
-    return compact(positions)
+    return _in_unit_square(positions)
 
 
 def _main_directions(embeddings: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N 2"]:
@@ -106,3 +105,11 @@ def _place_others(
             few = min(NEIGHBOURS, len(known))
             nearest = np.argpartition(-likeness, few - 1, axis=1)[:, :few]
             positions[block] = positions[known[nearest]].mean(axis=1)
+
+
+def _in_unit_square(positions: Float[np.ndarray, "N 2"]) -> Float[np.ndarray, "N 2"]:
+    """Move and scale positions into the unit square, keeping their shape, in its middle."""
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    extent = float((high - low).max()) or 1.0
+    inside: Float[np.ndarray, "N 2"] = (positions - (low + high) / 2) / extent + 0.5
+    return inside

@@ -25,7 +25,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
     // A worker would need an address of its own, which a page opened from a file may not make.
     spatialIndexUseWorker: false,
     colorBy: "valueA",
-    cameraDistance: 1.15,
+    cameraDistance: homeDistance(canvas),
   });
   plot.subscribe("pointOver", (image) => listener.hover(image));
   plot.subscribe("pointOut", () => listener.hover(null));
@@ -62,7 +62,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
       listener.view();
     },
     home() {
-      void plot.set({ cameraTarget: [0, 0], cameraDistance: 1.15 });
+      void plot.set({ cameraTarget: [0, 0], cameraDistance: homeDistance(canvas) });
       listener.view();
     },
     resize: () => void plot.set({ width: canvas.clientWidth, height: canvas.clientHeight }).then(() => listener.view()),
@@ -71,6 +71,11 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
       renderer.destroy();
     },
   };
+}
+
+/** The distance from which all positions are seen; the library fits heights, and a phone is narrower than high. */
+function homeDistance(canvas: HTMLCanvasElement): number {
+  return 1.15 * Math.max(1, canvas.clientHeight / Math.max(1, canvas.clientWidth));
 }
 
 function hasWebgl(): boolean {

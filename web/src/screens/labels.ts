@@ -49,11 +49,15 @@ function matrix(labels: Labels, row: number | null, column: number | null): HTML
     el(
       "thead",
       {},
-      el("tr", {}, el("td", {}), labels.columns.map((cluster) => el("th", { scope: "col" }, el("a", { href: `#/cluster/${cluster}`, title: clusterName(cluster) }, cluster)))),
+      el("tr", {}, el("td", { class: "corner" }, "label ↓ cluster →"), labels.columns.map(columnHead)),
     ),
     el("tbody", {}, labels.rows.map((label, place) => matrixRow(labels, label, place, row, column))),
   );
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Confusion matrix" }, table);
+}
+
+function columnHead(cluster: number): HTMLElement {
+  return el("th", { scope: "col" }, el("a", { href: `#/cluster/${cluster}`, title: clusterName(cluster) }, cluster));
 }
 
 function matrixRow(labels: Labels, label: number, place: number, row: number | null, column: number | null): HTMLElement {
