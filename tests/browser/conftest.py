@@ -74,8 +74,8 @@ class Watched:
 
     def check(self):
         assert self.complaints == []
-        folder = self.address.rsplit("/", 1)[0]
-        elsewhere = [url for url in self.requests if not url.startswith((folder, "data:", "blob:"))]
+        report, photos = self.address.rsplit("/", 1)[0], self.address.rsplit("/", 3)[0] + "/photos/"
+        elsewhere = [url for url in self.requests if not url.startswith((report, photos, "data:", "blob:"))]
         assert elsewhere == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +35,13 @@ def find_problems(
 ) -> Problems:
     """Collect what is worth a look, each list cut to what a person can look at."""
     outliers, doubtful = outlying(clusters.cluster, clusters.distance), low_confidence(clusters.confidence)
-    lists = {"outliers": outliers, "doubtful": doubtful, "exact": exact, "near": near, "unreadable": unreadable}
+    lists: dict[str, Sized] = {
+        "outliers": outliers,
+        "doubtful": doubtful,
+        "exact": exact,
+        "near": near,
+        "unreadable": unreadable,
+    }
     return Problems(
         outliers=outliers[:MOST_LISTED].tolist(),
         doubtful=doubtful[:MOST_LISTED].tolist(),
