@@ -1,5 +1,6 @@
 """Take the pictures of docs/report.md from a run's report: python docs/screens.py RUN docs/."""
 
+import io
 import shutil
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ def main(run: Path, folder: Path) -> None:
         executable = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = driver.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE)
         for scheme, viewport, screens in (
-            ("light", DESKTOP, {**SCREENS, "training": "training"}),
+            ("light", DESKTOP, {**SCREENS, "map-pictures": "map", "training": "training"}),
             ("dark", DESKTOP, {"overview": "overview", "map": "map"}),
             ("light", PHONE, {"overview": "overview", "map": "map"}),
         ):
@@ -29,8 +30,10 @@ def main(run: Path, folder: Path) -> None:
                 page = context.new_page()
                 page.goto(f"{address}#/{route}")
                 page.wait_for_selector("h1")
-                if name == "map":
+                if route == "map":
                     page.wait_for_function("document.querySelector('.number')?.style.transform")
+                if name == "map-pictures":
+                    page.select_option("#show", "thumbnails")
                 page.wait_for_timeout(1500)
                 kind = "phone" if viewport is PHONE else scheme
                 save(page.screenshot(), folder / f"report-{name}{'' if kind == 'light' else '-' + kind}.png")
@@ -39,11 +42,13 @@ def main(run: Path, folder: Path) -> None:
 
 
 def save(content: bytes, path: Path) -> None:
-    """Write a picture with a palette, a third of the size."""
-    path.write_bytes(content)
-    with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(255, Image.Quantize.MAXCOVERAGE)
-    small.save(path, optimize=True)
+    """Write a picture with a palette of its commonest colours, a third of the size."""
+    with Image.open(io.BytesIO(content)) as picture:
+        full = picture.convert("RGB")
+    common = sorted(full.getcolors(full.width * full.height), reverse=True)[:256]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in common for part in colour])
+    full.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,7 +1,7 @@
-// Paul Tol's "muted" and "light" schemes, distinct under the common colour blindnesses; beyond nine clusters the
+// Paul Tol's "muted" and "light" schemes, distinct under the common colour blindnesses; beyond ten clusters the
 // colours come again with another shape, and the map carries every cluster's number.
-const ON_LIGHT = ["#cc6677", "#332288", "#c4a82c", "#117733", "#5ab3e0", "#882255", "#44aa99", "#8a8a22", "#aa4499"];
-const ON_DARK = ["#ee8866", "#77aadd", "#eedd88", "#44bb99", "#99ddff", "#ffaabb", "#bbcc33", "#c9a7e8", "#e0e0e0"];
+const ON_LIGHT = ["#cc6677", "#332288", "#c4a82c", "#117733", "#5ab3e0", "#882255", "#44aa99", "#8a8a22", "#aa4499", "#777777"];
+const ON_DARK = ["#ee8866", "#77aadd", "#eedd88", "#44bb99", "#99ddff", "#ffaabb", "#bbcc33", "#c9a7e8", "#e0e0e0", "#aaaa00"];
 const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"];
 const SHAPES = ["●", "■", "▲", "◆", "✚", "★", "▼", "⬟"];
 
