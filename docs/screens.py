@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 DESKTOP, PHONE = {"width": 1180, "height": 820}, {"width": 390, "height": 780}
-SCREENS = {"overview": "overview", "map": "map", "cluster": "cluster/3", "problems": "problems", "labels": "labels/8/3"}
+SCREENS = {"overview": "overview", "map": "map", "cluster": "cluster/3", "problems": "problems", "labels": "labels"}
 PATIENCE = 600_000
 
 

@@ -27,7 +27,7 @@ export function labelsScreen(report: Report, row: number | null, column: number 
     matrix(labels, row, column),
     cell,
   );
-  return { title, content, shown: () => cell?.scrollIntoView({ block: "nearest" }) };
+  return { title, content, shown: () => cell?.querySelector("h2")?.scrollIntoView({ block: "center" }) };
 }
 
 function scores({ scores }: Labels): HTMLElement {
