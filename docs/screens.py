@@ -1,4 +1,4 @@
-"""Take the pictures of docs/report.md from a run's report: python docs/screens.py RUN docs/."""
+"""Take the pictures of docs/report.md from a run's report: python docs/screens.py RUN docs/ [NAME …]."""
 
 import io
 import shutil
@@ -14,7 +14,7 @@ SCREENS = {"overview": "overview", "map": "map", "cluster": "cluster/3", "proble
 PATIENCE = 600_000
 
 
-def main(run: Path, folder: Path) -> None:
+def main(run: Path, folder: Path, only: list[str]) -> None:
     address = (run / "report" / "index.html").absolute().as_uri()
     with sync_playwright() as driver:
         executable = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -27,6 +27,8 @@ def main(run: Path, folder: Path) -> None:
             context = browser.new_context(viewport=viewport, color_scheme=scheme)
             context.set_default_timeout(PATIENCE)
             for name, route in screens.items():
+                if only and name not in only:
+                    continue
                 page = context.new_page()
                 page.goto(f"{address}#/{route}")
                 page.wait_for_selector("h1")
@@ -51,4 +53,4 @@ def save(content: bytes, path: Path) -> None:
     full.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
-main(Path(sys.argv[1]), Path(sys.argv[2]))
+main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

@@ -97,6 +97,19 @@ def test_tiles_are_the_images(tmp_path):
     assert pictures.slot[1_796] == -1
 
 
+def test_four_of_the_moments_kept_are_shown(tmp_path):
+    digits = load_digits()
+    names = [str(number) for number in range(50)]
+    run = make_run(tmp_path / "run", tmp_path / "gone", names, digits.images[:50], clusters=3)
+    (run.path / "snapshots").mkdir()
+    for epoch in (1, 2, 3, 5, 8, 13, 21):
+        run.write_array(f"snapshots/epoch-{epoch:04d}.npy", run.array("embeddings.npy"))
+    write_report(run)
+    shown = data_of(run)["moments"]
+    assert [moment["epoch"] for moment in shown] == [1, 3, 8, 21]
+    assert all(len(unpacked(moment["x"])) == 50 for moment in shown)
+
+
 def test_numbers_travel_as_little_endian_text():
     assert base64.b64decode(packed(np.array([1, 258]), "u16")["base64"]) == b"\x01\x00\x02\x01"
     assert base64.b64decode(packed(np.array([0.0, 2.0]), "unit")["base64"]) == b"\x00\x00\xff\xff"

@@ -6,12 +6,15 @@ import type { Plot, Points } from "./plot";
 
 const MOST_NUMBERS = 200;
 const MOST_SCANNED = 100_000;
-const SIDE = 40;
+const SIDE = 30; // of the square a thumbnail fills, its frame included
+const FRAME = 2;
 
 /** What lies over the dots: the clusters' numbers and, if asked for, thumbnails. */
 export class Overlay {
   readonly element = el("div", { class: "overlay", "aria-hidden": "true" });
   thumbnails = false;
+  /** The colour of an image's frame. */
+  ink: (image: number) => string = () => "transparent";
   private readonly canvas = el("canvas");
   private readonly numbers: [HTMLElement, number, number][];
   private order: number[] | null = null;
@@ -54,15 +57,18 @@ export class Overlay {
     const taken = new Set<number>();
     const columns = Math.ceil(width / SIDE) + 1;
     const { sx, dx, sy, dy } = affineOf(plot);
+    // The squares move with the map, so that pictures do not jump while it is dragged.
+    const [shiftX, shiftY] = [dx % SIDE, dy % SIDE];
     this.order ??= telling(this.report);
     for (const image of this.order) {
       const px = (this.points.x[image] as number) * sx + dx;
       const py = (this.points.y[image] as number) * sy + dy;
       if (px < 0 || py < 0 || px > width || py > height) continue;
-      const cell = Math.floor(py / SIDE) * columns + Math.floor(px / SIDE);
+      const [column, row] = [Math.floor((px - shiftX) / SIDE), Math.floor((py - shiftY) / SIDE)];
+      const cell = (row + 1) * (columns + 1) + column + 1;
       if (taken.has(cell)) continue;
       taken.add(cell);
-      this.drawTile(context, image, px - (SIDE - 4) / 2, py - (SIDE - 4) / 2);
+      this.drawTile(context, image, column * SIDE + shiftX, row * SIDE + shiftY);
     }
   }
 
@@ -71,7 +77,10 @@ export class Overlay {
     if (tile === null) return;
     const sheet = this.sheet(tile.file);
     if (!sheet.complete || sheet.naturalWidth === 0) return;
-    context.drawImage(sheet, tile.left, tile.top, tile.side, tile.side, left, top, SIDE - 4, SIDE - 4);
+    context.fillStyle = this.ink(image);
+    context.fillRect(left, top, SIDE - 1, SIDE - 1);
+    const inner = SIDE - 1 - 2 * FRAME;
+    context.drawImage(sheet, tile.left, tile.top, tile.side, tile.side, left + FRAME, top + FRAME, inner, inner);
   }
 
   private sheet(file: string): HTMLImageElement {

@@ -65,7 +65,11 @@ export class MapView {
 
   /** Make all but one colour faint. */
   highlight(code: number | null): void {
-    this.plot?.paint(this.colours.codes, only(this.colours.colours, code));
+    const { codes } = this.colours;
+    const colours = only(this.colours.colours, code);
+    this.plot?.paint(codes, colours);
+    this.overlay.ink = (image) => colours[codes[image] ?? 0] as string;
+    this.overlay.update();
   }
 
   lasso(on: boolean): void {
