@@ -111,9 +111,10 @@ def start(request: Request, device_name: str, quiet: bool, report: bool = True) 
             terminal.warn(
                 f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer"
             )
-        _train(run, config, source, device, terminal, begin, seconds)
-        if report:
-            _report(run, source, terminal)
+        with using(source):
+            _train(run, config, source, device, terminal, begin, seconds)
+            if report:
+                _report(run, source, terminal)
 
 
 def _create(
@@ -163,9 +164,10 @@ def resume(request: Request, device_name: str, quiet: bool, report: bool = True)
         _warn_of_changes(info, now, terminal)
         run.update_info(status="running")
         terminal.note(f"Going on with {run.path}: {config.clusters} clusters in {len(source):,} images.")
-        _train(run, config, source, device, terminal, begin)
-        if report:
-            _report(run, source, terminal)
+        with using(source):
+            _train(run, config, source, device, terminal, begin)
+            if report:
+                _report(run, source, terminal)
 
 
 def _given_config(request: Request) -> Config | None:
@@ -285,7 +287,7 @@ def _train(
 
     how = f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
     try:
-        with using(source), _stop_on_signals(terminal) as stopped:
+        with _stop_on_signals(terminal) as stopped:
             if not terminal.quiet and run.info()["seconds"] == 0 and build_method(config).terms:
                 seconds = seconds or estimate_seconds(config, source, device)
                 terminal.note(f"Training for {config.train.epochs} epochs will take about {duration(seconds)}.")
