@@ -11,6 +11,7 @@ const BOTTOM = 28;
 const DASHES = ["", "6 3", "2 3", "8 3 2 3", "1 4"];
 
 type Curve = readonly (number | null)[];
+type ToPixel = (value: number) => number;
 
 export interface Drawing {
   title: string;
@@ -36,7 +37,7 @@ export function lineChart(drawing: Drawing): HTMLElement {
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spokenSummary(drawing) },
     axes(scale, first, first + span, drawing.xLabel, x, y),
-    drawing.mark === undefined ? null : svg("line", { class: "mark", x1: x(drawing.mark), x2: x(drawing.mark), y1: TOP, y2: HEIGHT - BOTTOM }),
+    drawing.mark === undefined ? null : marked(x(drawing.mark)),
     names.map((name, place) => line(xs, curves[name] ?? [], x, y, place)),
   );
   return el(
@@ -48,7 +49,11 @@ export function lineChart(drawing: Drawing): HTMLElement {
   );
 }
 
-function line(xs: readonly number[], curve: Curve, x: (v: number) => number, y: (v: number) => number, place: number): SVGElement {
+function marked(at: number): SVGElement {
+  return svg("line", { class: "mark", x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM });
+}
+
+function line(xs: readonly number[], curve: Curve, x: ToPixel, y: ToPixel, place: number): SVGElement {
   let path = "";
   let pen = false;
   curve.forEach((value, at) => {
@@ -72,7 +77,7 @@ function legendEntry(name: string, curve: Curve, place: number): HTMLElement {
 /** The first curve takes the accent colour. */
 const strokeOf = (place: number): string => (place === 0 ? "var(--accent)" : colourOf(place - 1));
 
-function axes({ low, high, step }: Scale, first: number, last: number, label: string, x: (v: number) => number, y: (v: number) => number): SVGElement[] {
+function axes({ low, high, step }: Scale, first: number, last: number, label: string, x: ToPixel, y: ToPixel): SVGElement[] {
   const parts: SVGElement[] = [];
   for (let value = low; value <= high + step / 2; value += step) {
     parts.push(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }));
@@ -100,9 +105,17 @@ function scaleOf(low: number, high: number): Scale {
   return { low: bottom, high: Math.max(Math.ceil(high / step) * step, bottom + step), step };
 }
 
-const tick = (value: number, step: number): string => (step >= 1 ? count(Math.round(value)) : fixed(value, Math.ceil(-Math.log10(step))));
+function tick(value: number, step: number): string {
+  return step >= 1 ? count(Math.round(value)) : fixed(value, Math.ceil(-Math.log10(step)));
+}
 
-const short = (value: number): string => (Math.abs(value) >= 100 || Number.isInteger(value) ? count(value) : fixed(value, Math.abs(value) >= 10 ? 1 : Math.abs(value) < 0.1 ? 3 : 2));
+/** A number in as few figures as tell it. */
+function short(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 100 || Number.isInteger(value)) return count(value);
+  if (size >= 10) return fixed(value, 1);
+  return fixed(value, size < 0.1 ? 3 : 2);
+}
 
 function spokenSummary({ title, curves, xLabel }: Drawing): string {
   const ends = Object.entries(curves).map(([name, curve]) => {

@@ -18,8 +18,14 @@ export function canvasPlot(canvas: HTMLCanvasElement, points: Points, listener: 
   let waiting = 0;
 
   const scale = (): number => (HOME * zoom * Math.min(canvas.width, canvas.height)) / 2;
-  const project = (x: number, y: number): Vertex => [canvas.width / 2 + (x - centreX) * scale(), canvas.height / 2 - (y - centreY) * scale()];
-  const unproject = (px: number, py: number): Vertex => [(px - canvas.width / 2) / scale() + centreX, (canvas.height / 2 - py) / scale() + centreY];
+  const project = (x: number, y: number): Vertex => [
+    canvas.width / 2 + (x - centreX) * scale(),
+    canvas.height / 2 - (y - centreY) * scale(),
+  ];
+  const unproject = (px: number, py: number): Vertex => [
+    (px - canvas.width / 2) / scale() + centreX,
+    (canvas.height / 2 - py) / scale() + centreY,
+  ];
 
   function draw(): void {
     waiting = 0;
@@ -61,7 +67,9 @@ export function canvasPlot(canvas: HTMLCanvasElement, points: Points, listener: 
 
   function choose(): void {
     const chosen: number[] = [];
-    for (let at = 0; at < points.x.length; at++) if (inside(path, points.x[at] as number, points.y[at] as number)) chosen.push(at);
+    for (let at = 0; at < points.x.length; at++) {
+      if (inside(path, points.x[at] as number, points.y[at] as number)) chosen.push(at);
+    }
     if (chosen.length > 0) listener.select(chosen);
   }
 

@@ -15,7 +15,9 @@ export class Grid {
       cell[image] = at;
       this.starts[at + 1] = (this.starts[at + 1] as number) + 1;
     }
-    for (let at = 0; at < CELLS * CELLS; at++) this.starts[at + 1] = (this.starts[at + 1] as number) + (this.starts[at] as number);
+    for (let at = 0; at < CELLS * CELLS; at++) {
+      this.starts[at + 1] = (this.starts[at + 1] as number) + (this.starts[at] as number);
+    }
     this.images = new Uint32Array(count);
     const next = this.starts.slice();
     for (let image = 0; image < count; image++) {

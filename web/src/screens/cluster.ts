@@ -53,19 +53,20 @@ function neighbours(report: Report, number: number): HTMLElement {
 }
 
 function nearest(report: Report, cluster: Cluster): HTMLElement {
-  const entries = cluster.nearest.map(([other, likeness]) =>
-    el(
+  const entries = cluster.nearest.map(([other, likeness]) => {
+    const typical = (report.clusters[other]?.typical ?? []).slice(0, 4);
+    return el(
       "li",
       {},
       el(
         "a",
         { class: "card small", href: `#/cluster/${other}` },
-        el("div", { class: "mosaic strip" }, (report.clusters[other]?.typical ?? []).slice(0, 4).map((image) => picture(report, image))),
+        el("div", { class: "mosaic strip" }, typical.map((image) => picture(report, image))),
         el("h3", {}, swatch(other), clusterName(other)),
         el("p", { class: "quiet" }, `cosine ${fixed(likeness, 2)}`),
       ),
-    ),
-  );
+    );
+  });
   return el(
     "section",
     {},

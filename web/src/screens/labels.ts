@@ -11,6 +11,8 @@ const MEANINGS: Record<string, string> = {
   ami: "shared information, adjusted for chance",
 };
 
+const WORDS = "Rows are labels, columns clusters; matches lie on the diagonal. Choose a cell to see its images.";
+
 /** How clusters and labels agree; a cell of the matrix opens its images. */
 export function labelsScreen(report: Report, row: number | null, column: number | null): Screen {
   const { labels } = report;
@@ -23,7 +25,7 @@ export function labelsScreen(report: Report, row: number | null, column: number 
     el("h1", {}, title),
     scores(labels),
     el("h2", {}, "Who is where"),
-    el("p", { class: "quiet" }, "Rows are labels, columns clusters; matches lie on the diagonal. Choose a cell to see its images."),
+    el("p", { class: "quiet" }, WORDS),
     matrix(labels, row, column),
     cell,
   );
@@ -89,5 +91,6 @@ function matrixRow(labels: Labels, label: number, place: number, row: number | n
 function opened(report: Report, labels: Labels, row: number, column: number): HTMLElement {
   const found = imagesWhere(report, (image) => labels.of[image] === row && report.cluster[image] === column);
   const title = `Labelled “${labels.names[row] ?? ""}”, in ${clusterName(column)}`;
-  return el("section", { class: "cell" }, el("h2", {}, title), el("p", { class: "quiet" }, images(found.length)), gallery(report, found, title));
+  const size = el("p", { class: "quiet" }, images(found.length));
+  return el("section", { class: "cell" }, el("h2", {}, title), size, gallery(report, found, title));
 }

@@ -85,7 +85,12 @@ function card(report: Report, cluster: Cluster): HTMLElement {
       { class: "card", href: `#/cluster/${cluster.number}` },
       el("div", { class: "mosaic" }, cluster.typical.slice(0, 9).map((image) => picture(report, image))),
       el("h2", {}, swatch(cluster.number), clusterName(cluster)),
-      el("p", { class: "quiet pair" }, el("span", {}, images(cluster.size)), el("span", {}, `tightness ${fixed(cluster.tightness, 2)}`)),
+      el(
+        "p",
+        { class: "quiet pair" },
+        el("span", {}, images(cluster.size)),
+        el("span", {}, `tightness ${fixed(cluster.tightness, 2)}`),
+      ),
       label !== null && share !== null && el("p", { class: "quiet" }, `${percent(share)} labelled “${label}”`),
     ),
   );
@@ -107,7 +112,8 @@ function notes(report: Report): HTMLElement | null {
     ...(report.note === null ? [] : [report.note]),
     ...report.warnings.map(([epoch, words]) => `Epoch ${epoch}: ${words}`),
   ];
-  return lines.length === 0 ? null : el("ul", { class: "notes", "aria-label": "Warnings" }, lines.map((line) => el("li", {}, line)));
+  if (lines.length === 0) return null;
+  return el("ul", { class: "notes", "aria-label": "Warnings" }, lines.map((line) => el("li", {}, line)));
 }
 
 function settings(report: Report): HTMLElement {
