@@ -1,6 +1,8 @@
 import createScatterplot, { createRenderer } from "regl-scatterplot";
 import { type Listener, type Plot, type Points, dotSize } from "./plot";
 
+const OUT_OF_SIGHT: [number, number] = [-1e4, -1e4];
+
 /** Dots drawn by WebGL, a million of them if need be; nothing where WebGL is missing. */
 export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: Listener, background: string): Plot | null {
   if (!hasWebgl()) return null;
@@ -34,6 +36,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
   const place = affine(points);
   let drawn: Promise<void> = Promise.resolve();
   let codesNow: ArrayLike<number> | null = null;
+  let ready = false;
 
   return {
     kind: "webgl",
@@ -46,11 +49,13 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
           codesNow = codes;
           await plot.draw({ x: points.x, y: points.y, valueA: codes }, { zDataType: "categorical", ...index });
         }
+        ready = true;
         listener.view();
       });
     },
     lasso: (on) => void plot.set({ mouseMode: on ? "lasso" : "panZoom" }),
-    project: (x, y) => place((image) => plot.getScreenPosition(image), x, y),
+    // Before the first drawing the library knows no places, and complains when asked for one.
+    project: (x, y) => (ready ? place((image) => plot.getScreenPosition(image), x, y) : OUT_OF_SIGHT),
     move(right, up) {
       const [x, y] = plot.get("cameraTarget");
       const distance = plot.get("cameraDistance");
