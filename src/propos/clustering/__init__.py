@@ -3,5 +3,15 @@
 from propos.clustering.concentration import concentrations
 from propos.clustering.kmeans import Clustering, assign, spherical_kmeans
 from propos.clustering.matching import churn, stable_numbers
+from propos.clustering.suggestion import Suggestion, suggest_clusters
 
-__all__ = ["Clustering", "assign", "churn", "concentrations", "spherical_kmeans", "stable_numbers"]
+__all__ = [
+    "Clustering",
+    "Suggestion",
+    "assign",
+    "churn",
+    "concentrations",
+    "spherical_kmeans",
+    "stable_numbers",
+    "suggest_clusters",
+]

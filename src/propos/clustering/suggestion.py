@@ -1,0 +1,142 @@
+"""How many clusters there may be: for each number, how far apart clusters lie and how surely they come back.
+
+The choice of the two scores, and where they fail, is in docs/suggest-k.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from sklearn.metrics import adjusted_rand_score
+from torch import Tensor
+
+from propos.clustering.kmeans import assign, spherical_kmeans
+from propos.errors import InputError
+
+POINTS = 4096  # so many points are looked at, or more when the largest number of clusters wants them
+POINTS_A_CLUSTER = 64
+SPLITS = 3  # pairs of disjoint halves
+RESTARTS = 4  # of k-means on each half
+EVERY_NUMBER = 40  # of longer ranges so many numbers are tried, evenly spread in ratio
+WEAK = 0.15  # a silhouette below this: clusters run into each other
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A number of clusters, the scores of all that were tried, and why it was chosen, in two lines."""
+
+    tried: tuple[int, ...]
+    silhouette: tuple[float, ...]
+    stability: tuple[float, ...]
+    chosen: int
+    why: str
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values, as a run folder's suggestion.json holds it."""
+        scores = {"silhouette": list(self.silhouette), "stability": list(self.stability)}
+        return {"range": list(self.tried), "scores": scores, "chosen": self.chosen, "why": self.why}
+
+
+def suggest_clusters(
+    embeddings: Float[Tensor, "N D"],
+    lowest: int,
+    highest: int,
+    generator: torch.Generator,
+    before_each: Callable[[int], None] = lambda clusters: None,
+) -> Suggestion:
+    """Choose the number of clusters with the largest product of silhouette and stability; the least of equals.
+
+    `before_each` is called with every number before it is tried, so that whoever waits can watch or stop it.
+    """
+    if not 2 <= lowest <= highest <= len(embeddings) // 2:
+        most = len(embeddings) // 2
+        raise InputError(f"{lowest} to {highest} clusters of {len(embeddings)} images: choose from 2 to {most}")
+    points = _sample(F.normalize(embeddings.float().cpu(), dim=1), highest, generator)
+    tried = numbers_to_try(lowest, highest)
+    measured = []
+    for clusters in tried:
+        before_each(clusters)
+        measured.append(_scores(points, clusters, generator))
+    silhouettes, stabilities = zip(*measured, strict=True)
+    merits = [max(0.0, apart) * max(0.0, alike) for apart, alike in measured]
+    order = sorted(range(len(tried)), key=lambda place: (-merits[place], tried[place]))
+    why = _why(tried, order, silhouettes[order[0]], stabilities[order[0]])
+    return Suggestion(tried, silhouettes, stabilities, tried[order[0]], why)
+
+
+def numbers_to_try(lowest: int, highest: int) -> tuple[int, ...]:
+    """Return every number of a short range, and of a long one some, closer together where they are small."""
+    if highest - lowest < EVERY_NUMBER:
+        return tuple(range(lowest, highest + 1))
+    return tuple(int(number) for number in np.unique(np.geomspace(lowest, highest, EVERY_NUMBER).round()))
+
+
+def cosine_silhouette(points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], clusters: int) -> float:
+    """Return the mean silhouette of unit vectors under 1 − cosine: from −1 to 1, of a point alone 0.
+
+    Cosines are linear, so that the sum of distances to a cluster needs only the sum of its points.
+    """
+    members = F.one_hot(labels, clusters).to(points.dtype)
+    sizes = members.sum(dim=0)
+    distances = sizes - points @ (members.T @ points).T
+    own_size = sizes[labels]
+    own = distances.gather(1, labels[:, None])[:, 0] / (own_size - 1).clamp(min=1)
+    others = (distances / sizes.clamp(min=1)).masked_fill((members > 0) | (sizes == 0), torch.inf)
+    nearest = others.min(dim=1).values
+    larger = torch.maximum(own, nearest)
+    counted = (own_size > 1) & torch.isfinite(nearest) & (larger > 0)
+    return float(torch.where(counted, (nearest - own) / larger, 0.0).mean())
+
+
+def _scores(points: Float[Tensor, "N D"], clusters: int, generator: torch.Generator) -> tuple[float, float]:
+    """Return the silhouette, and how alike (ARI) k-means on one half of the points and on the other sorts them all."""
+    silhouettes, agreements = [], []
+    for _ in range(SPLITS):
+        order = torch.randperm(len(points), generator=generator)
+        pair = [_labels(points, half, clusters, generator) for half in order.tensor_split(2)]
+        silhouettes += [cosine_silhouette(points, labels, clusters) for labels in pair]
+        agreements.append(float(adjusted_rand_score(*(labels.numpy() for labels in pair))))
+    return float(np.mean(silhouettes)), float(np.mean(agreements))
+
+
+def _labels(
+    points: Float[Tensor, "N D"], half: Int[Tensor, " H"], clusters: int, generator: torch.Generator
+) -> Int[Tensor, " N"]:
+    """Return the clusters of all points that k-means finds in some of them."""
+    return assign(points, spherical_kmeans(points[half], clusters, RESTARTS, generator).centres)[0]
+
+
+def _sample(points: Float[Tensor, "N D"], highest: int, generator: torch.Generator) -> Float[Tensor, "M D"]:
+    size = max(POINTS, POINTS_A_CLUSTER * highest)
+    return points if len(points) <= size else points[torch.randperm(len(points), generator=generator)[:size]]
+
+
+def _why(tried: Sequence[int], order: Sequence[int], silhouette: float, stability: float) -> str:
+    """Say in one line what speaks for the choice, and in another what speaks against it or comes next."""
+    chosen, first, last = tried[order[0]], tried[0], tried[-1]
+    reason = (
+        f"{chosen} clusters suggested, of {first} to {last}: apart from each other (silhouette {silhouette:.2f}) "
+        f"and found again in other images from other seeds (stability {stability:.2f})."
+    )
+    return f"{reason}\n{' '.join(_doubts(tried, order, silhouette))}"
+
+
+def _doubts(tried: Sequence[int], order: Sequence[int], silhouette: float) -> list[str]:
+    chosen, first, last = tried[order[0]], tried[0], tried[-1]
+    found = []
+    if first == last:
+        return ["It is the only number that was tried."]
+    if chosen == last:
+        found.append(f"It is the largest number tried: look further with -k {chosen}..{2 * chosen}.")
+    elif chosen == first:
+        lower = f": look lower with -k 2..{chosen}" if chosen > 2 else ", as of images that form no groups"
+        found.append(f"It is the smallest number tried{lower}.")
+    if silhouette < WEAK:
+        found.append("The evidence is weak, the groups run into each other: if you know a number, give it with -k.")
+    return found or [f"Next best: {' and '.join(str(tried[place]) for place in order[1:3])}."]

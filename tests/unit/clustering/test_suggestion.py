@@ -1,0 +1,122 @@
+"""How many clusters are suggested, on mixtures whose number is known."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn import metrics
+
+from propos.clustering.suggestion import cosine_silhouette, numbers_to_try, suggest_clusters
+from propos.errors import InputError
+
+
+def mixture(clusters, seed, points=40, noise=0.05, dimension=24):
+    """Return unit vectors around directions drawn at random, `points` around each."""
+    draw = np.random.default_rng(seed)
+    middles = draw.normal(size=(clusters, dimension))
+    middles /= np.linalg.norm(middles, axis=1, keepdims=True)
+    vectors = np.repeat(middles, points, axis=0) + noise * draw.normal(size=(clusters * points, dimension))
+    return torch.from_numpy(vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).float()
+
+
+def suggest(embeddings, lowest=2, highest=16, seed=0, **options):
+    return suggest_clusters(embeddings, lowest, highest, torch.Generator().manual_seed(seed), **options)
+
+
+@pytest.mark.parametrize("clusters", [2, 3, 5, 9, 13])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_well_separated_mixtures_give_their_number(clusters, seed):
+    found = suggest(mixture(clusters, seed), seed=seed)
+    assert found.chosen == clusters
+    best = found.tried.index(clusters)
+    assert found.stability[best] == pytest.approx(1.0)
+    assert found.silhouette[best] == max(found.silhouette)
+
+
+def test_groups_of_unlike_size_give_their_number():
+    middles = mixture(6, seed=4, points=120)
+    keep = torch.cat(
+        [torch.arange(120 * group, 120 * group + size) for group, size in enumerate([120, 90, 60, 40, 30, 20])]
+    )
+    assert suggest(middles[keep]).chosen == 6
+
+
+def test_the_silhouette_is_that_of_scikit_learn():
+    points = mixture(5, seed=0, noise=0.3)
+    labels = np.random.default_rng(0).integers(0, 4, len(points))
+    labels[0] = 4  # a point alone
+    expected = metrics.silhouette_score(points.numpy(), labels, metric="cosine")
+    assert cosine_silhouette(points.double(), torch.from_numpy(labels), 5) == pytest.approx(expected, abs=1e-6)
+
+
+def test_empty_clusters_and_identical_points_take_no_part_in_the_silhouette():
+    points = torch.eye(2).repeat_interleave(3, dim=0)
+    labels = torch.tensor([0, 0, 0, 3, 3, 3])
+    assert cosine_silhouette(points, labels, 5) == 1.0
+    assert cosine_silhouette(points[:3], torch.zeros(3, dtype=torch.long), 1) == 0.0
+    assert cosine_silhouette(points[:3], torch.tensor([0, 0, 1]), 2) == 0.0
+
+
+def test_only_numbers_of_the_range_are_tried_and_told_to_whoever_waits():
+    waiting = []
+    found = suggest(mixture(4, seed=0), 6, 9, before_each=waiting.append)
+    assert found.tried == (6, 7, 8, 9) == tuple(waiting)
+    assert 6 <= found.chosen <= 9
+    assert len(found.silhouette) == len(found.stability) == 4
+
+
+def test_why_is_two_lines_and_names_the_range_and_the_scores():
+    found = suggest(mixture(5, seed=0), 3, 8)
+    first, second = found.why.split("\n")
+    assert first.startswith("5 clusters suggested, of 3 to 8")
+    assert "stability 1.00" in first
+    assert second in ("Next best: 4 and 6.", "Next best: 6 and 4.")
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "words"),
+    [
+        (2, 4, "largest number tried: look further with -k 4..8"),
+        (9, 12, "smallest number tried: look lower with -k 2..9"),
+        (7, 7, "the only number"),
+    ],
+)
+def test_a_choice_at_the_edge_of_the_range_is_said(lowest, highest, words):
+    assert words in suggest(mixture(7, seed=0), lowest, highest).why
+
+
+def test_points_without_groups_are_said_to_be_weak_evidence():
+    points = torch.nn.functional.normalize(torch.randn(400, 24, generator=torch.Generator().manual_seed(0)), dim=1)
+    assert "evidence is weak" in suggest(points).why
+
+
+def test_the_same_seed_gives_the_same_suggestion_and_length_does_not_matter():
+    embeddings = mixture(4, seed=2, noise=0.2)
+    assert suggest(embeddings).plain() == suggest(embeddings).plain()
+    assert suggest(3 * embeddings).chosen == suggest(embeddings).chosen
+
+
+def test_identical_points_get_an_answer():
+    found = suggest(torch.ones(20, 8), 2, 5)
+    assert 2 <= found.chosen <= 5
+    assert "evidence is weak" in found.why
+
+
+def test_more_clusters_than_half_the_images_are_refused():
+    with pytest.raises(InputError, match="2 to 11 clusters of 20 images: choose from 2 to 10"):
+        suggest(torch.eye(20), 2, 11)
+
+
+def test_a_long_range_is_thinned_out_and_keeps_its_ends():
+    numbers = numbers_to_try(2, 1000)
+    assert (numbers[0], numbers[-1]) == (2, 1000)
+    assert len(numbers) <= 40
+    assert list(numbers) == sorted(set(numbers))
+    assert numbers_to_try(2, 40) == tuple(range(2, 41))
+
+
+def test_plain_values_are_what_the_run_folder_holds():
+    plain = suggest(mixture(3, seed=0), 2, 4).plain()
+    assert list(plain) == ["range", "scores", "chosen", "why"]
+    assert plain["range"] == [2, 3, 4]
+    assert list(plain["scores"]) == ["silhouette", "stability"]
+    assert all(isinstance(value, float) for values in plain["scores"].values() for value in values)
