@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
@@ -133,6 +134,19 @@ class PclSettings(Section):
     temperature: Positive = 1.0
 
 
+class SuggestSettings(Section):
+    """Choosing K from this range when scattering starts; once K is known, the range says that it was suggested."""
+
+    range: tuple[Annotated[int, Field(ge=2)], Annotated[int, Field(ge=2)]] | None = None
+
+    @field_validator("range")
+    @classmethod
+    def _ascends(cls, interval: tuple[int, int] | None) -> tuple[int, int] | None:
+        if interval is not None and interval[0] > interval[1]:
+            raise ValueError("write [smallest, largest]")
+        return interval
+
+
 class EstepSettings(Section):
     """Embedding all images and clustering them; streamed embeddings are those the epoch's views left behind."""
 
@@ -186,6 +200,7 @@ class Config(Section):
     queue: QueueSettings = QueueSettings()
     contrast: ContrastSettings = ContrastSettings()
     pcl: PclSettings = PclSettings()
+    suggest: SuggestSettings = SuggestSettings()
     estep: EstepSettings = EstepSettings()
     train: TrainSettings = TrainSettings()
     pixels: PixelSettings = PixelSettings()
@@ -259,6 +274,21 @@ def parse_assignment(assignment: str) -> tuple[str, Any]:
     if isinstance(value, str):
         value = _number(value)
     return key.strip(), value
+
+
+def parse_clusters(text: str) -> dict[str, Any]:
+    """Read a number of clusters (10), or a range to choose one from (5..40), as settings."""
+    match = re.fullmatch(r"(-?\d+)(?:\.\.(-?\d+))?", text.strip(), flags=re.ASCII)
+    if match is None:
+        raise InputError(f"-k {text}: write a number, as in -k 10, or a range to choose from, as in -k 5..40")
+    lowest, highest = int(match[1]), int(match[2] or match[1])
+    if lowest > highest:
+        raise InputError(f"-k {text}: write the smaller number first, as in -k {highest}..{lowest}")
+    if lowest < 2:
+        raise InputError(f"-k {text}: at least 2 clusters are needed to tell images apart")
+    if match[2] is None:
+        return {"clusters": lowest, "suggest.range": None}
+    return {"clusters": None, "suggest.range": (lowest, highest)}
 
 
 def keys() -> list[str]:

@@ -16,6 +16,7 @@ def folder(tmp_path_factory):
     np.save(path / "plain.npy", np.random.default_rng(0).integers(256, size=(40, 8, 8), dtype=np.uint8))
     np.save(path / "one.npy", np.zeros((1, 8, 8), np.uint8))
     np.save(path / "same.npy", np.full((40, 8, 8), 3, np.uint8))
+    np.save(path / "few.npy", np.arange(40 * 64, dtype=np.uint8).reshape(40, 8, 8)[np.arange(40) % 3])
     np.save(path / "flat.npy", np.zeros((40, 64)))
     np.save(path / "tiny.npy", np.zeros((40, 2, 2), np.uint8))
     nan = np.zeros((40, 8, 8))
@@ -41,11 +42,21 @@ CASES = [
     ("short.npz -k 3", "2 labels for 40 images"),
     ("one.npy -k 2", "one image"),
     ("same.npy -k 2", "identical"),
-    ("plain.npy", "-k 10"),
+    ("one.npy", "one image"),
+    ("same.npy", "identical"),
+    ("few.npy", "only 3 images differ, too few to choose among 2 or more clusters"),
+    ("few.npy -k 5..40", "only 3 images differ, too few to choose among 5 or more clusters"),
+    ("plain.npy --method cc", "cc needs the number of clusters from the start: say it, as in -k 10"),
+    ("ok.npz --method byol-cc -k 2..9", "byol-cc needs the number of clusters from the start"),
+    ("plain.npy --epochs 1", "clusters are needed from the first epoch on: say how many, as in -k 10"),
     ("plain.npy -k 0", "-k 0: at least 2"),
     ("plain.npy -k 1", "-k 1: at least 2"),
     ("plain.npy -k 41", "only 40 images"),
-    ("plain.npy -k many", "Invalid value for '-k'"),
+    ("plain.npy -k many", "-k many: write a number, as in -k 10, or a range to choose from, as in -k 5..40"),
+    ("plain.npy -k 5..", "-k 5..: write a number"),
+    ("plain.npy -k 40..5", "-k 40..5: write the smaller number first, as in -k 5..40"),
+    ("plain.npy -k 1..3", "-k 1..3: at least 2"),
+    ("plain.npy --set suggest.range=[9,3]", "suggest.range = (9, 3): write [smallest, largest]"),
     ("ok.npz --method kmeens", "there is none of this name: choose one of propos"),
     ("ok.npz --recipe digit", "did you mean digits?"),
     ("ok.npz --device tpu", "choose auto"),
@@ -107,6 +118,11 @@ def finished(folder):
         ("predict run plain.npy -o a.xlsx", ".csv, .parquet, .json"),
         ("predict run plain.npy -o nowhere/a.csv", "does not exist"),
         ("predict run plain.npy", "-o"),
+        ("suggest-k nothing.npy", "nothing.npy: no such file"),
+        ("suggest-k run -k 7", "-k 7: give a range to choose from, as in -k 5..40"),
+        ("suggest-k run -k abc", "-k abc: write a number"),
+        ("suggest-k run --epochs 3", "give only -k and --seed"),
+        ("suggest-k run -k 30..40", "30 to 40 clusters of 40 images: choose from 2 to 20"),
         ("evaluate empty", "holds no run"),
         ("evaluate run --labels nothing.csv", "nothing.csv: no such file"),
         ("evaluate run --labels photo.txt", "needs image,label"),

@@ -15,6 +15,7 @@ from propos.cli.predict import predict
 from propos.cli.recipes import recipes
 from propos.cli.report import report
 from propos.cli.run import run
+from propos.cli.suggest_k import suggest_k
 
 app = typer.Typer(
     name="propos",
@@ -37,6 +38,7 @@ def root(
 
 app.command()(inspect)
 app.command()(run)
+app.command()(suggest_k)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(report)

@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from propos.errors import InputError
+
+if TYPE_CHECKING:
+    from propos.clustering import Suggestion
 
 PLAIN_LINE_SECONDS = 10.0
 
@@ -61,6 +64,7 @@ class Terminal:
         self.live = sys.stdout.isatty() and not quiet
         self.epochs = self.steps = 0
         self.last_line = 0.0
+        self.suggested: Suggestion | None = None
         self.bar = Progress(
             TextColumn("epoch {task.fields[epoch]}"),
             BarColumn(),
@@ -134,6 +138,11 @@ class Terminal:
             done = min(record["epoch"] + 1, self.epochs)
             self.note(f"epoch {done}/{self.epochs}  {summary(record)}")
             self.last_line = now
+
+    def suggestion(self, found: Suggestion) -> None:
+        """A number of clusters was chosen."""
+        self.suggested = found
+        self.note(found.why)
 
     def note(self, text: str) -> None:
         """Something a person would want to know."""

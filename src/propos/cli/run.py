@@ -16,7 +16,15 @@ def run(
             "or a data set by name (see `propos datasets`)."
         ),
     ] = None,
-    clusters: Annotated[int | None, typer.Option("-k", help="How many clusters to find.")] = None,
+    clusters: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            metavar="K | A..B",
+            help="How many clusters to find, or a range to choose from; without it as many as there are labels, "
+            "and without labels a number is suggested.",
+        ),
+    ] = None,
     method: Annotated[str | None, typer.Option(help="The method (see `propos methods`).")] = None,
     recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder; by default a new one in runs/.")] = None,

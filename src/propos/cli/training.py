@@ -17,7 +17,7 @@ import torch
 
 from propos.cli import describe_os_error
 from propos.cli.display import Terminal, duration, parse_duration
-from propos.config import Config, PixelSettings, from_yaml, parse_assignment
+from propos.config import Config, PixelSettings, from_yaml, parse_assignment, parse_clusters
 from propos.data import (
     Found,
     Keeping,
@@ -40,6 +40,7 @@ from propos.training import (
     Fitted,
     Start,
     choose_device,
+    clusters_needed,
     continued,
     estimate_seconds,
     fitting_channels,
@@ -58,7 +59,7 @@ class Request:
     """What a person asked for."""
 
     source: str | None
-    clusters: int | None
+    clusters: str | None  # a number, or a range to choose one from
     method: str | None
     recipe: str | None
     out: Path | None
@@ -83,29 +84,13 @@ def start(request: Request, device_name: str, quiet: bool, report: bool = True) 
             raise InputError("say what to cluster: a folder of images, a .npy or .npz file, or: digits")
         out = request.out or next_free_folder(RUNS, _run_name(name))
         RunFolder.check_free(out)
-        settings = _requested(request, name) | {"data": _data(name, request, given)}
-        check_method(str(settings.get("method", "propos")))
-        # What says how to read the images is known before a recipe is: from --set, else from --config.
-        early = (given or Config()).with_settings(settings)
-        if given and earlier is None and given.source != early.source and "pixels.black" not in settings:
-            early = early.with_settings({"pixels": PixelSettings().model_dump()})
-        found = find_source(name, early.pixels.black, early.pixels.white, early.labels, early.data)
-        base = given or _recipe(request, early.method, found, device, terminal)
-        if given is not None and early.method != given.method:
-            base = for_method(given, early.method, at_scale=False)
-        if request.epochs is not None:
-            base = base.with_epochs(request.epochs)
-        config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
-        if config.clusters is None and not found.labelled:
-            raise InputError(f"{name}: has no labels to count, so say how many clusters to find, as in -k 10")
-        channels = None if earlier is None else fitting_channels(earlier, config, found, name)
-        source = _open(found, config, terminal, channels)
-        config = prepare(config, source)
+        config, source = settle(request, given, name, device, terminal, earlier)
         seconds = None
         if request.time is not None:
             config, seconds = _timed(config, request.time, source, device)
+            config = prepare(config, source)  # a short run may have no epoch left before it needs clusters
         run, begin = _create(out, config, source, device, earlier, terminal)
-        terminal.note(f"Finding {config.clusters} clusters in {len(source):,} images; results go to {out}")
+        terminal.note(f"{_aim(config)} in {len(source):,} images; results go to {out}")
         late = [term.name for term in build_method(config).terms if term.starts >= config.train.epochs]
         if late:
             terminal.warn(
@@ -131,6 +116,33 @@ def _create(
         _list_skipped(run, source)
         terminal.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
     return run, begin
+
+
+def settle(
+    request: Request,
+    given: Config | None,
+    name: str,
+    device: torch.device,
+    terminal: Terminal,
+    earlier: RunFolder | None = None,
+) -> tuple[Config, Source]:
+    """Return the complete settings of what a person asked for, and the source opened."""
+    settings = _requested(request, name) | {"data": _data(name, request, given)}
+    check_method(str(settings.get("method", "propos")))
+    # What says how to read the images is known before a recipe is: from --set, else from --config.
+    early = (given or Config()).with_settings(settings)
+    if given and earlier is None and given.source != early.source and "pixels.black" not in settings:
+        early = early.with_settings({"pixels": PixelSettings().model_dump()})
+    found = find_source(name, early.pixels.black, early.pixels.white, early.labels, early.data)
+    base = given or _recipe(request, early.method, found, device, terminal)
+    if given is not None and early.method != given.method:
+        base = for_method(given, early.method, at_scale=False)
+    if request.epochs is not None:
+        base = base.with_epochs(request.epochs)
+    config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
+    channels = None if earlier is None else fitting_channels(earlier, config, found, name)
+    source = _open(found, config, terminal, channels)
+    return prepare(config, source), source
 
 
 def resume(request: Request, device_name: str, quiet: bool, report: bool = True) -> None:
@@ -163,7 +175,7 @@ def resume(request: Request, device_name: str, quiet: bool, report: bool = True)
             raise InputError(f"{config.source}: its images are no longer those the run began with")
         _warn_of_changes(info, now, terminal)
         run.update_info(status="running")
-        terminal.note(f"Going on with {run.path}: {config.clusters} clusters in {len(source):,} images.")
+        terminal.note(f"Going on with {run.path}. {_aim(config)} in {len(source):,} images.")
         with using(source):
             _train(run, config, source, device, terminal, begin)
             if report:
@@ -234,7 +246,7 @@ def _requested(request: Request, source: str) -> dict[str, Any]:
         parse_duration(request.time)
         if request.epochs is not None:
             raise InputError("--time and --epochs both say how long to train: use one of them")
-    direct = {"clusters": request.clusters, "method": request.method, "seed": request.seed, "labels": request.labels}
+    direct = {"method": request.method, "seed": request.seed, "labels": request.labels}
     settings = dict(parse_assignment(assignment) for assignment in request.settings)
     if request.time is not None and "train.epochs" in settings:
         raise InputError("--time and --set train.epochs both say how long to train: use one of them")
@@ -242,6 +254,10 @@ def _requested(request: Request, source: str) -> dict[str, Any]:
     for key in instead.keys() & settings.keys():
         raise InputError(f"--set {key}: give the {key} as {instead[key]} instead")
     settings |= {key: value for key, value in direct.items() if value is not None}
+    if request.clusters is not None:
+        settings |= parse_clusters(request.clusters)
+    elif settings.get("clusters") is not None:
+        settings.setdefault("suggest.range", None)  # that of --config does not hold for another number
     return {**settings, "source": _resolved(source)}
 
 
@@ -251,6 +267,14 @@ def _resolved(source: str) -> str:
 
 def _run_name(source: str) -> str:
     return Path(source).resolve().stem.replace(":", "-")
+
+
+def _aim(config: Config) -> str:
+    """Say what a run looks for."""
+    if config.clusters is not None or config.suggest.range is None:
+        return f"Finding {config.clusters} clusters"
+    when = f"at epoch {clusters_needed(config)}" if build_method(config).terms else "now"
+    return f"Choosing {when} from {config.suggest.range[0]} to {config.suggest.range[1]} clusters"
 
 
 def _data(source: str, request: Request, given: Config | None) -> str | None:
@@ -312,7 +336,7 @@ def _train(
             raise
         close("failed")
         raise RunFailed("out of memory: start a new run with a smaller batch (--set train.batch_size=…)") from None
-    _say_results(run, config, fitted, terminal, time.monotonic() - begin)
+    _say_results(run, fitted, terminal, time.monotonic() - begin)
 
 
 def _report(run: RunFolder, source: Source, terminal: Terminal) -> None:
@@ -347,11 +371,11 @@ def _stop_on_signals(terminal: Terminal) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _say_results(run: RunFolder, config: Config, fitted: Fitted, terminal: Terminal, seconds: float) -> None:
+def _say_results(run: RunFolder, fitted: Fitted, terminal: Terminal, seconds: float) -> None:
     last = fitted.history[-1]
     terminal.bar.stop()
     terminal.note(
-        f"\nDone in {duration(seconds)}: {config.clusters} clusters of "
+        f"\nDone in {duration(seconds)}: {last['n_clusters']} clusters of "
         f"{last['smallest_cluster']:,} to {last['largest_cluster']:,} images."
     )
     if "nmi" in last:

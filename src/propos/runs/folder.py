@@ -112,6 +112,11 @@ class RunFolder:
         csv.writer(text).writerows([("image", "reason"), *skipped])
         self.write_text("skipped.csv", text.getvalue())
 
+    def write_suggestion(self, suggestion: Mapping[str, Any], config: configuration.Config) -> None:
+        """Write which number of clusters was chosen and why, then the settings that hold it."""
+        self.write_text("suggestion.json", json.dumps(suggestion, indent=2) + "\n")
+        self.write_text("config.yaml", config.to_yaml())
+
     def write_clusters(self, clusters: Clusters) -> None:
         """Write the table of images."""
         write_table(clusters, self.path / "clusters.parquet")

@@ -1,5 +1,6 @@
 """The EM loop and what it needs."""
 
+from propos.training.choosing import clusters_needed
 from propos.training.continuation import Start, continued, fitting_channels, start_from
 from propos.training.estimate import estimate_seconds
 from propos.training.learner import choose_device
@@ -18,6 +19,7 @@ __all__ = [
     "Start",
     "Warnings",
     "choose_device",
+    "clusters_needed",
     "continued",
     "estimate_seconds",
     "fitting_channels",

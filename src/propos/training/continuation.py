@@ -86,7 +86,7 @@ def continued(run: RunFolder) -> Config:
         raise InputError(f"{run.path}: is not finished (status: {info.get('status')}): finish it with --resume first")
     if "from" not in info:
         config = config.with_epochs(max(1, math.ceil(config.train.epochs * LENGTH_SHARE)))
-    return config.with_settings({"psl.start": 0, "keep_epochs": ()})
+    return config.with_settings({"psl.start": 0, "suggest.range": None, "keep_epochs": ()})
 
 
 def start_from(run: RunFolder, source: Source, device: torch.device) -> Start:

@@ -19,7 +19,7 @@ from propos.training.seeds import generator
 
 @dataclass(frozen=True)
 class Partition:
-    """One label an image, and the prototypes behind them."""
+    """One label an image, and the prototypes behind them; before the first E-step labels of −1 and no prototypes."""
 
     labels: Int[Tensor, " N"]  # -1 where none is known yet
     prototypes: Float[Tensor, "K D"]
@@ -28,6 +28,11 @@ class Partition:
     def start(self, clusters: int) -> Float[Tensor, "K D"] | None:
         """Return the prototypes from which to find so many clusters; none when they are fewer or more."""
         return self.prototypes if len(self.prototypes) == clusters else None
+
+
+def unassigned(images: int, device: torch.device) -> Partition:
+    """Return a partition in which no image has a cluster yet."""
+    return Partition(torch.full((images,), -1, device=device), torch.zeros(0, device=device))
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,9 @@ def expectation(
     """
     config = learner.config
     assert config.clusters is not None
-    encoder = learner.network.encoder(learner.method.embeds)
-    embeddings = embed(encoder, source, config) if streamed is None else streamed
-    if not torch.isfinite(embeddings).all():
-        raise RunFailed(
-            f"the embeddings hold NaN at the start of epoch {epoch}: start a new run at a lower rate (--set train.lr=…)"
-        )
+    if previous is not None and not len(previous.prototypes):
+        previous = None
+    embeddings = embeddings_now(learner, source, epoch) if streamed is None else _finite(streamed, epoch)
     # K-means sums in double precision, which MPS has not.
     points = embeddings.cpu() if embeddings.device.type == "mps" else embeddings
     found = spherical_kmeans(
@@ -82,6 +84,20 @@ def expectation(
     labels = numbers[labels]
     moved = churn(before, labels.cpu().numpy())
     return Assignment(labels, prototypes[numbers.argsort()], embeddings, moved, groupings)
+
+
+def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "N D"]:
+    """Return the embeddings of all images by the network as it is."""
+    encoder = learner.network.encoder(learner.method.embeds)
+    return _finite(embed(encoder, source, learner.config), epoch)
+
+
+def _finite(embeddings: Float[Tensor, "N D"], epoch: int) -> Float[Tensor, "N D"]:
+    if not torch.isfinite(embeddings).all():
+        raise RunFailed(
+            f"the embeddings hold NaN at the start of epoch {epoch}: start a new run at a lower rate (--set train.lr=…)"
+        )
+    return embeddings
 
 
 def _groupings(

@@ -10,6 +10,7 @@ from propos.config import Config
 from propos.data import Source, expect
 from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
+from propos.training.choosing import first_estep, settle_clusters
 from propos.training.continuation import Start
 from propos.training.embedding import head_clusters
 from propos.training.expectation import expectation
@@ -43,6 +44,8 @@ def train(
 
     for epoch in range(state.epoch, epochs):
         if state.opening is None:
+            if epoch >= first_estep(config):
+                learner = settle_clusters(keeper, source)
             due = estep_due(config, epoch)
             found = expectation(learner, source, epoch, state.partition, state.streamed) if due else None
             keeper.open_epoch(found, source.labels)
@@ -54,6 +57,7 @@ def train(
             keeper.after_step(maximization_step(learner, source, batches[step], state))
         keeper.close_epoch()
 
+    learner = settle_clusters(keeper, source)
     answer = expectation(learner, source, epochs, state.partition)
     if start is not None:
         answer = start.renumber(answer)
@@ -64,4 +68,4 @@ def train(
 def estep_due(config: Config, epoch: int) -> bool:
     """Return whether an E-step opens the epoch: one when scattering starts, then every r epochs from there."""
     since = epoch - config.psl_start if epoch >= config.psl_start else epoch
-    return since % config.estep.every == 0
+    return epoch >= first_estep(config) and since % config.estep.every == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from propos.config import Config
@@ -9,10 +11,16 @@ from propos.data import Source, distinct_images, pixel_statistics
 from propos.errors import InputError
 from propos.methods import build_method
 from propos.networks import smallest_side
+from propos.training.choosing import clusters_needed
+
+USUAL_RANGE = (2, 40)  # where K is to be suggested and nobody says from which numbers
 
 
 def prepare(config: Config, source: Source) -> Config:
-    """Fill in what depends on the source (K, the meaning of pixels) and refuse what cannot work."""
+    """Fill in what depends on the source (K, the meaning of pixels) and refuse what cannot work.
+
+    Without labels, or where a range is asked for, K stays open: training chooses it from `suggest.range`.
+    """
     smallest = smallest_side(config.network.backbone, config.network.stem)
     if config.views.size < smallest:
         raise InputError(
@@ -24,8 +32,13 @@ def prepare(config: Config, source: Source) -> Config:
         raise InputError(
             f"keep_epochs names epoch {late[0]}: the last of {config.train.epochs} is {config.train.epochs - 1}"
         )
-    clusters = _clusters(config, source)
-    _check_method(config.with_settings({"clusters": clusters}), source)
+    if len(source) < 2:
+        raise InputError(f"{source.name}: holds one image: there is nothing to cluster")
+    if config.clusters is None and (source.labels is None or config.suggest.range is not None):
+        number: dict[str, Any] = {"suggest.range": _range(config, source)}
+    else:
+        number = {"clusters": _clusters(config, source)}
+    _check_method(config.with_settings(number), source)
     mean, std = config.pixels.mean, config.pixels.std
     if mean is None or std is None:
         mean, std = source.statistics or pixel_statistics(source)
@@ -36,7 +49,7 @@ def prepare(config: Config, source: Source) -> Config:
         )
     return config.with_settings(
         {
-            "clusters": clusters,
+            **number,
             "pixels.black": source.black,
             "pixels.white": source.white,
             "pixels.mean": mean,
@@ -57,20 +70,42 @@ def _check_method(config: Config, source: Source) -> None:
 
 def _clusters(config: Config, source: Source) -> int:
     images = len(source)
-    if images < 2:
-        raise InputError(f"{source.name}: holds one image: there is nothing to cluster")
     clusters = config.clusters
     if clusters is None:
-        if source.labels is None:
-            raise InputError(f"{source.name}: has no labels to count, so say how many clusters to find, as in -k 10")
+        assert source.labels is not None
         clusters = len(np.unique(source.labels))
     if clusters < 2:
         raise InputError(f"-k {clusters}: at least 2 clusters are needed to tell images apart")
     if clusters > images:
         raise InputError(f"-k {clusters}: there are only {images} images; choose from 2 to {images}")
-    distinct = distinct_images(source, enough=clusters)
-    if distinct == 1:
-        raise InputError(f"{source.name}: all {images} images are identical: there is nothing to cluster")
+    distinct = _distinct(source, enough=clusters)
     if distinct < clusters:
         raise InputError(f"-k {clusters}: only {distinct} of the {images} images differ; choose from 2 to {distinct}")
     return clusters
+
+
+def _range(config: Config, source: Source) -> tuple[int, int]:
+    """Return the numbers of clusters to choose from; each needs two different images a cluster."""
+    if build_method(config.with_settings({"clusters": 2})).parts.cluster_head is not None:
+        raise InputError(f"{config.method} needs the number of clusters from the start: say it, as in -k 10")
+    if build_method(config).terms and clusters_needed(config) == 0:
+        raise InputError(
+            "clusters are needed from the first epoch on: say how many, as in -k 10, or start prototype scattering "
+            "later (--set psl.start=…)"
+        )
+    lowest, highest = config.suggest.range or USUAL_RANGE
+    distinct = _distinct(source, enough=2 * highest)
+    if distinct < 2 * lowest:
+        raise InputError(
+            f"{source.name}: only {distinct} images differ, too few to choose among {lowest} or more clusters: "
+            "say how many, as in -k 2"
+        )
+    return lowest, min(highest, distinct // 2)
+
+
+def _distinct(source: Source, enough: int) -> int:
+    """Count different images up to `enough`; one alone cannot be clustered."""
+    distinct = distinct_images(source, enough)
+    if distinct == 1:
+        raise InputError(f"{source.name}: all {len(source)} images are identical: there is nothing to cluster")
+    return distinct

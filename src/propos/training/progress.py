@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from propos.clustering import Suggestion
+
 
 class Progress(Protocol):
     """A watcher of a run; the command line draws bars, the estimator stays silent."""
@@ -20,6 +22,10 @@ class Progress(Protocol):
 
     def epoch(self, record: Mapping[str, Any]) -> None:
         """An epoch is done."""
+        ...
+
+    def suggestion(self, found: Suggestion) -> None:
+        """A number of clusters was chosen."""
         ...
 
     def note(self, text: str) -> None:
@@ -43,6 +49,9 @@ class Silent:
     def epoch(self, record: Mapping[str, Any]) -> None:
         """Ignore it."""
 
+    def suggestion(self, found: Suggestion) -> None:
+        """Ignore it."""
+
     def note(self, text: str) -> None:
         """Ignore it."""
 
@@ -60,6 +69,9 @@ class Warnings:
         """Ignore it."""
 
     def epoch(self, record: Mapping[str, Any]) -> None:
+        """Ignore it."""
+
+    def suggestion(self, found: Suggestion) -> None:
         """Ignore it."""
 
     def note(self, text: str) -> None:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from propos.training.expectation import Partition
+from propos.training.expectation import Partition, unassigned
 from propos.training.health import Record
 from propos.training.learner import Learner
 from propos.training.queue import Memory
@@ -48,4 +48,6 @@ def first_state(learner: Learner) -> State:
     """Return the start of a run."""
     spec, config = learner.method.queue, learner.config
     queue = None if spec is None else Memory.start(spec, config.network.dimension, config.seed, learner.device)
-    return State(queue=queue)
+    # Where K is suggested, training begins before there is an E-step.
+    partition = None if config.suggest.range is None else unassigned(learner.schedule.images, learner.device)
+    return State(partition=partition, queue=queue)

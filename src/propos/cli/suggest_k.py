@@ -1,0 +1,97 @@
+"""`propos suggest-k`: how many clusters there may be."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from propos.cli.training import Request
+    from propos.clustering import Suggestion
+
+
+def suggest_k(
+    what: Annotated[str, typer.Argument(metavar="RUN|SOURCE", help="A finished run, or whatever `propos run` takes.")],
+    clusters: Annotated[str, typer.Option("-k", metavar="A..B", help="The numbers to choose from.")] = "2..40",
+    method: Annotated[str | None, typer.Option(help="The method (see `propos methods`).")] = None,
+    recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed of everything random.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="The length of the run to be: about half of it is trained.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Suggest a number of clusters: from a run's embeddings, or by training the part of a run that needs none."""
+    from propos.cli.training import Request
+
+    request = Request(what, clusters, method, recipe, None, seed, epochs, settings or [], None, None, None, None, data)
+    is_run = (Path(what) / "run.json").is_file()
+    found = _of_run(request) if is_run else _of_source(request, device, quiet=as_json)
+    if as_json:
+        typer.echo(json.dumps(found.plain()))
+    else:
+        _print(found)
+
+
+def _of_run(request: Request) -> Suggestion:
+    """Suggest from the embeddings of a finished run, which already knows of its own number."""
+    import torch
+
+    from propos.clustering import suggest_clusters
+    from propos.errors import InputError
+    from propos.runs import RunFolder
+    from propos.training.seeds import generator
+
+    if any(value is not None for value in (request.method, request.recipe, request.epochs)) or request.settings:
+        raise InputError(f"{request.source}: is a run, whose embeddings are as they are: give only -k and --seed")
+    lowest, highest = _limits(request)
+    embeddings = torch.from_numpy(RunFolder.open(Path(str(request.source))).array("embeddings.npy"))
+    if lowest <= len(embeddings) // 2:
+        highest = min(highest, len(embeddings) // 2)
+    return suggest_clusters(embeddings, lowest, highest, generator(request.seed or 0, "suggestion"))
+
+
+def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:
+    """Train until a number is needed, and no further; nothing is written."""
+    from propos.cli.display import Terminal
+    from propos.cli.training import settle
+    from propos.errors import Interrupted
+    from propos.training import choose_device, train
+
+    _limits(request)
+    device = choose_device(device_name)
+    with Terminal(quiet) as terminal:
+        config, source = settle(request, None, str(request.source), device, terminal)
+        # The run is stopped as soon as the number is there.
+        with suppress(Interrupted):
+            train(config, source, device, terminal, stop=lambda: terminal.suggested is not None)
+    assert terminal.suggested is not None
+    return terminal.suggested
+
+
+def _limits(request: Request) -> tuple[int, int]:
+    from propos.config import parse_clusters
+    from propos.errors import InputError
+
+    limits: tuple[int, int] | None = parse_clusters(str(request.clusters))["suggest.range"]
+    if limits is None:
+        raise InputError(f"-k {request.clusters}: give a range to choose from, as in -k 5..40")
+    return limits
+
+
+def _print(found: Suggestion) -> None:
+    rows = zip(found.tried, found.silhouette, found.stability, strict=True)
+    typer.echo("  K  silhouette  stability")
+    for clusters, silhouette, stability in rows:
+        mark = "  ←" if clusters == found.chosen else ""
+        typer.echo(f"{clusters:3}  {silhouette:10.3f}  {stability:9.3f}{mark}")
+    typer.echo(found.why)

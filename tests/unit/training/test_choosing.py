@@ -1,0 +1,134 @@
+"""Runs that begin without a number of clusters: when it is chosen, and that stopping changes nothing."""
+
+import json
+
+import numpy as np
+import pytest
+
+from helpers.small import CPU, QUICK, digits, quick_config, same_weights, without_times
+from propos.data.arrays import ArraySource
+from propos.errors import InputError, Interrupted
+from propos.recipes import build_recipe
+from propos.runs import RunFolder
+from propos.training import Silent, Warnings, prepare, train
+from propos.training.choosing import first_estep
+from propos.training.loop import estep_due
+
+
+def unlabelled(count=200):
+    source = digits(count)
+    source.labels = None
+    return source
+
+
+def open_config(**settings):
+    """Return settings of a short run that chooses from 2 to 6 clusters after its first epoch."""
+    return quick_config(unlabelled(), **{"suggest__range": (2, 6), **settings})
+
+
+def stop_at(count):
+    """Return what asks to stop when it is asked for the `count`-th time."""
+    calls = iter(range(1, 10_000))
+    return lambda: next(calls) >= count
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    run = RunFolder.create(tmp_path_factory.mktemp("runs") / "whole", {}, open_config())
+    return train(open_config(), unlabelled(), CPU, Silent(), run), run
+
+
+def test_without_labels_the_number_stays_open_until_scattering_starts():
+    config = prepare(build_recipe("digits").with_settings({**QUICK, "psl.start": 2}), unlabelled())
+    assert config.clusters is None
+    assert config.suggest.range == (2, 40)
+    assert [estep_due(config, epoch) for epoch in range(3)] == [False, False, True]
+    assert quick_config(digits()).clusters == 10
+    assert quick_config(digits()).suggest.range is None
+    assert [estep_due(quick_config(digits(), psl__start=2), epoch) for epoch in range(3)] == [True, True, True]
+
+
+def test_a_range_leaves_the_number_open_even_with_labels():
+    config = quick_config(digits(), suggest__range=(3, 7))
+    assert (config.clusters, config.suggest.range) == (None, (3, 7))
+
+
+def test_the_range_ends_at_half_the_different_images():
+    images = np.random.default_rng(0).integers(256, size=(60, 8, 8, 1), dtype=np.uint8)
+    images[20:] = images[:20].repeat(2, axis=0)
+    source = ArraySource(images, None, "some", 0.0, 255.0)
+    config = build_recipe("digits").with_settings(QUICK)
+    assert prepare(config, source).suggest.range == (2, 10)
+    assert prepare(config.with_settings({"suggest.range": (4, 9)}), source).suggest.range == (4, 9)
+    with pytest.raises(InputError, match="only 20 images differ, too few to choose among 11 or more clusters"):
+        prepare(config.with_settings({"suggest.range": (11, 12)}), source)
+
+
+def test_a_method_with_groupings_needs_clusters_at_the_end_of_the_warm_up():
+    assert first_estep(open_config(method="pcl", psl__start=2)) == 1
+    assert first_estep(open_config(method="byol", psl__start=2)) == 2
+
+
+def test_the_run_folder_and_the_model_hold_the_chosen_number(uninterrupted):
+    fitted, run = uninterrupted
+    suggestion = json.loads((run.path / "suggestion.json").read_text())
+    assert suggestion["range"] == [2, 3, 4, 5, 6]
+    assert suggestion["chosen"] in suggestion["range"]
+    assert run.config() == fitted.model.config
+    assert run.config().clusters == suggestion["chosen"] == len(fitted.model.prototypes)
+    assert run.config().suggest.range == (2, 6)
+    assert set(fitted.clusters.cluster) == set(range(suggestion["chosen"]))
+
+
+def test_epochs_before_the_choice_are_trained_without_clusters(uninterrupted):
+    history = uninterrupted[0].history
+    assert [record.get("n_clusters") for record in history] == [None, *[uninterrupted[0].model.config.clusters] * 3]
+    assert history[0]["psa"] is not None
+    assert history[0]["psl"] is None
+    assert history[1]["psl"] is not None
+    assert history[1]["churn"] is None
+
+
+# Of 200 images there are three steps an epoch, and the opening of it: the sixth to the tenth question are asked while
+# 2 to 6 clusters are tried, the eleventh when the epoch after the choice has been opened.
+@pytest.mark.parametrize("question", [3, 5, 6, 8, 10, 11, 13])
+def test_a_run_stopped_before_in_or_after_the_choice_ends_with_the_same_bits(uninterrupted, tmp_path, question):
+    whole, whole_run = uninterrupted
+    run = RunFolder.create(tmp_path / "run", {}, open_config())
+    with pytest.raises(Interrupted):
+        train(open_config(), unlabelled(), CPU, Silent(), run, stop_at(question))
+    if question <= 10:
+        # As after a kill between the two files that the choice writes.
+        run.write_text("suggestion.json", "{}")
+        assert run.config().clusters is None
+    again = train(run.config(), unlabelled(), CPU, Silent(), run)
+    assert same_weights(again.model.network, whole.model.network)
+    assert again.embeddings.tobytes() == whole.embeddings.tobytes()
+    assert again.clusters.cluster.tolist() == whole.clusters.cluster.tolist()
+    assert without_times(again.history) == without_times(whole.history)
+    for name in ("suggestion.json", "config.yaml"):
+        assert (run.path / name).read_bytes() == (whole_run.path / name).read_bytes()
+
+
+def test_the_settings_with_the_chosen_number_repeat_the_run(uninterrupted):
+    whole, run = uninterrupted
+    again = train(run.config(), unlabelled(), CPU, Silent())
+    assert same_weights(again.model.network, whole.model.network)
+    assert without_times(again.history) == without_times(whole.history)
+
+
+@pytest.mark.parametrize("method", ["pcl", "moco", "kmeans-random", "kmeans-pixels"])
+def test_other_methods_choose_too(method):
+    fitted = train(open_config(method=method), unlabelled(), CPU, Silent())
+    assert fitted.model.config.clusters in range(2, 7)
+    assert len(fitted.model.prototypes) == fitted.model.config.clusters
+
+
+def test_a_choice_that_no_epoch_reaches_is_made_after_the_last():
+    fitted = train(open_config(psl__start=5), unlabelled(), CPU, Warnings())
+    assert [("n_clusters" in record) for record in fitted.history] == [False, False, False, True]
+
+
+def test_streamed_embeddings_begin_with_the_choice():
+    fitted = train(open_config(estep__embeddings="streamed"), unlabelled(), CPU, Silent())
+    assert len(fitted.model.prototypes) == fitted.model.config.clusters
