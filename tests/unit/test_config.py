@@ -1,7 +1,7 @@
 import pytest
 import yaml
 
-from propos.config import Config, from_yaml, keys, parse_assignment
+from propos.config import Config, from_yaml, keys, parse_assignment, parse_clusters
 from propos.data import Found
 from propos.errors import InputError
 from propos.recipes import RECIPES, build_recipe, choose_recipe
@@ -181,3 +181,15 @@ def test_the_recipe_suits_the_images():
     assert choose_recipe(found(32, 3), "cuda")[0] == "paper-32"
     assert choose_recipe(found(500, 3), "cuda")[0] == "paper-96"
     assert build_recipe("written").views.flip == 0.0
+
+
+def test_a_number_of_clusters_or_a_range_to_choose_from():
+    assert parse_clusters("10") == {"clusters": 10, "suggest.range": None}
+    assert parse_clusters(" 5..40 ") == {"clusters": None, "suggest.range": (5, 40)}
+    assert parse_clusters("7..7") == {"clusters": None, "suggest.range": (7, 7)}
+
+
+@pytest.mark.parametrize("text", ["", "abc", "5...40", "5..", "..40", "5-40", "2.5", "٣", "5..40..60"])
+def test_what_is_neither_gets_an_example_of_both(text):
+    with pytest.raises(InputError, match="write a number, as in -k 10, or a range to choose from, as in -k 5..40"):
+        parse_clusters(text)
