@@ -32,8 +32,8 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     """Cluster images with ProPos.
 
     Images are an array (N, H, W) or (N, H, W, C) of uint8 or float, a folder, a list of paths, or whatever else
-    `propos run` takes. `settings` holds
-    dotted keys, as `--set` does.
+    `propos run` takes. Without `n_clusters` there are as many clusters as labels, and without labels a number is
+    suggested. `settings` holds dotted keys, as `--set` does.
     """
 
     def __init__(

@@ -191,5 +191,5 @@ def test_a_number_of_clusters_or_a_range_to_choose_from():
 
 @pytest.mark.parametrize("text", ["", "abc", "5...40", "5..", "..40", "5-40", "2.5", "٣", "5..40..60"])
 def test_what_is_neither_gets_an_example_of_both(text):
-    with pytest.raises(InputError, match="write a number, as in -k 10, or a range to choose from, as in -k 5..40"):
+    with pytest.raises(InputError, match="write a number, as in -k 10, or a range to choose from, as in"):
         parse_clusters(text)

@@ -125,3 +125,9 @@ def test_wrong_input_is_a_value_error():
         estimator().fit(IMAGES, LABELS[:5])
     with pytest.raises(ValueError, match="did you mean"):
         ProPos(10, recipe="digits", settings={"psl.wieght": 1}).fit(IMAGES)
+
+
+def test_without_a_number_or_labels_one_is_suggested():
+    model = ProPos(recipe="digits", settings={**QUICK, "suggest.range": (2, 4)}, random_state=0).fit(IMAGES)
+    assert model.config_.clusters in (2, 3, 4)
+    assert model.cluster_centers_.shape == (model.config_.clusters, 16)
