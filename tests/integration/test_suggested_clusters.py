@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from helpers.command import command, run, start
-from helpers.small import QUICK, digits, save_digits, without_times
+from helpers.small import QUICK, as_flags, digits, save_digits, without_times
 
-SETTINGS = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+SETTINGS = as_flags(QUICK)
 
 
 def results(out):
