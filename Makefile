@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PAGE   := $(VENV)/.page
 
-.PHONY: install demo test format bench-step bench-kmeans bench-methods bench-folders bench-report clean
+.PHONY: install demo test format bench-step bench-kmeans bench-methods bench-folders bench-report bench-suggest clean
 
 install: $(PAGE)
 
@@ -54,6 +54,9 @@ bench-folders: $(STAMP)
 
 bench-report: $(PAGE)
 	$(BIN)/python benchmarks/report.py
+
+bench-suggest: $(STAMP)
+	$(BIN)/python benchmarks/suggest_k.py
 
 clean:
 	rm -rf $(VENV) runs build dist web/node_modules src/propos/report/page

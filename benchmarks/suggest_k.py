@@ -1,0 +1,137 @@
+"""Ways to choose K, on the embeddings a run has when scattering would start, beside the true number of classes.
+
+Each source is trained as `propos run` would train it without -k. Besides the two scores that are used, prediction
+strength, the eigengap of a graph of neighbours and HDBSCAN say what they would have chosen. Labels only score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import eigsh
+from sklearn.cluster import HDBSCAN
+from torch import Tensor
+
+from propos.clustering import assign, spherical_kmeans, suggest_clusters
+from propos.data import Source, cache_side, find_source
+from propos.data.arrays import ArraySource
+from propos.evaluation import ami
+from propos.recipes import build_recipe
+from propos.training import prepare
+from propos.training.choosing import clusters_needed
+from propos.training.expectation import embeddings_now
+from propos.training.learner import build_learner
+from propos.training.maximization import maximization_step
+from propos.training.order import epoch_order
+from propos.training.state import first_state
+
+RANGE = (2, 40)
+NEIGHBOURS = 10
+SPECTRAL_POINTS = 2000
+CASES = {  # recipe, epochs of the whole run, images
+    "digits": ("digits", 100, 1797),
+    "fashion-mnist": ("small-grey", 20, 3000),
+    "imagenette-160": ("photos", 15, 1200),
+}
+
+
+def open_case(name: str, root: Path, side: int) -> Source:
+    """Open the first images of a source, with labels."""
+    if name == "imagenette-160":
+        return find_source(str(root / name / "train"), labels="folders").open(side)
+    source = find_source(name, data=root).open(side)
+    assert source.labels is not None
+    count = CASES[name][2]
+    images = source.batch(np.arange(count)).transpose(0, 2, 3, 1)
+    return ArraySource(images, source.labels[:count], name, source.black, source.white)
+
+
+def embeddings_before_scattering(recipe: str, epochs: int, seed: int, name: str, root: Path) -> tuple[Tensor, Source]:
+    """Train the part of a run that needs no clusters."""
+    config = build_recipe(recipe).with_epochs(epochs).with_settings({"seed": seed, "suggest.range": RANGE})
+    source = open_case(name, root, cache_side(config.views))
+    config = prepare(config, source)
+    learner = build_learner(config, source, torch.device("cpu"))
+    state = first_state(learner)
+    for _ in range(clusters_needed(config)):
+        for batch in epoch_order(config.seed, state.epoch, learner.schedule, None):
+            maximization_step(learner, source, batch, state)
+            state.step += 1
+        state.next_epoch()
+    return F.normalize(embeddings_now(learner, source, state.epoch), dim=1), source
+
+
+def prediction_strength(points: Float[Tensor, "N D"], clusters: int, generator: torch.Generator) -> float:
+    """Return the worst cluster's share of pairs, of one half, that the other half's clusters keep together."""
+    here, there = torch.randperm(len(points), generator=generator).tensor_split(2)
+    own = spherical_kmeans(points[here], clusters, 4, generator).labels.numpy()
+    other = assign(points[here], spherical_kmeans(points[there], clusters, 4, generator).centres)[0].numpy()
+    return min(_pairs_together(other[own == cluster]) for cluster in range(clusters))
+
+
+def _pairs_together(labels: Int[np.ndarray, " n"]) -> float:
+    counts = np.bincount(labels)
+    return float((counts * (counts - 1)).sum() / max(len(labels) * (len(labels) - 1), 1))
+
+
+def eigengap(points: Float[Tensor, "N D"]) -> int:
+    """Return the number of clusters after which the graph's smallest eigenvalues make their largest jump."""
+    cosines = (points @ points.T).fill_diagonal_(-2)
+    near = cosines.topk(NEIGHBOURS, dim=1).indices.numpy()
+    rows = np.repeat(np.arange(len(points)), NEIGHBOURS)
+    graph = csr_matrix((np.ones(rows.size), (rows, near.ravel())), (len(points), len(points)))
+    graph = graph + graph.T
+    scale = diags(1 / np.sqrt(np.asarray(graph.sum(axis=1)).ravel()))
+    values = np.sort(1 - eigsh(scale @ graph @ scale, RANGE[1] + 1, which="LA", return_eigenvectors=False))
+    return int(np.diff(values)[1:].argmax()) + 2
+
+
+def report(name: str, seed: int, root: Path) -> None:
+    """Print what each way chooses for a source."""
+    recipe, epochs, _ = CASES[name]
+    points, source = embeddings_before_scattering(recipe, epochs, seed, name, root)
+    assert source.labels is not None
+    begin = time.perf_counter()
+    found = suggest_clusters(points, *RANGE, torch.Generator().manual_seed(seed))
+    seconds = time.perf_counter() - begin
+    generator = torch.Generator().manual_seed(seed)
+    strengths = [np.mean([prediction_strength(points, k, generator) for _ in range(3)]) for k in found.tried]
+    dense = HDBSCAN(min_cluster_size=max(5, len(points) // 100), copy=True).fit(points.numpy()).labels_
+    clusters = spherical_kmeans(points, found.chosen, 10, generator).labels.numpy()
+    rows = {
+        "true classes": len(np.unique(source.labels)),
+        "suggested": found.chosen,
+        "silhouette alone": found.tried[int(np.argmax(found.silhouette))],
+        "stability alone": found.tried[int(np.argmax(found.stability))],
+        "prediction strength": found.tried[int(np.argmax(strengths))],
+        "eigengap": eigengap(points[:SPECTRAL_POINTS]),
+        "HDBSCAN": int(dense.max()) + 1,
+        "AMI of the suggested": round(ami(source.labels, clusters), 3),
+        "seconds": round(seconds, 1),
+    }
+    print(f"{name} seed {seed}: " + ", ".join(f"{key} {value}" for key, value in rows.items()), flush=True)
+    print("  " + found.why.replace("\n", "\n  "), flush=True)
+
+
+def main() -> None:
+    """Run the cases that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(CASES))
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--data", type=Path, default=os.environ.get("PROPOS_DATA", "../shared/data"))
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        for seed in range(arguments.seeds):
+            report(name, seed, Path(arguments.data))
+
+
+if __name__ == "__main__":
+    main()
