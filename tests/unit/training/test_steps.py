@@ -180,9 +180,9 @@ def test_one_image_is_refused():
         quick_config(digits(1), clusters=2)
 
 
-def test_without_labels_and_k_the_error_explains():
-    with pytest.raises(InputError, match="-k 10"):
-        quick_config(from_array(digits().images))
+def test_without_labels_a_method_with_a_cluster_head_asks_for_k():
+    with pytest.raises(InputError, match="cc needs the number of clusters from the start: say it, as in -k 10"):
+        quick_config(from_array(digits().images), method="cc")
 
 
 def test_pixel_statistics_must_fit_the_channels():
