@@ -12,6 +12,7 @@ from helpers.command import command, run, start
 from helpers.small import QUICK, as_flags, digits, save_digits, without_times
 
 SETTINGS = as_flags(QUICK)
+NO_PAGE = "--no-report"
 
 
 def results(out):
@@ -32,7 +33,7 @@ def images(tmp_path_factory):
 def finished(images):
     """A run made by the command in a process of its own."""
     out = images.parent / "run"
-    result = run("run", images, *SETTINGS, "--out", out)
+    result = run("run", images, *SETTINGS, "--out", out, NO_PAGE)
     assert result.code == 0, result.err
     return out, result
 
@@ -78,10 +79,12 @@ def test_suggest_k_reads_a_finished_run(finished, capsys):
 def test_the_written_config_repeats_the_run_and_another_number_forgets_the_range(finished, tmp_path, capsys):
     out, _ = finished
     again, other = tmp_path / "again", tmp_path / "other"
-    assert command(capsys, "run", "--config", out / "config.yaml", "--out", again, "--quiet").code == 0
+    assert command(capsys, "run", "--config", out / "config.yaml", "--out", again, "--quiet", NO_PAGE).code == 0
     assert (again / "model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
     assert (again / "config.yaml").read_bytes() == (out / "config.yaml").read_bytes()
-    assert command(capsys, "run", "--config", out / "config.yaml", "-k", "3", "--out", other, "--quiet").code == 0
+    assert (
+        command(capsys, "run", "--config", out / "config.yaml", "-k", "3", "--out", other, "--quiet", NO_PAGE).code == 0
+    )
     config = yaml.safe_load((other / "config.yaml").read_text())
     assert (config["clusters"], config["suggest"]) == (3, {"range": None})
 
@@ -89,7 +92,7 @@ def test_the_written_config_repeats_the_run_and_another_number_forgets_the_range
 def test_labels_give_the_number_unless_a_range_asks_for_a_choice(tmp_path, capsys):
     source = save_digits(tmp_path / "labelled.npz")
     for out, arguments in ((tmp_path / "counted", []), (tmp_path / "chosen", ["-k", "3..5"])):
-        assert command(capsys, "run", source, *SETTINGS, *arguments, "--out", out, "--quiet").code == 0
+        assert command(capsys, "run", source, *SETTINGS, *arguments, "--out", out, "--quiet", NO_PAGE).code == 0
     assert yaml.safe_load((tmp_path / "counted" / "config.yaml").read_text())["clusters"] == 10
     assert not (tmp_path / "counted" / "suggestion.json").exists()
     assert yaml.safe_load((tmp_path / "chosen" / "config.yaml").read_text())["clusters"] in (3, 4, 5)
@@ -98,7 +101,7 @@ def test_labels_give_the_number_unless_a_range_asks_for_a_choice(tmp_path, capsy
 
 def test_a_run_killed_while_it_chooses_ends_with_the_same_bits(finished, images, tmp_path):
     out = tmp_path / "run"
-    process = start("run", images, *SETTINGS, "--out", out, "--quiet")
+    process = start("run", images, *SETTINGS, "--out", out, "--quiet", NO_PAGE)
     end = time.monotonic() + 120
     # The first epoch's checkpoint is the last thing written before the choice.
     while not list(out.glob("checkpoint/*.safetensors")) and process.poll() is None and time.monotonic() < end:
@@ -107,6 +110,6 @@ def test_a_run_killed_while_it_chooses_ends_with_the_same_bits(finished, images,
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    result = run("run", "--resume", "--out", out)
+    result = run("run", "--resume", "--out", out, NO_PAGE)
     assert result.code == 0, result.err
     assert results(out) == results(finished[0])
