@@ -97,6 +97,8 @@ class NetworkSettings(Section):
     momentum: Fraction = 0.996
     momentum_schedule: Literal["constant", "cosine"] = "constant"
     joint_views: bool = False  # both views in one pass, so that batch norm sees them together
+    bn_groups: Count = 1  # batch norm sees the batch of all processes in so many slices (the paper's runs: 4)
+    shuffle_bn: bool = False  # the target's slices are of the batch in another order
 
 
 class PsaSettings(Section):

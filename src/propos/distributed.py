@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from jaxtyping import Float
 from torch import Tensor
+from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defined]  # torch leaves them out of its types
+
+# A process that dies is noticed at once, by its closed connections and by torchrun; one that hangs, after this.
+PATIENCE = timedelta(minutes=15)
+BUCKET_BYTES = 25 * 2**20  # gradients travel together in pieces of this size
+PIECE_BYTES = 64 * 2**20  # what is collected for the run folder, in pieces of this size
+LOOK_SECONDS = 0.05
+LEAVING_SECONDS = 5.0
+DONE, FAILED = "done", "failed"
+
+_words: Any = None  # a store where the first process leaves words for the others
+_heard = 0
+
+
+def launched() -> bool:
+    """Return whether torchrun, or a scheduler that speaks as it does, started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+
+
+def restarts() -> int:
+    """Return how often torchrun has started this job again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def local_rank() -> int:
+    """Return this process's number on its machine."""
+    return int(os.environ.get("LOCAL_RANK", "0")) if launched() else 0
 
 
 def world_size() -> int:
@@ -20,6 +54,91 @@ def rank() -> int:
     return dist.get_rank() if world_size() > 1 else 0
 
 
+@contextmanager
+def joined() -> Iterator[None]:
+    """Join the processes that torchrun started, if it did, for as long as the block runs.
+
+    When the first process leaves the block early, those that wait for its word leave too, without one of their own.
+    """
+    global _words, _heard
+    if not launched() or dist.is_initialized():
+        yield
+        return
+    store, number, processes = next(iter(rendezvous("env://", timeout=PATIENCE)))
+    # CPU tensors travel by gloo, also where gradients travel by NCCL: agreeing on a stop never waits for a GPU.
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
+    dist.init_process_group(
+        backend, store=PrefixStore("group", store), rank=number, world_size=processes, timeout=PATIENCE
+    )
+    _words, _heard = PrefixStore("words", store), 0
+    try:
+        yield
+    except BaseException:
+        if number == 0:
+            tell(FAILED)
+        raise  # without taking leave of the others, who may be waiting for us
+    if number == 0:
+        tell(DONE)
+    dist.destroy_process_group()
+    _words = None
+
+
+def tell(words: str) -> None:
+    """Leave word for the other processes."""
+    global _heard
+    if _words is not None:
+        _words.set(str(_heard), words)
+        _heard += 1
+
+
+def hear() -> str:
+    """Wait, for as long as it takes, for the first process's next words; leave when it has left."""
+    global _heard
+    assert _words is not None
+    while not _words.check([str(_heard)]):
+        time.sleep(LOOK_SECONDS)
+    words: str = _words.get(str(_heard)).decode()
+    _heard += 1
+    if words in (DONE, FAILED):
+        sys.exit(words == FAILED)  # the first process says why
+    return words
+
+
+def first_leaves_too() -> bool:
+    """Return whether the first process leaves within the next seconds because something failed there as well."""
+    end = time.monotonic() + LEAVING_SECONDS
+    while time.monotonic() < end:
+        if _words is not None and _words.check([str(_heard)]):
+            return bool(_words.get(str(_heard)).decode() == FAILED)
+        time.sleep(LOOK_SECONDS)
+    return False
+
+
+def lost_another(error: BaseException) -> bool:
+    """Return whether an error only says that another process is gone."""
+    if world_size() == 1 or not isinstance(error, RuntimeError):
+        return False
+    return isinstance(error, dist.DistError) or any(sign in str(error) for sign in ("gloo", "Gloo", "NCCL"))
+
+
+def shares(total: int) -> list[slice]:
+    """Return which of so many rows are each process's: one run of them, all as long to one row."""
+    bounds = [total * number // world_size() for number in range(world_size() + 1)]
+    return [slice(start, stop) for start, stop in pairwise(bounds)]
+
+
+def share(total: int) -> slice:
+    """Return which of so many rows are this process's."""
+    return shares(total)[rank()]
+
+
+def any_process(*flags: bool) -> tuple[bool, ...]:
+    """Return for each flag whether it is raised on any process."""
+    if world_size() == 1:
+        return flags
+    return tuple(sum_over_processes(torch.tensor(flags, dtype=torch.int32)).bool().tolist())
+
+
 def sum_over_processes(local: Tensor) -> Tensor:
     """Return the sum of every process's tensor, the same bits on each; no gradient passes."""
     if world_size() == 1:
@@ -27,6 +146,21 @@ def sum_over_processes(local: Tensor) -> Tensor:
     total = local.detach().clone(memory_format=torch.contiguous_format)
     dist.all_reduce(total)
     return total
+
+
+def mean_over_processes(tensors: Sequence[Tensor]) -> None:
+    """Put the mean over processes in the place of each tensor; several travel together."""
+    if world_size() == 1:
+        return
+    buckets = list(_buckets(tensors))
+    flats = [torch.cat([_flat(tensor) for tensor in bucket]) for bucket in buckets]
+    for work in [dist.all_reduce(flat, async_op=True) for flat in flats]:
+        assert work is not None
+        work.wait()
+    for bucket, flat in zip(buckets, flats, strict=True):
+        flat /= world_size()
+        for tensor, mean in zip(bucket, flat.split([tensor.numel() for tensor in bucket]), strict=True):
+            _flat(tensor).copy_(mean)
 
 
 def each_process(local: Tensor) -> Tensor:
@@ -47,27 +181,91 @@ def from_first_process(local: Tensor) -> Tensor:
     return copy
 
 
-def gather(local: Float[Tensor, "b ..."]) -> Float[Tensor, "B ..."]:
-    """Concatenate every process's tensor in rank order; the backward pass sums over processes.
+def bytes_from_first_process(content: bytes | None) -> bytes | None:
+    """Return the first process's bytes, or nothing when it has none."""
+    if world_size() == 1:
+        return content
+    length = int(from_first_process(torch.tensor(-1 if content is None else len(content))))
+    if length < 0:
+        return None
+    if rank() > 0 or content is None:
+        content = bytes(length)
+    return from_first_process(torch.frombuffer(bytearray(content), dtype=torch.uint8)).numpy().tobytes()
 
-    Each process computes the loss of the global batch, so the sum of their gradients is W times the gradient of
-    the one loss, and the mean that DDP takes over processes is exactly the one-process gradient.
+
+def collect(local: Float[Tensor, "n ..."], total: int) -> Float[Tensor, "N ..."] | None:
+    """Return all processes' rows, each its share of so many, on the first process and nothing elsewhere.
+
+    They travel a piece at a time, so that no process but the first ever holds more than its own and a piece.
     """
     if world_size() == 1:
         return local
-    gathered: Tensor = _Gather.apply(local)  # type: ignore[no-untyped-call]  # torch leaves apply untyped
+    rows = max(1, PIECE_BYTES // max(1, local[:1].nbytes))
+    if rank() > 0:
+        for piece in local.split(rows):
+            dist.send(piece.contiguous(), dst=0)
+        return None
+    whole = local.new_empty((total, *local.shape[1:]))
+    whole[share(total)] = local
+    for other, span in enumerate(shares(total)[1:], start=1):
+        for piece in whole[span].split(rows):
+            dist.recv(piece, src=other)
+    return whole
+
+
+def gather(local: Float[Tensor, "b ..."], total: int | None = None) -> Float[Tensor, "B ..."]:
+    """Concatenate every process's tensor in rank order; the backward pass sums over processes.
+
+    Each process computes the loss of the global batch, so the sum of their gradients is W times the gradient of
+    the one loss, and the mean over processes is exactly the one-process gradient. With `total`, each process has
+    its share of so many rows; without, as many as the others.
+    """
+    if world_size() == 1:
+        return local
+    gathered: Tensor = _Gather.apply(local, total or len(local) * world_size())  # type: ignore[no-untyped-call]
     return gathered
+
+
+def gather_together(tensors: Sequence[Float[Tensor, "b _"]], total: int) -> list[Float[Tensor, "B _"]]:
+    """Gather tables of as many rows in one go; those without a gradient stay without."""
+    if world_size() == 1:
+        return list(tensors)
+    whole = gather(torch.cat(list(tensors), dim=1), total)
+    pieces = whole.split([tensor.shape[1] for tensor in tensors], dim=1)
+    return [piece if one.requires_grad else piece.detach() for one, piece in zip(tensors, pieces, strict=True)]
 
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, local: Tensor) -> Tensor:
-        parts = [torch.empty_like(local) for _ in range(world_size())]
-        dist.all_gather(parts, local.contiguous())
-        return torch.cat(parts)
+    def forward(ctx: Any, local: Tensor, total: int) -> Tensor:
+        ctx.share = share(total)
+        rows = [span.stop - span.start for span in shares(total)]
+        padded = local.new_zeros((max(rows), *local.shape[1:]))
+        padded[: len(local)] = local
+        parts = [torch.empty_like(padded) for _ in rows]
+        dist.all_gather(parts, padded)
+        return torch.cat([part[:filled] for part, filled in zip(parts, rows, strict=True)])
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        total = gradients[0].contiguous()
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        total = gradients[0].clone(memory_format=torch.contiguous_format)
         dist.all_reduce(total)
-        return total.chunk(world_size())[dist.get_rank()]
+        return total[ctx.share], None
+
+
+def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Yield runs of tensors of one kind that together fill a bucket."""
+    bucket: list[Tensor] = []
+    for tensor in tensors:
+        full = sum(one.nbytes for one in bucket) + tensor.nbytes > BUCKET_BYTES
+        if bucket and (full or bucket[0].dtype != tensor.dtype):
+            yield bucket
+            bucket = []
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """Return a tensor's values in the order they lie in memory, without a copy."""
+    return tensor.as_strided((tensor.numel(),), (1,))

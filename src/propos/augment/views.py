@@ -29,15 +29,19 @@ class RandomViews:
         self,
         images: UInt8[Tensor, "B C H W"],
         generator: torch.Generator,
-        aspects: Float[Tensor, " B"] | None = None,
+        aspects: Float[Tensor, " W"] | None = None,
+        share: tuple[int, slice] | None = None,
     ) -> tuple[Float[Tensor, "B C S S"], Float[Tensor, "B C S S"]]:
         """Return the two views, normalised.
 
         `aspects` are the widths over heights the images had before they were squashed into this tensor, so that a
-        crop has the shape it would have had in them.
+        crop has the shape it would have had in them. With `share`, the images are some of a batch of so many; what is
+        random is drawn for the whole batch, whose aspects are given, so that it does not depend on who makes it.
         """
         device, size, (batch, channels, height, width) = images.device, self.settings.size, images.shape
-        draw = draw_views(self.settings, batch, width / height if aspects is None else aspects, generator).to(device)
+        whole, part = share or (batch, slice(batch))
+        drawn = draw_views(self.settings, whole, width / height if aspects is None else aspects, generator)
+        draw = drawn.of(part).to(device)
         views = torch.empty((2, batch, channels, size, size), device=device)
         values = channels * max(height, size) * max(width, size)
         per_part = max(1, PART // values) if device.type == "cpu" else batch

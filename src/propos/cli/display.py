@@ -55,12 +55,12 @@ def summary(record: Mapping[str, Any]) -> str:
 
 
 class Terminal:
-    """Shows a run's progress; quiet shows only warnings."""
+    """Shows a run's progress; quiet shows only warnings, mute nothing at all."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, mute: bool = False) -> None:
         self.quiet = quiet
-        self.out = Console(highlight=False, soft_wrap=True)
-        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.out = Console(highlight=False, soft_wrap=True, quiet=mute)
+        self.err = Console(stderr=True, highlight=False, soft_wrap=True, quiet=mute)
         self.live = sys.stdout.isatty() and not quiet
         self.epochs = self.steps = 0
         self.last_line = 0.0

@@ -53,11 +53,18 @@ def run(
 ) -> None:
     """Learn clusters from images and write them to a run folder."""
     from propos.cli import training
+    from propos.cli.following import follow
+    from propos.distributed import joined, rank
 
     request = training.Request(
         source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels, budget, earlier, data
     )
-    if resume:
-        training.resume(request, device, quiet, report)
-    else:
-        training.start(request, device, quiet, report)
+    with joined():
+        if rank() > 0:
+            follow()
+        elif resume:
+            training.resume(request, device, quiet, report)
+        elif again := training.restarted(request):
+            training.resume(again, device, quiet, report)
+        else:
+            training.start(request, device, quiet, report)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 
 from propos.cli import describe_os_error
 from propos.cli.display import Terminal, duration, parse_duration
+from propos.cli.following import announce, estimate
+from propos.cli.stopping import stop_on_signals
 from propos.config import Config, PixelSettings, from_yaml, parse_assignment, parse_clusters
 from propos.data import (
     Found,
@@ -31,6 +29,7 @@ from propos.data import (
     refusal,
     using,
 )
+from propos.distributed import lost_another, restarts
 from propos.errors import InputError, Interrupted, RunFailed
 from propos.methods import build_method, check_method
 from propos.recipes import build_recipe, choose_recipe, for_method
@@ -42,7 +41,6 @@ from propos.training import (
     choose_device,
     clusters_needed,
     continued,
-    estimate_seconds,
     fitting_channels,
     prepare,
     provenance,
@@ -182,6 +180,19 @@ def resume(request: Request, device_name: str, quiet: bool, report: bool = True)
                 _report(run, source, terminal)
 
 
+def restarted(request: Request) -> Request | None:
+    """Return what goes on with the run that this same command began before torchrun had to start it again."""
+    if restarts() == 0:
+        return None
+    try:
+        out = request.out or newest_folder(RUNS, _run_name(str(request.source)))
+        began = RunFolder.open(out).info()["command"]
+    except InputError:
+        return None  # it did not come to that
+    nothing: dict[str, Any] = {field.name: None for field in fields(request)}
+    return Request(**{**nothing, "out": out, "settings": []}) if began == _command() else None
+
+
 def _given_config(request: Request) -> Config | None:
     if request.config is None:
         return None
@@ -223,7 +234,7 @@ def _list_skipped(run: RunFolder, source: Source) -> None:
 
 def _timed(config: Config, time: str, source: Source, device: torch.device) -> tuple[Config, float]:
     """Return the settings with the epochs fitted to the time a person gives, and the seconds they will take."""
-    seconds = estimate_seconds(config, source, device)
+    seconds = estimate(config, source, device)
     epochs = max(1, int(config.train.epochs * parse_duration(time) / seconds))
     return config.with_epochs(epochs), seconds * epochs / config.train.epochs
 
@@ -286,10 +297,11 @@ def _data(source: str, request: Request, given: Config | None) -> str | None:
 
 
 def _warn_of_changes(before: dict[str, Any], now: dict[str, Any], terminal: Terminal) -> None:
-    for key in ("machine", "threads", "device", "torch", "propos"):
-        if before.get(key) != now[key]:
+    for key in ("machine", "threads", "processes", "device", "torch", "propos"):
+        began = before.get(key, 1 if key == "processes" else None)
+        if began != now[key]:
             terminal.warn(
-                f"the run began with {key} {before.get(key)} and goes on with {now[key]}: "
+                f"the run began with {key} {began} and goes on with {now[key]}: "
                 "it will not be bit-identical to an uninterrupted one"
             )
 
@@ -311,10 +323,11 @@ def _train(
 
     how = f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
     try:
-        with _stop_on_signals(terminal) as stopped:
+        with stop_on_signals(terminal) as stopped:
             if not terminal.quiet and run.info()["seconds"] == 0 and build_method(config).terms:
-                seconds = seconds or estimate_seconds(config, source, device)
+                seconds = seconds or estimate(config, source, device)
                 terminal.note(f"Training for {config.train.epochs} epochs will take about {duration(seconds)}.")
+            announce("train", config, source, device)
             fitted = train(config, source, device, terminal, run, lambda: bool(stopped), start)
         fitted.write(run)
         if source.skipped:
@@ -331,6 +344,9 @@ def _train(
     except KeyboardInterrupt:
         raise Interrupted(f"stopped at once; the last checkpoint is kept; {how}") from None
     except (MemoryError, RuntimeError) as error:
+        if lost_another(error):
+            close("failed")
+            raise RunFailed(f"another process has left; the last checkpoint is kept; {how}") from None
         # Torch has an exception of its own for a full GPU, and none but its text for a full memory.
         if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
@@ -350,25 +366,6 @@ def _report(run: RunFolder, source: Source, terminal: Terminal) -> None:
         terminal.warn(f"the report could not be written ({error}); the run is complete; try again with: {again}")
     else:
         terminal.note(f"See what was found: open {page.absolute()}")
-
-
-@contextmanager
-def _stop_on_signals(terminal: Terminal) -> Iterator[list[int]]:
-    """Collect Ctrl-C and termination instead of dying of them; a second one ends the process at once."""
-    received: list[int] = []
-
-    def receive(number: int, frame: FrameType | None) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(number)
-        terminal.note("Stopping after this step; once more to stop at once.")
-
-    previous = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _say_results(run: RunFolder, fitted: Fitted, terminal: Terminal, seconds: float) -> None:

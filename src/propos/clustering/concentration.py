@@ -6,21 +6,31 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.distributed import sum_over_processes
+
 SMOOTHING = 10  # keeps small clusters from looking very tight
 PERCENTILES = (0.1, 0.9)
 
 
 def concentrations(
-    points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], centres: Float[Tensor, "K D"], temperature: float
+    points: Float[Tensor, "N D"],
+    labels: Int[Tensor, " N"],
+    centres: Float[Tensor, "K D"],
+    temperature: float,
+    sharded: bool = False,
 ) -> Float[Tensor, " K"]:
     """Return a temperature for each cluster: φ_k = mean‖v − c_k‖ / ln(n_k + 10), their mean scaled to `temperature`.
 
     Clusters of at most one point take the others' largest value; all are held between the 10th and 90th percentile.
+    With `sharded`, each process passes its part of the points.
     """
     clusters = len(centres)
     sizes = torch.bincount(labels, minlength=clusters)
     distances = torch.linalg.vector_norm(points - centres[labels], dim=1)
-    means = distances.new_zeros(clusters).index_add_(0, labels, distances) / sizes.clamp(min=1)
+    sums = distances.new_zeros(clusters).index_add_(0, labels, distances)
+    if sharded:
+        sizes, sums = sum_over_processes(sizes), sum_over_processes(sums)
+    means = sums / sizes.clamp(min=1)
     found = torch.where(sizes > 1, means / torch.log(sizes + SMOOTHING), 0.0)
     found = torch.where(sizes > 1, found, found.max())
     low, high = torch.quantile(found, torch.tensor(PERCENTILES, dtype=found.dtype, device=found.device))

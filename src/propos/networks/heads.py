@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from propos.networks.norm import BatchNorm
+
 
 @dataclass(frozen=True)
 class Head:
@@ -22,11 +24,11 @@ class Mlp(nn.Sequential):
     def __init__(self, inner: int, head: Head) -> None:
         layers: list[nn.Module] = []
         for width in head.widths[:-1]:
-            layers += [nn.Linear(inner, width), *([nn.BatchNorm1d(width)] if head.norm else []), nn.ReLU(inplace=True)]
+            layers += [nn.Linear(inner, width), *([BatchNorm(width)] if head.norm else []), nn.ReLU(inplace=True)]
             inner = width
         layers.append(nn.Linear(inner, head.widths[-1]))
         if head.norm_last:
-            layers.append(nn.BatchNorm1d(head.widths[-1]))
+            layers.append(BatchNorm(head.widths[-1]))
         super().__init__(*layers)
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from propos.errors import InputError
+from propos.networks.norm import BatchNorm
 
 Stem = Literal["imagenet", "small"]
 
@@ -26,7 +27,7 @@ def _conv1(inner: int, outer: int, stride: int = 1) -> nn.Conv2d:
 def _shortcut(inner: int, outer: int, stride: int) -> nn.Module | None:
     if stride == 1 and inner == outer:
         return None
-    return nn.Sequential(_conv1(inner, outer, stride), nn.BatchNorm2d(outer))
+    return nn.Sequential(_conv1(inner, outer, stride), BatchNorm(outer))
 
 
 class BasicBlock(nn.Module):
@@ -36,8 +37,8 @@ class BasicBlock(nn.Module):
 
     def __init__(self, inner: int, width: int, stride: int) -> None:
         super().__init__()
-        self.conv1, self.bn1 = _conv3(inner, width, stride), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = _conv3(width, width), nn.BatchNorm2d(width)
+        self.conv1, self.bn1 = _conv3(inner, width, stride), BatchNorm(width)
+        self.conv2, self.bn2 = _conv3(width, width), BatchNorm(width)
         self.relu = nn.ReLU(inplace=True)
         self.downsample = _shortcut(inner, width, stride)
 
@@ -57,9 +58,9 @@ class Bottleneck(nn.Module):
     def __init__(self, inner: int, width: int, stride: int) -> None:
         super().__init__()
         outer = width * self.expansion
-        self.conv1, self.bn1 = _conv1(inner, width), nn.BatchNorm2d(width)
-        self.conv2, self.bn2 = _conv3(width, width, stride), nn.BatchNorm2d(width)
-        self.conv3, self.bn3 = _conv1(width, outer), nn.BatchNorm2d(outer)
+        self.conv1, self.bn1 = _conv1(inner, width), BatchNorm(width)
+        self.conv2, self.bn2 = _conv3(width, width, stride), BatchNorm(width)
+        self.conv3, self.bn3 = _conv1(width, outer), BatchNorm(outer)
         self.relu = nn.ReLU(inplace=True)
         self.downsample = _shortcut(inner, outer, stride)
 
@@ -102,7 +103,7 @@ class ResNet(nn.Module):
         else:
             self.conv1 = _conv3(channels, width)
             self.maxpool = nn.Identity()
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = BatchNorm(width)
         self.relu = nn.ReLU(inplace=True)
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         inner = width

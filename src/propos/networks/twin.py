@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from propos.config import NetworkSettings
+from propos.distributed import gather, share
 from propos.networks.heads import Mlp, initialise_predictor
+from propos.networks.norm import ALONE, Groups, set_groups
 from propos.networks.parts import Parts
 from propos.networks.resnet import backbone
 
@@ -60,12 +62,13 @@ class TwinNetwork(nn.Module):
 
     Each view passes on its own, so batch norm sees the statistics of one view, unless the settings ask for both in
     one pass. The target's batch norm runs on batch statistics in training too, and keeps running buffers of its own
-    for the E-step.
+    for the E-step. Each process passes its share of a batch; batch norm sees the whole batch in `bn_groups` groups.
     """
 
     def __init__(self, settings: NetworkSettings, parts: Parts, channels: int) -> None:
         super().__init__()
-        self.parts, self.joint = parts, settings.joint_views
+        self.parts, self.joint, self.bn_groups = parts, settings.joint_views, settings.bn_groups
+        self.groups = ALONE
         self.online = Encoder(settings, parts, channels)
         self.target: Encoder | None = None
         if parts.target == "moving average":
@@ -81,8 +84,16 @@ class TwinNetwork(nn.Module):
         # Channels last measured faster, on CPUs too (docs/speed.md); torch leaves the keyword out of its types.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def forward(self, views: Views, noise: Pair | None) -> Passed:
-        """Pass both views through every part."""
+    def forward(
+        self, views: Views, noise: Pair | None, batch: int | None = None, shuffle: Int[Tensor, " batch"] | None = None
+    ) -> Passed:
+        """Pass both views of this process's share of a batch through every part.
+
+        With `shuffle`, an order of the batch, the target's batch norm groups the batch in that order.
+        """
+        batch = batch or len(views[0])
+        self.groups = Groups.of(batch, self.bn_groups)
+        set_groups(self, self.groups.doubled() if self.joint else self.groups)
         features = self._both(self.online.backbone, views)
         projections = self._both(self.online.projector, features)
         noisy = projections if noise is None else (projections[0] + noise[0], projections[1] + noise[1])
@@ -91,7 +102,7 @@ class TwinNetwork(nn.Module):
         if self.cluster_head is not None:
             first, second = self._both(self.cluster_head, features)
             assignments = F.softmax(first, dim=1), F.softmax(second, dim=1)
-        return Passed(projections, predictions, self._targets(views, projections), assignments)
+        return Passed(projections, predictions, self._targets(views, projections, batch, shuffle), assignments)
 
     def encoder(self, which: str) -> Encoder:
         """Return the online or the target encoder."""
@@ -114,19 +125,30 @@ class TwinNetwork(nn.Module):
         """Return the parameters that gradients reach."""
         return [*self.without_predictor(), *self.predictor.parameters()]
 
-    def _targets(self, views: Views, projections: Pair) -> Pair:
+    def _targets(self, views: Views, projections: Pair, batch: int, shuffle: Tensor | None) -> Pair:
         if self.target is not None:
             with torch.no_grad():
-                return self._both(self.target, views)
+                if shuffle is None:
+                    return self._both(self.target, views)
+                here = shuffle[share(batch)]
+                mixed = self._both(self.target, (gather(views[0], batch)[here], gather(views[1], batch)[here]))
+                home = shuffle.argsort()[share(batch)]
+                return gather(mixed[0], batch)[home], gather(mixed[1], batch)[home]
         if self.parts.target == "stop-gradient":
             return projections[0].detach(), projections[1].detach()
         return projections
 
     def _both(self, part: nn.Module, pair: tuple[Tensor, Tensor]) -> Pair:
-        if self.joint:
+        if not self.joint:
+            return part(pair[0]), part(pair[1])
+        rows = [count for count in self.groups.here if count]
+        if len(rows) == 1:
             first, second = part(torch.cat(pair)).chunk(2)
             return first, second
-        return part(pair[0]), part(pair[1])
+        # A group holds both views of its images.
+        mixed = [piece for both in zip(pair[0].split(rows), pair[1].split(rows), strict=True) for piece in both]
+        made = part(torch.cat(mixed)).split([count for count in rows for _ in range(2)])
+        return torch.cat(made[::2]), torch.cat(made[1::2])
 
 
 def build_network(settings: NetworkSettings, parts: Parts, channels: int, seed: int) -> TwinNetwork:

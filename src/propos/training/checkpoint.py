@@ -17,6 +17,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from propos.distributed import bytes_from_first_process, collect, share
 from propos.errors import RunFailed
 from propos.objectives import Grouping
 from propos.runs import RunFolder, write_atomically
@@ -31,11 +32,17 @@ GROUPING = tuple(field.name for field in dataclasses.fields(Grouping))
 NAME = re.compile(r"(\d{6})-([0-9a-f]{32})\.safetensors")
 
 
-def save_checkpoint(run: RunFolder, learner: Learner, state: State) -> None:
-    """Write a checkpoint and delete all but the one before it."""
+def save_checkpoint(run: RunFolder | None, learner: Learner, state: State) -> None:
+    """Write a checkpoint and delete all but the one before it.
+
+    All processes take part; only the one that has the run folder writes.
+    """
+    streamed = None if state.streamed is None else collect(state.streamed, learner.schedule.images)
+    if run is None:
+        return
     folder = run.path / "checkpoint"
     folder.mkdir(exist_ok=True)
-    content = safetensors.torch.save(_tensors(learner, state), {"state": json.dumps(_plain(learner, state))})
+    content = safetensors.torch.save(_tensors(learner, state, streamed), {"state": json.dumps(_plain(learner, state))})
     older = _checkpoints(folder)
     number = int(older[-1].name[:6]) + 1 if older else 1
     write_atomically(folder / f"{number:06d}-{_digest(content)}.safetensors", content)
@@ -43,18 +50,25 @@ def save_checkpoint(run: RunFolder, learner: Learner, state: State) -> None:
         path.unlink()
 
 
-def load_checkpoint(run: RunFolder, learner: Learner, progress: Progress) -> State:
-    """Put the newest whole checkpoint into the learner and return its state; without any, the start of the run."""
-    folder = run.path / "checkpoint"
+def load_checkpoint(run: RunFolder | None, learner: Learner, progress: Progress) -> State:
+    """Put the newest whole checkpoint into the learner and return its state; without any, the start of the run.
+
+    The process that has the run folder reads it for all.
+    """
+    content = bytes_from_first_process(None if run is None else _newest(run.path / "checkpoint", progress))
+    return first_state(learner) if content is None else _restore(content, learner, run)
+
+
+def _newest(folder: Path, progress: Progress) -> bytes | None:
     paths = _checkpoints(folder)
     for path in reversed(paths):
         content = path.read_bytes()
         if _digest(content) == path.name[7:39]:
-            return _restore(path, content, learner, run)
+            return content
         progress.warn(f"{path}: is damaged; going back to the checkpoint before it")
     if paths:
         raise RunFailed(f"{folder}: every checkpoint is damaged; start the run anew with another --out")
-    return first_state(learner)
+    return None
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -67,7 +81,7 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def _tensors(learner: Learner, state: State) -> dict[str, Tensor]:
+def _tensors(learner: Learner, state: State, streamed: Tensor | None) -> dict[str, Tensor]:
     tensors = {f"network.{name}": tensor for name, tensor in learner.network.state_dict().items()}
     for place, parameter in enumerate(learner.network.trained()):
         for name, value in learner.optimiser.state[parameter].items():
@@ -75,8 +89,8 @@ def _tensors(learner: Learner, state: State) -> dict[str, Tensor]:
                 tensors[f"optimiser.{place}.{name}"] = value
     if state.partition is not None:
         tensors |= _partition_tensors(state.partition)
-    if state.streamed is not None:
-        tensors["state.streamed"] = state.streamed
+    if streamed is not None:
+        tensors["state.streamed"] = streamed
     if state.queue is not None:
         tensors |= {"state.queue.embeddings": state.queue.embeddings, "state.queue.images": state.queue.images}
     if state.losses is not None:
@@ -112,10 +126,12 @@ def _partition(tensors: dict[str, Tensor]) -> Partition | None:
     return Partition(tensors["state.labels"], tensors["state.prototypes"], tuple(groupings))
 
 
-def _restore(path: Path, content: bytes, learner: Learner, run: RunFolder) -> State:
+def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> State:
     tensors = {name: tensor.to(learner.device) for name, tensor in safetensors.torch.load(content).items()}
-    with safetensors.safe_open(path, framework="pt") as file:
-        plain = json.loads(file.metadata()["state"])
+    # The header of a safetensors file: its length in eight bytes, then JSON.
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    plain = json.loads(header["__metadata__"]["state"])
+    streamed = tensors.get("state.streamed")
     with torch.no_grad():
         for name, tensor in learner.network.state_dict().items():
             tensor.copy_(tensors[f"network.{name}"])
@@ -127,11 +143,11 @@ def _restore(path: Path, content: bytes, learner: Learner, run: RunFolder) -> St
         opening=plain["opening"],
         seconds=plain["seconds"],
         partition=_partition(tensors),
-        streamed=tensors.get("state.streamed"),
+        streamed=None if streamed is None else streamed[share(len(streamed))].clone(),
         queue=_queue(tensors, plain["queue_next"]),
         losses=tensors.get("state.losses"),
         # The history is written before the checkpoint; lines of epochs that will be done again are dropped.
-        history=run.history()[: plain["epoch"]],
+        history=[] if run is None else run.history()[: plain["epoch"]],
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from propos.clustering import Suggestion, suggest_clusters
 from propos.config import Config
 from propos.data import Source
+from propos.distributed import any_process, gather
 from propos.errors import Interrupted
 from propos.methods import build_method
 from propos.training.expectation import embeddings_now
@@ -46,8 +47,8 @@ def _suggest(keeper: Keeper, source: Source) -> Suggestion:
     assert config.suggest.range is not None
 
     def stop_if_asked(clusters: int) -> None:
-        if keeper.stop():
+        if any_process(keeper.stop())[0]:
             raise Interrupted
 
-    embeddings = embeddings_now(keeper.learner, source, keeper.state.epoch)
+    embeddings = gather(embeddings_now(keeper.learner, source, keeper.state.epoch), len(source))
     return suggest_clusters(embeddings, *config.suggest.range, generator(config.seed, "suggestion"), stop_if_asked)

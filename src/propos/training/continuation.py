@@ -16,6 +16,7 @@ from torch import Tensor
 from propos.clustering import assign, stable_numbers
 from propos.config import Config
 from propos.data import Found, Source
+from propos.distributed import bytes_from_first_process, world_size
 from propos.errors import InputError
 from propos.runs import RunFolder, write_atomically
 from propos.training.expectation import Assignment, Partition
@@ -56,11 +57,13 @@ class Start:
 
     def write(self, run: RunFolder) -> None:
         """Keep it in a run folder, so that resuming does not need the earlier run."""
+        (run.path / "checkpoint").mkdir(exist_ok=True)
+        write_atomically(run.path / "checkpoint" / FILE, self._packed())
+
+    def _packed(self) -> bytes:
         tensors = {f"network.{name}": tensor for name, tensor in self.weights.items()}
         tensors |= {"prototypes": self.prototypes, "labels": self.labels, "shared": torch.tensor(self.shared)}
-        (run.path / "checkpoint").mkdir(exist_ok=True)
-        content = safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
-        write_atomically(run.path / "checkpoint" / FILE, content)
+        return safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
     @classmethod
     def read(cls, run: RunFolder) -> Start | None:
@@ -69,11 +72,21 @@ class Start:
             return None
         path = run.path / "checkpoint" / FILE
         try:
-            tensors = safetensors.torch.load_file(path)
-            weights = {name[8:]: tensor for name, tensor in tensors.items() if name.startswith("network.")}
-            return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]))
+            return cls._unpacked(path.read_bytes())
         except (OSError, KeyError, safetensors.SafetensorError):
             raise InputError(f"{path}: cannot be read: start the run anew with another --out") from None
+
+    @classmethod
+    def of_first_process(cls, start: Start | None) -> Start | None:
+        """Return what the first process begins with."""
+        content = bytes_from_first_process(None if start is None else start._packed()) if world_size() > 1 else None
+        return start if content is None else cls._unpacked(content)
+
+    @classmethod
+    def _unpacked(cls, content: bytes) -> Start:
+        tensors = safetensors.torch.load(content)
+        weights = {name[8:]: tensor for name, tensor in tensors.items() if name.startswith("network.")}
+        return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]))
 
 
 def continued(run: RunFolder) -> Config:

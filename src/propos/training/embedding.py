@@ -13,19 +13,22 @@ from torch import Tensor, nn
 from propos.augment import plain_view
 from propos.config import Config
 from propos.data import Source, expect
+from propos.distributed import gather, share
 from propos.networks import Encoder, TwinNetwork
 
 BATCH = 512
 
 
-def embed(encoder: Encoder, source: Source, config: Config) -> Float[Tensor, "N D"]:
-    """Return the embeddings of all images, on the encoder's device."""
-    return torch.cat(list(embed_batches(encoder, source, config)))
+def embed(encoder: Encoder, source: Source, config: Config) -> Float[Tensor, "n D"]:
+    """Return the embeddings of this process's share of the images, on the encoder's device."""
+    return torch.cat(list(embed_batches(encoder, source, config, share(len(source)))))
 
 
-def embed_batches(encoder: Encoder, source: Source, config: Config) -> Iterator[Float[Tensor, "B D"]]:
-    """Yield the embeddings of the images in order, a batch at a time."""
-    for projections in output_batches(encoder, encoder.device, source, config):
+def embed_batches(
+    encoder: Encoder, source: Source, config: Config, which: slice | None = None
+) -> Iterator[Float[Tensor, "B D"]]:
+    """Yield the embeddings of the images, or of some of them, in order, a batch at a time."""
+    for projections in output_batches(encoder, encoder.device, source, config, which):
         yield F.normalize(projections, dim=1)
 
 
@@ -34,27 +37,29 @@ def head_clusters(network: TwinNetwork, source: Source, config: Config) -> Int[T
     if network.cluster_head is None:
         return None
     head = nn.Sequential(network.online.backbone, network.cluster_head)
-    return torch.cat([scores.argmax(dim=1) for scores in output_batches(head, network.online.device, source, config)])
+    mine = output_batches(head, network.online.device, source, config, share(len(source)))
+    return gather(torch.cat([scores.argmax(dim=1) for scores in mine]), len(source))
 
 
-def batches_in_order(images: int) -> Iterator[Int[np.ndarray, " B"]]:
-    """Yield the positions of all images, a batch at a time."""
-    for start in range(0, images, BATCH):
-        yield np.arange(start, min(start + BATCH, images))
+def batches_in_order(images: slice) -> Iterator[Int[np.ndarray, " B"]]:
+    """Yield the positions of a run of images, a batch at a time."""
+    for start in range(images.start, images.stop, BATCH):
+        yield np.arange(start, min(start + BATCH, images.stop))
 
 
 @torch.no_grad()
 def output_batches(
-    part: nn.Module, device: torch.device, source: Source, config: Config
+    part: nn.Module, device: torch.device, source: Source, config: Config, which: slice | None = None
 ) -> Iterator[Float[Tensor, "B D"]]:
-    """Yield what part of a network, in evaluation mode, makes of the images in order, a batch at a time."""
+    """Yield what part of a network, in evaluation mode, makes of images in order, a batch at a time."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
     was_training = part.training
     part.eval()
-    expect(source, batches_in_order(len(source)))
+    which = which or slice(0, len(source))
+    expect(source, batches_in_order(which))
     try:
-        for positions in batches_in_order(len(source)):
+        for positions in batches_in_order(which):
             images = torch.from_numpy(source.batch(positions)).to(device)
             yield part(plain_view(images, config.views.size, config.pixels.mean, config.pixels.std))
     finally:

@@ -10,6 +10,7 @@ import torch
 
 from propos.config import Config
 from propos.data import Source
+from propos.distributed import from_first_process, world_size
 from propos.training.embedding import BATCH, embed_batches
 from propos.training.expectation import Partition
 from propos.training.learner import Learner, build_learner
@@ -22,7 +23,10 @@ ENOUGH_SECONDS = 2.0
 
 
 def estimate_seconds(config: Config, source: Source, device: torch.device) -> float:
-    """Return the seconds that training will take, k-means aside; the run itself is not touched."""
+    """Return the seconds that training will take, k-means aside; the run itself is not touched.
+
+    All processes take part, and get the first one's answer.
+    """
     learner = build_learner(config, source, device)
     epochs = config.train.epochs if learner.method.terms else 0
     state = late_state(learner)
@@ -37,7 +41,7 @@ def estimate_seconds(config: Config, source: Source, device: torch.device) -> fl
     positions = epoch_order(config.seed, 0, learner.schedule)[0]
     per_step, per_batch = _seconds(step, device) if epochs else 0.0, _seconds(embed, device)
     esteps = 1 + sum(estep_due(config, epoch) for epoch in range(epochs))
-    batches = np.ceil(len(source) / BATCH)
+    batches = np.ceil(len(source) / BATCH / world_size())
     return float(per_step * learner.schedule.steps * epochs + per_batch * batches * esteps)
 
 
@@ -54,10 +58,15 @@ def _seconds(work: Callable[[], None], device: torch.device) -> float:
     """Return the median time of some work after a first, slower time."""
     times: list[float] = []
     begin = time.perf_counter()
-    while len(times) < 2 or (len(times) < 6 and time.perf_counter() - begin < ENOUGH_SECONDS):
+    while len(times) < 2 or (len(times) < 6 and _first_says(time.perf_counter() - begin) < ENOUGH_SECONDS):
         start = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - start)
-    return float(np.median(times[1:]))
+    return _first_says(float(np.median(times[1:])))
+
+
+def _first_says(seconds: float) -> float:
+    """Return the first process's measurement."""
+    return float(from_first_process(torch.tensor(seconds, dtype=torch.float64)))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from propos.clustering import churn, concentrations, spherical_kmeans, stable_numbers
 from propos.data import Source
+from propos.distributed import any_process, gather, world_size
 from propos.errors import RunFailed
 from propos.objectives import Grouping
 from propos.training.embedding import embed
@@ -41,7 +42,7 @@ class Assignment:
 
     labels: Int[Tensor, " N"]
     prototypes: Float[Tensor, "K D"]
-    embeddings: Float[Tensor, "N D"]
+    embeddings: Float[Tensor, "n D"]  # of this process's share of the images
     churn: float | None  # the share of images that changed cluster; None the first time
     groupings: tuple[Grouping, ...] = ()
 
@@ -59,6 +60,7 @@ def expectation(
 ) -> Assignment:
     """Assign every image to a cluster of the network's present embeddings, or of those that training left.
 
+    Each process embeds its share of the images; all find the same clusters and end with the labels of every image.
     The previous prototypes are one more start for k-means, and the previous labels give the clusters their numbers.
     """
     config = learner.config
@@ -74,26 +76,27 @@ def expectation(
         config.estep.restarts,
         generator(config.seed, "k-means", epoch),
         previous=None if previous is None else previous.start(config.clusters),
+        sharded=world_size() > 1,
     )
     groupings = _groupings(learner, points, epoch, previous)
-    labels, prototypes = found.labels.to(embeddings.device), found.centres.to(embeddings.device)
+    labels, prototypes = gather(found.labels, len(source)).to(embeddings.device), found.centres.to(embeddings.device)
     if previous is None:
         return Assignment(labels, prototypes, embeddings, None, groupings)
-    before, after = previous.labels.cpu().numpy(), found.labels.cpu().numpy()
+    before, after = previous.labels.cpu().numpy(), labels.cpu().numpy()
     numbers = torch.tensor(stable_numbers(before, after, config.clusters), device=labels.device)
     labels = numbers[labels]
     moved = churn(before, labels.cpu().numpy())
     return Assignment(labels, prototypes[numbers.argsort()], embeddings, moved, groupings)
 
 
-def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "N D"]:
-    """Return the embeddings of all images by the network as it is."""
+def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:
+    """Return the embeddings of this process's share of the images by the network as it is."""
     encoder = learner.network.encoder(learner.method.embeds)
     return _finite(embed(encoder, source, learner.config), epoch)
 
 
-def _finite(embeddings: Float[Tensor, "N D"], epoch: int) -> Float[Tensor, "N D"]:
-    if not torch.isfinite(embeddings).all():
+def _finite(embeddings: Float[Tensor, "n D"], epoch: int) -> Float[Tensor, "n D"]:
+    if any_process(not torch.isfinite(embeddings).all())[0]:
         raise RunFailed(
             f"the embeddings hold NaN at the start of epoch {epoch}: start a new run at a lower rate (--set train.lr=…)"
         )
@@ -112,7 +115,8 @@ def _groupings(
     for place, clusters in enumerate(learner.method.groupings):
         draw = generator(config.seed, "grouping", epoch, place)
         last = before[place].prototypes.to(points.device) if before else None
-        each = spherical_kmeans(points, clusters, 1, draw, previous=last)
-        tight = concentrations(points, each.labels, each.centres, config.pcl.temperature)
-        found.append(Grouping(*(tensor.to(learner.device) for tensor in (each.labels, each.centres, tight))))
+        each = spherical_kmeans(points, clusters, 1, draw, previous=last, sharded=world_size() > 1)
+        tight = concentrations(points, each.labels, each.centres, config.pcl.temperature, sharded=world_size() > 1)
+        labels = gather(each.labels, learner.schedule.images)
+        found.append(Grouping(*(tensor.to(learner.device) for tensor in (labels, each.centres, tight))))
     return tuple(found)

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Shaped
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
 
+from propos.distributed import sum_over_processes, world_size
 from propos.evaluation import cluster_sizes, imbalance_ratio, scores, uniformity_std
 from propos.training.expectation import Assignment
 
@@ -23,12 +26,11 @@ DOMINANT_SHARE = 0.5
 def measure(assignment: Assignment, labels: Labels) -> Record:
     """Measure an E-step."""
     clusters = assignment.labels.cpu().numpy()
-    embeddings = assignment.embeddings.cpu().numpy()
     n_clusters, dimension = assignment.prototypes.shape
     sizes = cluster_sizes(clusters, n_clusters)
     record: Record = {
         "n_clusters": n_clusters,
-        "uniformity_std": uniformity_std(embeddings),
+        "uniformity_std": _spread(assignment.embeddings),
         "uniformity_reference": 1 / math.sqrt(dimension),
         "imbalance_ratio": imbalance_ratio(clusters, n_clusters),
         "smallest_cluster": int(sizes.min()),
@@ -36,6 +38,16 @@ def measure(assignment: Assignment, labels: Labels) -> Record:
         "churn": assignment.churn,
     }
     return record if labels is None else {**record, **scores(labels, clusters)}
+
+
+def _spread(embeddings: Float[Tensor, "n D"]) -> float:
+    """Return the uniformity of all processes' embeddings, which are unit vectors."""
+    if world_size() == 1:
+        return uniformity_std(embeddings.cpu().numpy())
+    rows = embeddings.double()
+    count = sum_over_processes(torch.tensor(len(rows)))
+    mean = sum_over_processes(rows.sum(dim=0)) / count
+    return float((sum_over_processes((rows - mean).square().sum(dim=0)) / count).sqrt().mean())
 
 
 def warnings(record: Mapping[str, Any], history: Sequence[Mapping[str, Any]], images: int, settled: bool) -> list[str]:

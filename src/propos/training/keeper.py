@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.distributed import any_process
 from propos.errors import Interrupted, RunFailed
 from propos.evaluation import scores
 from propos.runs import RunFolder
@@ -27,7 +28,10 @@ NAN_CHECK_EVERY = 50  # steps; reading a loss makes a GPU wait
 
 
 class Keeper:
-    """Keeps a run's state, records and checkpoints; without a run folder nothing is written."""
+    """Keeps a run's state, records and checkpoints; without a run folder nothing is written.
+
+    Of several processes the first has the folder. Stopping and saving are the same step on all of them.
+    """
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class Keeper:
         stop: Callable[[], bool],
     ) -> None:
         self.learner, self.state, self.run, self.progress, self.stop = learner, state, run, progress, stop
+        self.saves = any_process(run is not None)[0]
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()
 
@@ -54,7 +59,7 @@ class Keeper:
         state.losses = torch.zeros(self.learner.schedule.steps, len(self.learner.method.terms))
         state.losses = state.losses.to(self.learner.device)
         state.spend("estep", self._lap())
-        self._stop_if_asked()
+        self._stop_if(any_process(self.stop())[0])
 
     def after_step(self, losses: Float[Tensor, " T"]) -> None:
         """Take in a step; stop on NaN or when asked; save when it is time to."""
@@ -66,9 +71,11 @@ class Keeper:
         if self.learner.device.type == "cpu" or state.step % NAN_CHECK_EVERY == 0:
             self._stop_on_nan()
         self.progress.step(state.epoch, state.step)
-        if time.monotonic() - self.last_save > 60 * self.learner.config.train.checkpoint_minutes:
+        late = time.monotonic() - self.last_save > 60 * self.learner.config.train.checkpoint_minutes
+        asked, due = any_process(self.stop(), late and self.run is not None)
+        if due and not asked:
             self._save()
-        self._stop_if_asked()
+        self._stop_if(asked)
 
     def close_epoch(self) -> None:
         """Write an epoch's line and a checkpoint."""
@@ -135,13 +142,13 @@ class Keeper:
         if bad is not None:
             raise RunFailed(f"the loss became NaN at step {bad} of epoch {self.state.epoch}: {LOWER_RATE}")
 
-    def _stop_if_asked(self) -> None:
-        if self.stop():
+    def _stop_if(self, asked: bool) -> None:
+        if asked:
             self._save()
             raise Interrupted
 
     def _save(self) -> None:
-        if self.run is not None:
+        if self.saves:
             self._stop_on_nan()
             if not all(bool(torch.isfinite(parameter).all()) for parameter in self.learner.network.parameters()):
                 raise RunFailed(f"the weights became NaN in epoch {self.state.epoch}: {LOWER_RATE}")

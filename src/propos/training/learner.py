@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from propos.augment import RandomViews
 from propos.config import Config
 from propos.data import Source
+from propos.distributed import launched, local_rank, world_size
 from propos.errors import InputError
 from propos.methods import Method, build_method
 from propos.networks import TwinNetwork, build_network
@@ -30,11 +32,17 @@ class Learner:
     views: RandomViews
     schedule: Schedule
 
+    def varying(self) -> list[Tensor]:
+        """Return what a step leaves different on each process: gradients, and the running buffers of batch norm."""
+        gradients = [parameter.grad for parameter in self.network.trained() if parameter.grad is not None]
+        return [*gradients, *(buffer for buffer in self.network.buffers() if buffer.is_floating_point())]
+
 
 def build_learner(config: Config, source: Source, device: torch.device) -> Learner:
     """Build a learner for a source from complete settings."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
+    check_shares(config, len(source))
     method = build_method(config)
     network = build_network(config.network, method.parts, source.channels, derive(config.seed, "network"))
     network = network.to(device)
@@ -50,13 +58,29 @@ def build_learner(config: Config, source: Source, device: torch.device) -> Learn
     )
 
 
+def check_shares(config: Config, images: int) -> None:
+    """Refuse more processes, or more groups for batch norm, than a batch can be cut into."""
+    batch, groups = min(config.train.batch_size, images), config.network.bn_groups
+    if batch < world_size():
+        raise InputError(f"{world_size()} processes share batches of {batch} images: start at most {batch}")
+    if groups > 1 and batch < 2 * groups:
+        raise InputError(
+            f"network.bn_groups = {groups}: batches of {batch} images have at most {batch // 2} slices of two"
+        )
+
+
 def choose_device(name: str) -> torch.device:
     """Return the device a person named, or with `auto` the fastest there is."""
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if launched():
+        available["mps"] = False  # processes cannot share a batch there
     if name == "auto":
-        return torch.device(next(device for device in ("cuda", "mps", "cpu") if available[device]))
+        name = next(device for device in ("cuda", "mps", "cpu") if available[device])
     if name not in available:
         raise InputError(f"--device {name}: choose auto, cpu, cuda or mps")
     if not available[name]:
         raise InputError(f"--device {name}: there is none on this machine; use --device auto")
+    if name == "cuda" and launched():
+        torch.cuda.set_device(local_rank())
+        return torch.device(name, local_rank())
     return torch.device(name)

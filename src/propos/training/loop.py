@@ -8,6 +8,7 @@ import torch
 
 from propos.config import Config
 from propos.data import Source, expect
+from propos.distributed import share
 from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
 from propos.training.choosing import first_estep, settle_clusters
@@ -20,7 +21,6 @@ from propos.training.maximization import maximization_step
 from propos.training.model import Fitted, fitted
 from propos.training.order import epoch_order
 from propos.training.progress import Progress
-from propos.training.state import first_state
 
 
 def train(
@@ -32,9 +32,13 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     start: Start | None = None,
 ) -> Fitted:
-    """Train on a source from complete settings, from the run's last checkpoint if it has one."""
+    """Train on a source from complete settings, from the run's last checkpoint if it has one.
+
+    Of several processes that share the batches, the first alone has the run and what to start from.
+    """
     learner = build_learner(config, source, device)
-    state = first_state(learner) if run is None else load_checkpoint(run, learner, progress)
+    state = load_checkpoint(run, learner, progress)
+    start = Start.of_first_process(start)
     if start is not None:
         start.begin(learner, state)
     keeper = Keeper(learner, state, run, progress, stop)
@@ -52,7 +56,8 @@ def train(
         assert state.partition is not None
         balance = state.partition.labels if config.train.balanced and epoch >= config.psl_start else None
         batches = epoch_order(config.seed, epoch, learner.schedule, balance)
-        expect(source, batches[state.step :].reshape(-1, learner.schedule.batch).numpy())
+        mine = share(learner.schedule.batch)
+        expect(source, batches[state.step :].reshape(-1, learner.schedule.batch)[:, mine].numpy())
         for step in range(state.step, steps):
             keeper.after_step(maximization_step(learner, source, batches[step], state))
         keeper.close_epoch()

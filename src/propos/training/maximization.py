@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.data import Source
-from propos.distributed import gather
+from propos.distributed import gather_together, mean_over_processes, share
 from propos.methods import Term
 from propos.objectives import Grouping, Outputs
 from propos.training.learner import Learner
@@ -36,6 +38,7 @@ def maximization_step(
         outputs = _outputs(learner, source, batch, where, state, (step, part))
         losses += _backward(learner, outputs, _labels(state, where), state.epoch) / len(batches)
         _remember(learner, outputs, where, state)
+    mean_over_processes(learner.varying())
     learner.scaler.step(learner.optimiser)
     learner.scaler.update()
     learner.optimiser.zero_grad(set_to_none=True)
@@ -70,22 +73,27 @@ def _outputs(
 ) -> Outputs:
     """Pass two views through the networks and gather what they make of the global batch, in float32."""
     config, device, method = learner.config, learner.device, learner.method
-    images, aspects = _images(source, batch)
-    views = learner.views(images.to(device, non_blocking=True), generator(config.seed, "views", *when), aspects)
-    noise = None
+    part, images, aspects = share(len(batch)), *_images(source, batch)
+    draw = generator(config.seed, "views", *when)
+    views = learner.views(images.to(device, non_blocking=True), draw, aspects, (len(batch), part))
+    noise, shuffle = None, None
     if method.noise and state.epoch >= method.noise_starts:
-        draw = torch.randn((2, len(images), config.network.dimension), generator=generator(config.seed, "noise", *when))
-        first, second = (method.noise * draw).to(device, non_blocking=True)
+        shape = 2, len(batch), config.network.dimension
+        drawn = torch.randn(shape, generator=generator(config.seed, "noise", *when))
+        first, second = (method.noise * drawn[:, part]).to(device, non_blocking=True)
         noise = first, second
+    if config.network.shuffle_bn and config.network.bn_groups > 1:
+        shuffle = torch.randperm(len(batch), generator=generator(config.seed, "shuffle", *when)).to(device)
     mixed = config.train.precision != "float32"
     with torch.autocast(device.type, getattr(torch, config.train.precision), enabled=mixed):
-        passed = learner.network(views, noise)
+        passed = learner.network(views, noise, len(batch), shuffle)
+    pairs = _gathered([pair for pair in passed if pair is not None], len(batch))
     assert state.partition is not None
     return Outputs(
-        projections=_gathered(passed.projections),
-        predictions=_gathered(passed.predictions),
-        targets=_gathered(passed.targets),
-        assignments=None if passed.assignments is None else _gathered(passed.assignments),
+        projections=pairs[0],
+        predictions=pairs[1],
+        targets=pairs[2],
+        assignments=pairs[3] if len(pairs) > 3 else None,
         queue=None if state.queue is None else state.queue.entries(state.partition.labels),
         groupings=tuple(
             Grouping(labels_of(where, each.labels), each.prototypes, each.concentrations)
@@ -95,12 +103,12 @@ def _outputs(
 
 
 def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None]:
-    """Read the images of a batch and their true shapes; positions past the clustered images name the others."""
+    """Read this process's images of a batch, and the true shapes of all; positions past the clustered name the others."""
     places = batch.numpy()
     if source.unlabelled is not None and places[0] >= len(source):
         source, places = source.unlabelled, places - len(source)
     aspects = None if source.aspects is None else torch.from_numpy(source.aspects[places]).float()
-    return torch.from_numpy(source.batch(places)), aspects
+    return torch.from_numpy(source.batch(places[share(len(places))])), aspects
 
 
 def _labels(state: State, where: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
@@ -108,8 +116,10 @@ def _labels(state: State, where: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
     return labels_of(where, state.partition.labels)
 
 
-def _gathered(pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    return gather(pair[0].float()), gather(pair[1].float())
+def _gathered(pairs: Sequence[tuple[Tensor, Tensor]], batch: int) -> list[tuple[Tensor, Tensor]]:
+    """Return what all processes made of a batch, in float32."""
+    whole = gather_together([view.float() for pair in pairs for view in pair], batch)
+    return list(zip(whole[::2], whole[1::2], strict=True))
 
 
 def _remember(learner: Learner, outputs: Outputs, where: Int[Tensor, " B"], state: State) -> None:
@@ -121,5 +131,6 @@ def _remember(learner: Learner, outputs: Outputs, where: Int[Tensor, " B"], stat
     if state.queue is not None:
         state.queue.push(torch.cat([first, second]), where.repeat(2))
     if state.streamed is not None:
-        known = where < len(state.streamed)
-        state.streamed[where[known]] = F.normalize(first + second, dim=1)[known]
+        mine = share(learner.schedule.images)
+        known = (where >= mine.start) & (where < mine.stop)
+        state.streamed[where[known] - mine.start] = F.normalize(first + second, dim=1)[known]

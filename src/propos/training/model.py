@@ -13,6 +13,7 @@ from torch import Tensor
 from propos.clustering import assign
 from propos.config import Config
 from propos.data import Source, readable
+from propos.distributed import collect, gather, share
 from propos.errors import InputError
 from propos.methods import build_method
 from propos.networks import Encoder, TwinNetwork
@@ -155,17 +156,24 @@ class Fitted:
 
 
 def fitted(learner: Learner, source: Source, answer: Assignment, history: list[Record]) -> Fitted:
-    """Gather what training gives after the last E-step."""
-    found = predict_from_cosines(answer.embeddings @ answer.prototypes.T, answer.labels)
+    """Gather what training gives after the last E-step; of several processes only the first has the embeddings."""
+    images = len(source)
+    cosines = answer.embeddings @ answer.prototypes.T
+    found = predict_from_cosines(cosines, answer.labels[share(images)])
+    embeddings = collect(answer.embeddings, images)
+    confidence, distance = (
+        gather(torch.from_numpy(column), images).numpy() for column in (found.confidence, found.distance)
+    )
     clusters = Clusters(
         images=list(source.image_names()),
-        cluster=found.cluster,
-        confidence=found.confidence,
-        distance=found.distance,
+        cluster=answer.labels.cpu().numpy(),
+        confidence=confidence,
+        distance=distance,
         label=source.labels,
     )
     model = Model(learner.config, learner.network, answer.prototypes)
-    return Fitted(model, clusters, answer.embeddings.cpu().numpy(), history)
+    rows = answer.embeddings[:0] if embeddings is None else embeddings
+    return Fitted(model, clusters, rows.cpu().numpy(), history)
 
 
 def weights_of(network: TwinNetwork) -> dict[str, np.ndarray]:

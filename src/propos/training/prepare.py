@@ -12,6 +12,7 @@ from propos.errors import InputError
 from propos.methods import build_method
 from propos.networks import smallest_side
 from propos.training.choosing import clusters_needed
+from propos.training.learner import check_shares
 
 USUAL_RANGE = (2, 40)  # where K is to be suggested and nobody says from which numbers
 
@@ -38,6 +39,7 @@ def prepare(config: Config, source: Source) -> Config:
         number: dict[str, Any] = {"suggest.range": _range(config, source)}
     else:
         number = {"clusters": _clusters(config, source)}
+    check_shares(config, len(source))
     _check_method(config.with_settings(number), source)
     mean, std = config.pixels.mean, config.pixels.std
     if mean is None or std is None:

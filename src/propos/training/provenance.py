@@ -12,6 +12,7 @@ import torch
 from propos import __version__
 from propos.config import Config
 from propos.data import Source, StreamedSource, fingerprint
+from propos.distributed import world_size
 
 
 def provenance(command: str, config: Config, source: Source, device: torch.device) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def provenance(command: str, config: Config, source: Source, device: torch.devic
         "seconds": 0.0,
         "device": device.type,
         "threads": torch.get_num_threads(),
+        "processes": world_size(),
         "machine": f"{platform.system()} {platform.machine()} {_processor()}",
         "seed": config.seed,
         "source": {

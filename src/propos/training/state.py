@@ -22,7 +22,7 @@ class State:
     step: int = 0  # within the epoch
     opening: Record | None = None  # what the E-step that opens this epoch measured; None before it
     partition: Partition | None = None
-    streamed: Float[Tensor, "N D"] | None = None  # the last embedding of each image that training made
+    streamed: Float[Tensor, "n D"] | None = None  # the last embedding of each image of this process's share
     queue: Memory | None = None
     losses: Float[Tensor, "S T"] | None = None  # of this epoch's steps so far, by term
     seconds: dict[str, float] = field(default_factory=dict)  # spent in this epoch, by phase

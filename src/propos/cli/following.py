@@ -1,0 +1,78 @@
+"""Runs on several processes: the first one does what a person asked for, the others do as it tells them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Literal
+
+import torch
+
+from propos.cli import EXIT_FAILED, EXIT_INTERRUPTED
+from propos.cli.display import Terminal
+from propos.cli.stopping import stop_on_signals
+from propos.config import Config, from_yaml
+from propos.data import Source, StreamedSource, cache_side, find_source, fingerprint, using
+from propos.distributed import first_leaves_too, hear, lost_another, rank, tell, world_size
+from propos.errors import InputError, Interrupted, RunFailed
+from propos.training import choose_device, estimate_seconds, train
+
+Work = Literal["estimate", "train"]
+
+
+def announce(work: Work, config: Config, source: Source, device: torch.device) -> None:
+    """Tell the other processes, if there are any, what to do and with which images."""
+    if world_size() == 1:
+        return
+    words = {
+        "work": work,
+        "config": config.to_yaml(),
+        "device": device.type,
+        "channels": source.channels,
+        "keep": "stream" if isinstance(source, StreamedSource) else "build",
+        "fingerprint": fingerprint(source),
+    }
+    tell(json.dumps(words))
+
+
+def estimate(config: Config, source: Source, device: torch.device) -> float:
+    """Return the seconds that training will take on all processes."""
+    announce("estimate", config, source, device)
+    return estimate_seconds(config, source, device)
+
+
+def follow() -> None:
+    """Do what the first process announces, until it has trained."""
+    try:
+        while _do(json.loads(hear())) != "train":
+            pass
+    except Interrupted:
+        sys.exit(EXIT_INTERRUPTED)
+    except InputError as error:
+        raise InputError(f"process {rank()}: {error}") from None
+    except (RunFailed, OSError) as error:
+        # What befalls all processes, such as NaN, is the first one's to say.
+        if first_leaves_too():
+            sys.exit(EXIT_FAILED)
+        raise RunFailed(f"process {rank()}: {error}") from None
+    except RuntimeError as error:
+        if not lost_another(error):
+            raise
+        sys.exit(EXIT_FAILED)  # the one that left first said why
+
+
+def _do(words: dict[str, str]) -> str:
+    config = from_yaml(words["config"], "the first process's settings")
+    device = choose_device(words["device"])
+    assert config.source is not None
+    found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels, config.data)
+    keep: Literal["stream", "build"] = "stream" if words["keep"] == "stream" else "build"
+    source = found.open(cache_side(config.views), int(words["channels"]), None, keep)
+    if fingerprint(source) != words["fingerprint"]:
+        raise InputError(f"{config.source}: holds other images here than on the first process's machine")
+    with using(source), Terminal(quiet=True, mute=True) as terminal, stop_on_signals(terminal) as stopped:
+        if words["work"] == "estimate":
+            estimate_seconds(config, source, device)
+        else:
+            train(config, source, device, terminal, None, lambda: bool(stopped))
+    return words["work"]

@@ -1,0 +1,35 @@
+"""Stopping when asked to, after the step that is under way."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from propos.cli.display import Terminal
+from propos.distributed import world_size
+
+
+@contextmanager
+def stop_on_signals(terminal: Terminal) -> Iterator[list[int]]:
+    """Collect Ctrl-C and termination instead of dying of them; a second one ends the process at once.
+
+    Of several processes each gets the signal from the terminal and once more from torchrun, which knows an end to
+    its patience; there a second one is no impatience.
+    """
+    received: list[int] = []
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        if received and world_size() == 1:
+            raise KeyboardInterrupt
+        if not received:
+            terminal.note("Stopping after this step" + ("; once more to stop at once." if world_size() == 1 else "."))
+        received.append(number)
+
+    previous = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
