@@ -5,7 +5,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PAGE   := $(VENV)/.page
 
-.PHONY: install demo test format bench-step bench-kmeans bench-methods bench-folders bench-report bench-suggest clean
+.PHONY: install demo test format clean
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-report bench-suggest
 
 install: $(PAGE)
 
@@ -48,6 +49,9 @@ bench-kmeans: $(VENV)/.peers
 
 bench-methods: $(STAMP)
 	$(BIN)/python benchmarks/methods.py
+
+bench-scaling: $(STAMP)
+	$(BIN)/python benchmarks/scaling.py
 
 bench-folders: $(STAMP)
 	$(BIN)/python benchmarks/folders.py

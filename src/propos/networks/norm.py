@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from propos.distributed import share, shares, sum_over_processes
+from propos.distributed import share, sum_over_processes, world_size
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Groups:
         bounds, part = [batch * number // groups for number in range(groups + 1)], share(batch)
         spans = list(pairwise(bounds))
         here = tuple(max(0, min(stop, part.stop) - max(start, part.start)) for start, stop in spans)
-        shared = not {each.start for each in shares(batch)} <= set(bounds)
-        return cls(here, tuple(stop - start for start, stop in spans), shared)
+        # Where each process has as many groups as the others, its share begins and ends with one of them.
+        return cls(here, tuple(stop - start for start, stop in spans), shared=groups % world_size() != 0)
 
     def doubled(self) -> Groups:
         """Return the groups of a batch that holds each image twice, group by group."""

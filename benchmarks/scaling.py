@@ -1,0 +1,222 @@
+"""How much faster two processes train than one, with one thread each, and what a step sends.
+
+One process, and two that torchrun starts, wait for their turns, so that what is compared is measured in turn; a ratio
+is the median over rounds of the two times of a round. Bytes are those that pass the loopback interface during a step of
+two processes, so nothing else should use it meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from propos.config import Config
+from propos.data import Source, from_array, open_source
+from propos.distributed import joined, mean_over_processes, rank, sum_over_processes, world_size
+from propos.recipes import build_recipe
+from propos.training.estimate import late_state
+from propos.training.learner import Learner, build_learner
+from propos.training.maximization import maximization_step
+from propos.training.order import epoch_order
+from propos.training.prepare import prepare
+
+CPU = torch.device("cpu")
+TARGET = 1.7
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "digits, 8 px, batch 128, one group": ("digits", {}),
+    "digits, 8 px, batch 128, two groups": ("digits", {"network.bn_groups": 2}),
+    "small-colour, 32 px, batch 128, one group": ("small-colour", {}),
+    "small-colour, 32 px, batch 128, two groups": ("small-colour", {"network.bn_groups": 2}),
+}
+PATIENCE = 900.0
+
+
+def learner_of(case: str) -> tuple[Learner, Source]:
+    """Return a learner late in its run, and images for it."""
+    recipe, settings = CASES[case]
+    source: Source = open_source("digits")
+    if recipe != "digits":
+        pixels = np.random.default_rng(0).integers(256, size=(512, 32, 32, 3), dtype=np.uint8)
+        source = from_array(pixels, np.arange(512) % 10)
+    config: Config = prepare(build_recipe(recipe).with_settings({"psl.start": 0, **settings}), source)
+    return build_learner(config, source, CPU), source
+
+
+def steps_of(case: str) -> Callable[[], None]:
+    """Return a training step."""
+    learner, source = learner_of(case)
+    state = late_state(learner)
+    positions = epoch_order(0, 0, learner.schedule)[0]
+
+    def work() -> None:
+        maximization_step(learner, source, positions, state)
+
+    return work
+
+
+def passes_of(engine: str) -> Callable[[], None]:
+    """Return forward and backward passes whose gradients are averaged by us or by DistributedDataParallel."""
+    learner, _ = learner_of("small-colour, 32 px, batch 128, two groups")
+    network = learner.network
+    images = torch.randn(128 // world_size(), 3, 32, 32)
+    whole: nn.Module = network
+    if engine == "ddp":
+        whole = nn.parallel.DistributedDataParallel(network, broadcast_buffers=False)
+
+    def work() -> None:
+        projections, predictions, _, _ = whole((images, images), None, 128)
+        (projections[0].square().mean() + predictions[1].square().mean() + predictions[0].mean()).backward()
+        if engine == "ours":
+            mean_over_processes([parameter.grad for parameter in network.trained() if parameter.grad is not None])
+        network.zero_grad(set_to_none=True)
+
+    return work
+
+
+def loopback_bytes() -> int:
+    """Return how many bytes the loopback interface has received."""
+    for line in Path("/proc/net/dev").read_text().splitlines():
+        name, _, numbers = line.partition(":")
+        if name.strip() == "lo":
+            return int(numbers.split()[0])
+    return 0
+
+
+def formula(case: str, processes: int) -> float:
+    """Return the bytes that all processes together send in a step (docs/distributed.md)."""
+    learner, _ = learner_of(case)
+    trained = sum(parameter.numel() for parameter in learner.network.trained())
+    buffers = sum(buffer.numel() for buffer in learner.network.buffers() if buffer.is_floating_point())
+    outputs = 6 * learner.schedule.batch * learner.config.network.dimension
+    once = processes - 1  # of an all-gather; an all-reduce sends everything twice
+    return 4.0 * once * (2 * (trained + buffers) + outputs + 2 * outputs)
+
+
+# A process that waits for its turns
+
+
+def serve(folder: Path) -> None:
+    """Do the work that each turn's file names, until one says to stop."""
+    torch.set_num_threads(1)
+    with joined():
+        works: dict[str, Callable[[], None]] = {}
+        for number in range(10**6):
+            path = folder / f"{number}.turn"
+            while not path.exists():
+                time.sleep(0.002)
+            turn = json.loads(path.read_text())
+            if turn["work"] == "stop":
+                return
+            done = _turn(turn, works)
+            if rank() == 0:
+                part = path.with_suffix(".part")
+                part.write_text(json.dumps(done))
+                part.rename(path.with_suffix(".done"))
+
+
+def _turn(turn: dict[str, Any], works: dict[str, Callable[[], None]]) -> dict[str, float]:
+    name = turn["work"]
+    if name not in works:
+        works[name] = passes_of(name) if name in ("ours", "ddp") else steps_of(name)
+        works[name]()
+    sum_over_processes(torch.zeros(1))
+    begin, before = time.perf_counter(), loopback_bytes()
+    for _ in range(turn["steps"]):
+        works[name]()
+    sum_over_processes(torch.zeros(1))
+    return {"seconds": time.perf_counter() - begin, "bytes": (loopback_bytes() - before) / turn["steps"]}
+
+
+class Worker:
+    """One process, or several under torchrun, that do a turn when asked to."""
+
+    def __init__(self, folder: Path, processes: int) -> None:
+        self.folder, self.number = folder, 0
+        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+        command = [sys.executable, *(launcher if processes > 1 else []), __file__, "--serve", str(folder)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+        self.process = subprocess.Popen(command, env=environment)
+
+    def turn(self, work: str, steps: int = 1) -> dict[str, float]:
+        """Have a turn done and return what it measured."""
+        path = self.folder / f"{self.number}.turn"
+        self.number += 1
+        part = path.with_suffix(".asked")
+        part.write_text(json.dumps({"work": work, "steps": steps}))
+        part.rename(path)
+        if work == "stop":
+            return {}
+        end = time.monotonic() + PATIENCE
+        while not path.with_suffix(".done").exists():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"{work}: the processes that were to do it are gone")
+            time.sleep(0.002)
+        found: dict[str, float] = json.loads(path.with_suffix(".done").read_text())
+        return found
+
+
+@contextmanager
+def worker(processes: int) -> Iterator[Worker]:
+    """Start a worker, and end it whatever happens."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = Worker(Path(folder), processes)
+        try:
+            yield started
+            started.turn("stop")
+            started.process.wait(timeout=60)
+        finally:
+            if started.process.poll() is None:
+                started.process.terminate()
+                started.process.wait()
+
+
+def main() -> None:
+    """Measure, print the tables, then a line for every target."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=7)
+    given = parser.parse_args()
+    if given.serve is not None:
+        serve(given.serve)
+        return
+    print(f"torch {torch.__version__}, one thread a process\n")
+    print("| what | one process | two processes | times as fast | bytes sent a step | by the formula |")
+    print("|---|---|---|---|---|---|", flush=True)
+    with worker(1) as one, worker(2) as two:
+        found = {case: _compare(case, one, two, given.rounds) for case in CASES}
+        engines = [(two.turn("ours", 3)["seconds"], two.turn("ddp", 3)["seconds"]) for _ in range(given.rounds)]
+    ours, theirs = np.median(engines, axis=0) / 3
+    print(f"\npasses and averaged gradients: ours {ours:.3f} s, DistributedDataParallel {theirs:.3f} s\n")
+    for case, ratio in found.items():
+        print(f"{'ok    ' if ratio >= TARGET else 'missed'} {case}: {ratio:.2f} times, target at least {TARGET}")
+
+
+def _compare(case: str, one: Worker, two: Worker, rounds: int) -> float:
+    steps = 10 if case.startswith("digits") else 2
+    times = [(one.turn(case, steps), two.turn(case, steps)) for _ in range(rounds)]
+    ratio = float(np.median([alone["seconds"] / both["seconds"] for alone, both in times]))
+    alone, both = (np.median([pair[place]["seconds"] for pair in times]) / steps for place in (0, 1))
+    sent = np.median([both["bytes"] for _, both in times])
+    print(
+        f"| {case} | {1000 * alone:.0f} ms | {1000 * both:.0f} ms | {ratio:.2f} | {sent / 1e6:.2f} MB "
+        f"| {formula(case, 2) / 1e6:.2f} MB |",
+        flush=True,
+    )
+    return ratio
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Two processes under torchrun make of a batch, and of an E-step, what one makes of it."""
+
+import pytest
+import torch
+
+from helpers import together
+from helpers.torchrun import TESTS, run
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    result = run(TESTS / "helpers" / "together.py", folder)
+    assert result.code == 0, result.err
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+def agree(found, expected, **tolerances):
+    assert found.keys() == expected.keys()
+    for name in found:
+        torch.testing.assert_close(
+            found[name], expected[name], msg=lambda text, name=name: f"{name}: {text}", **tolerances
+        )
+
+
+@pytest.mark.parametrize("case", together.CASES)
+def test_losses_gradients_and_labels_do_not_depend_on_the_number_of_processes(two, case):
+    one = together.one_step(together.CASES[case])
+    for process in two:
+        found = process["steps"][case]
+        assert torch.equal(found["labels"], one["labels"])
+        torch.testing.assert_close(found["losses"], one["losses"], rtol=1e-5, atol=1e-6)
+        largest = max(gradient.abs().max() for gradient in one["gradients"].values())
+        assert largest > 1e-3
+        agree(found["gradients"], one["gradients"], rtol=1e-3, atol=float(largest) * 1e-5)
+        agree(found["buffers"], one["buffers"], rtol=1e-5, atol=1e-6)
+        for name in ("groupings", "queue", "streamed"):
+            assert (name in found) == (name in one)
+            torch.testing.assert_close(found.get(name, 0), one.get(name, 0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", together.CASES)
+def test_every_process_ends_a_step_with_the_same_bits(two, case):
+    first, second = (process["steps"][case] for process in two)
+    for kind in ("gradients", "buffers"):
+        assert all(torch.equal(first[kind][name], second[kind][name]) for name in first[kind])
+    assert torch.equal(first["losses"], second["losses"])
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4, 6])
+def test_batch_norm_is_torchs_on_each_group(two, groups):
+    expected = together.batch_norm_by_torch(groups)
+    agree(together.batch_norm(groups), expected, rtol=1e-5, atol=1e-5)
+    parts = [process["norms"][groups] for process in two]
+    for name in ("y", "dx"):
+        torch.testing.assert_close(torch.cat([part[name] for part in parts]), expected[name], rtol=1e-5, atol=1e-5)
+    for name in ("mean", "var"):
+        mean = sum(part[name] for part in parts) / 2
+        torch.testing.assert_close(mean, expected[name], rtol=1e-5, atol=1e-5)
+
+
+def test_each_image_is_read_once_an_epoch_by_one_process(two):
+    steps = 3
+    whole = [process["read"] for process in two]
+    assert [len(read) for read in whole] == [2 * steps, 2 * steps]
+    for epoch in range(2):
+        read = torch.cat([torch.cat(part[epoch * steps : (epoch + 1) * steps]) for part in whole])
+        assert len(read) == steps * 64
+        assert len(read.unique()) == steps * 64
+    for step, alone in enumerate(together.images_read()):
+        assert torch.equal(torch.cat([part[step] for part in whole]), alone)
+
+
+def test_processes_agree_when_one_raises_a_flag(two):
+    for process in two:
+        assert process["agreed"].tolist() == [True, False]
+
+
+def test_rows_are_collected_on_the_first_process_alone(two):
+    assert two[0]["collected"].tolist() == list(range(7))
+    assert len(two[1]["collected"]) == 0

@@ -1,0 +1,164 @@
+"""Whole runs started by torchrun: alike on any number of processes, and whatever happens to them."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import time
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from helpers import command, torchrun
+from helpers.interruption import checkpoints, results, wait_for
+from helpers.processes import free_port
+from helpers.small import QUICK, save_digits
+
+# A checkpoint after every step; batch norm sees halves of a batch wherever they are.
+SETTINGS = {**QUICK, "train.epochs": 6, "train.checkpoint_minutes": 1e-6, "network.bn_groups": 2}
+ARGUMENTS = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def arguments(*more):
+    return ["-m", "propos", "run", *more]
+
+
+def clusters(out):
+    return pyarrow.parquet.read_table(out / "clusters.parquet")["cluster"].to_numpy()
+
+
+def history(out):
+    return [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return save_digits(tmp_path_factory.mktemp("images") / "digits.npz")
+
+
+@pytest.fixture(scope="module")
+def one(images):
+    out = images.parent / "one"
+    result = command.run("run", images, *ARGUMENTS, "--out", out, "--quiet", env=ONE_THREAD)
+    assert result.code == 0, result.err
+    return out
+
+
+@pytest.fixture(scope="module")
+def two(images):
+    out = images.parent / "two"
+    result = torchrun.run(*arguments(images, *ARGUMENTS, "--out", out))
+    assert result.code == 0, result.err
+    assert result.out.count("Done in") == 1
+    assert "warning" not in result.err
+    return out
+
+
+@pytest.fixture(scope="module")
+def stopped(images):
+    """A run on two processes that one of them was asked to end."""
+    out = images.parent / "stopped"
+    process = torchrun.start(*arguments(images, *ARGUMENTS, "--out", out, "--quiet"))
+    wait_for(lambda: len(checkpoints(out)) == 2, process)
+    process.send_signal(signal.SIGTERM)
+    result = torchrun.finish(process)
+    assert f"propos run --resume --out {out}" in result.err
+    assert result.err.count("propos: ") == 1
+    assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
+    return out
+
+
+def copied(run, tmp_path):
+    return shutil.copytree(run, tmp_path / "run")
+
+
+def test_one_and_two_processes_end_with_the_same_clusters(one, two):
+    assert np.array_equal(clusters(one), clusters(two))
+    np.testing.assert_allclose(np.load(one / "embeddings.npy"), np.load(two / "embeddings.npy"), atol=1e-2)
+    assert len(history(one)) == len(history(two)) == 7
+    for alone, together in zip(history(one), history(two), strict=True):
+        assert alone.keys() == together.keys()
+        assert together["nmi"] == pytest.approx(alone["nmi"], abs=1e-6)
+        assert together["uniformity_std"] == pytest.approx(alone["uniformity_std"], rel=1e-3)
+    assert json.loads((two / "run.json").read_text())["processes"] == 2
+
+
+def test_a_run_resumes_on_as_many_processes_with_the_same_bits(two, stopped, tmp_path):
+    out = copied(stopped, tmp_path)
+    result = torchrun.run(*arguments("--resume", "--out", out, "--quiet"))
+    assert result.code == 0, result.err
+    assert results(out) == results(two)
+
+
+def test_a_run_of_two_processes_goes_on_in_one(one, stopped, tmp_path):
+    out = copied(stopped, tmp_path)
+    result = command.run("run", "--resume", "--out", out, "--quiet", env=ONE_THREAD)
+    assert result.code == 0, result.err
+    assert "began with processes 2 and goes on with 1" in result.err
+    assert np.array_equal(clusters(out), clusters(one))
+
+
+def test_a_run_of_one_process_goes_on_in_two(images, one, tmp_path):
+    out = tmp_path / "run"
+    process = command.start("run", images, *ARGUMENTS, "--out", out, "--quiet", env=ONE_THREAD)
+    wait_for(lambda: len(checkpoints(out)) == 2, process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    result = torchrun.run(*arguments("--resume", "--out", out, "--quiet"))
+    assert result.code == 0, result.err
+    assert "began with processes 1 and goes on with 2" in result.err
+    assert np.array_equal(clusters(out), clusters(one))
+
+
+def test_torchrun_starts_a_killed_run_again_where_it_was(images, two, tmp_path):
+    out = tmp_path / "run"
+    options = ("--standalone", "--max-restarts=1", "--monitor-interval=0.1")
+    process = torchrun.start(*arguments(images, *ARGUMENTS, "--out", out, "--quiet"), options=options)
+    wait_for(lambda: len(checkpoints(out)) == 2, process)
+    os.kill(torchrun.children(process)[1], signal.SIGKILL)
+    result = torchrun.finish(process)
+    assert result.code == 0, result.err
+    assert results(out) == results(two)
+
+
+def test_two_machines_train_one_model(images, two, tmp_path):
+    out, port = tmp_path / "run", free_port()
+    options = (f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-backend=c10d", "--nnodes=2", "--local-addr=127.0.0.1")
+    machines = [
+        torchrun.start(*arguments(images, *ARGUMENTS, "--out", out), options=options, processes=1) for _ in range(2)
+    ]
+    ended = [torchrun.finish(machine) for machine in machines]
+    assert [result.code for result in ended] == [0, 0], [result.err for result in ended]
+    assert sorted(result.out.count("Done in") for result in ended) == [0, 1]
+    assert results(out) == results(two)
+
+
+def test_a_process_that_fails_ends_the_job_soon_with_its_own_error_first(images, stopped, tmp_path):
+    out = copied(stopped, tmp_path)
+    kept = checkpoints(out)
+
+    def allow_only_small_files():
+        # Too small for another checkpoint, which the first process alone writes.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    begin = time.monotonic()
+    result = torchrun.run(*arguments("--resume", "--out", out, "--quiet"), preexec_fn=allow_only_small_files)
+    assert time.monotonic() - begin < 120
+    assert result.code != 0
+    own = [line for line in result.err.splitlines() if line.startswith("propos: ")]
+    assert len(own) == 1
+    assert "File too large; free some space" in own[0]
+    assert "Traceback" not in result.err[: result.err.index(own[0])]
+    assert checkpoints(out) == kept
+
+
+def test_wrong_input_is_said_once_and_nothing_is_written(images, tmp_path):
+    out = tmp_path / "run"
+    result = torchrun.run(*arguments(images, "-k", "1", "--out", out))
+    assert result.code != 0
+    assert result.err.count("propos: ") == 1
+    assert "at least 2 clusters" in result.err
+    assert not out.exists()

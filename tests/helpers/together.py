@@ -1,0 +1,148 @@
+"""What is compared between one process and several: steps of every method, E-steps, batch norm, which images are read.
+
+As a script under torchrun it writes what each process found into the folder it is given.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from helpers.small import CPU, digits, quick_config
+from propos.distributed import any_process, collect, gather, joined, rank, share
+from propos.methods import METHODS
+from propos.networks.norm import BatchNorm, Groups, set_groups
+from propos.training import Silent, train
+from propos.training.expectation import expectation
+from propos.training.learner import build_learner
+from propos.training.maximization import maximization_step
+from propos.training.order import epoch_order
+from propos.training.state import first_state
+
+TRAINED = [name for name in METHODS if not name.startswith("kmeans")]
+VARIANTS = {
+    "two groups": {"network__bn_groups": 2},
+    "three groups": {"network__bn_groups": 3},
+    "one group of uneven shares": {"train__batch_size": 63},
+    "four groups of uneven shares": {"train__batch_size": 61, "network__bn_groups": 4},
+    "shuffled": {"network__bn_groups": 2, "network__shuffle_bn": True},
+    "shuffled, three groups": {"network__bn_groups": 3, "network__shuffle_bn": True},
+    "both views together": {"network__joint_views": True},
+    "both views together in two groups": {"network__joint_views": True, "network__bn_groups": 2},
+    "accumulated": {"train__batch_size": 32, "train__accumulate": 2, "network__bn_groups": 2},
+    "a queue": {"queue__size": 96},
+    "streamed": {"estep__embeddings": "streamed"},
+}
+CASES = {**{method: {"method": method} for method in TRAINED}, **VARIANTS}
+EPOCH = 1
+ROWS, CHANNELS = 13, 5
+
+
+class Recording:
+    """A source that remembers which images it was asked for."""
+
+    def __init__(self, source):
+        self.source, self.asked = source, []
+
+    def __getattr__(self, name):
+        return getattr(self.source, name)
+
+    def __len__(self):
+        return len(self.source)
+
+    def batch(self, positions):
+        self.asked.append(np.array(positions))
+        return self.source.batch(positions)
+
+
+def one_step(settings):
+    """Return an E-step's labels, and the losses, gradients, buffers and leavings of the step after it."""
+    source = digits()
+    learner = build_learner(quick_config(source, **settings), source, CPU)
+    found = expectation(learner, source, EPOCH, previous=None)
+    state = first_state(learner)
+    state.epoch, state.partition = EPOCH, found.partition()
+    if learner.config.estep.embeddings == "streamed":
+        state.streamed = found.embeddings.clone()
+    gradients = {}
+
+    def keep(*_):
+        for name, parameter in learner.network.named_parameters():
+            if parameter.grad is not None:
+                gradients[name] = parameter.grad.clone()
+
+    learner.optimiser.register_step_pre_hook(keep)
+    positions = epoch_order(0, EPOCH, learner.schedule)[0]
+    losses = maximization_step(learner, source, positions, state)
+    buffers = {name: b.clone() for name, b in learner.network.named_buffers() if b.is_floating_point()}
+    made = {"labels": found.labels, "losses": losses, "gradients": gradients, "buffers": buffers}
+    made["groupings"] = [grouping.concentrations for grouping in found.groupings]
+    if state.queue is not None:
+        made["queue"] = state.queue.embeddings
+    if state.streamed is not None:
+        made["streamed"] = gather(state.streamed, len(source))
+    return made
+
+
+def rows():
+    draw = torch.Generator().manual_seed(1)
+    return torch.randn(ROWS, CHANNELS, 2, 2, generator=draw) * 3 + 1, torch.randn(ROWS, CHANNELS, 2, 2, generator=draw)
+
+
+def batch_norm(groups):
+    """Return this process's part of batch norm's output and input gradient, and the buffers."""
+    x, weights = (tensor[share(ROWS)] for tensor in rows())
+    x = x.clone().requires_grad_()
+    norm = BatchNorm(CHANNELS)
+    set_groups(norm, Groups.of(ROWS, groups))
+    y = norm(x)
+    (y * weights).sum().backward()
+    return {"y": y.detach(), "dx": x.grad, "mean": norm.running_mean, "var": norm.running_var}
+
+
+def batch_norm_by_torch(groups):
+    """Return the same of torch's batch norm on each group by itself."""
+    x, weights = rows()
+    x.requires_grad_()
+    bounds = [ROWS * number // groups for number in range(groups + 1)]
+    means, variances, parts = torch.zeros(groups, CHANNELS), torch.ones(groups, CHANNELS), []
+    for number in range(groups):
+        part = x[bounds[number] : bounds[number + 1]]
+        parts.append(F.batch_norm(part, means[number], variances[number], training=True))
+    y = torch.cat(parts)
+    (y * weights).sum().backward()
+    return {"y": y.detach(), "dx": x.grad, "mean": means.mean(dim=0), "var": variances.mean(dim=0)}
+
+
+def images_read():
+    """Return the images this process read in each epoch of a short run, E-steps aside."""
+    source = Recording(digits())
+    train(quick_config(source, train__epochs=2), source, CPU, Silent())
+    # An E-step reads a share of the images; a step, half a batch of 64.
+    return [torch.from_numpy(asked) for asked in source.asked if len(asked) == len(range(64)[share(64)])]
+
+
+def everything():
+    """Return all that is compared, of this process."""
+    return {
+        "steps": {name: one_step(settings) for name, settings in CASES.items()},
+        "norms": {groups: batch_norm(groups) for groups in (1, 2, 3, 4, 6)},
+        "read": images_read(),
+        "agreed": torch.tensor(any_process(rank() == 1, False)),
+    }
+
+
+def main():
+    folder = Path(sys.argv[1])
+    torch.set_num_threads(1)
+    with joined():
+        found = everything()
+        piece = collect(torch.arange(7.0)[share(7)], 7)
+        found["collected"] = torch.empty(0) if piece is None else piece
+        torch.save(found, folder / f"{rank()}.pt")
+
+
+if __name__ == "__main__":
+    main()
