@@ -68,9 +68,9 @@ def joined() -> Iterator[None]:
     # CPU tensors travel by gloo, also where gradients travel by NCCL: agreeing on a stop never waits for a GPU.
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
     dist.init_process_group(
-        backend, store=PrefixStore("group", store), rank=number, world_size=processes, timeout=PATIENCE
+        backend, store=PrefixStore(f"group/{restarts()}", store), rank=number, world_size=processes, timeout=PATIENCE
     )
-    _words, _heard = PrefixStore("words", store), 0
+    _words, _heard = PrefixStore(f"words/{restarts()}", store), 0
     try:
         yield
     except BaseException:
@@ -191,6 +191,17 @@ def bytes_from_first_process(content: bytes | None) -> bytes | None:
     if rank() > 0 or content is None:
         content = bytes(length)
     return from_first_process(torch.frombuffer(bytearray(content), dtype=torch.uint8)).numpy().tobytes()
+
+
+def texts_of_each_process(text: str) -> list[str]:
+    """Return every process's text, in rank order, on all of them."""
+    if world_size() == 1:
+        return [text]
+    content = torch.tensor(list(text.encode()), dtype=torch.uint8)
+    lengths = each_process(torch.tensor(len(content))).tolist()
+    padded = torch.zeros(max(lengths), dtype=torch.uint8)
+    padded[: len(content)] = content
+    return [bytes(row[:length].tolist()).decode() for row, length in zip(each_process(padded), lengths, strict=True)]
 
 
 def collect(local: Float[Tensor, "n ..."], total: int) -> Float[Tensor, "N ..."] | None:

@@ -12,8 +12,8 @@ from propos.cli import EXIT_FAILED, EXIT_INTERRUPTED
 from propos.cli.display import Terminal
 from propos.cli.stopping import stop_on_signals
 from propos.config import Config, from_yaml
-from propos.data import Source, StreamedSource, cache_side, find_source, fingerprint, using
-from propos.distributed import first_leaves_too, hear, lost_another, rank, tell, world_size
+from propos.data import Skipped, Source, StreamedSource, cache_side, find_source, fingerprint, using
+from propos.distributed import first_leaves_too, hear, lost_another, rank, tell, texts_of_each_process, world_size
 from propos.errors import InputError, Interrupted, RunFailed
 from propos.training import choose_device, estimate_seconds, train
 
@@ -39,6 +39,18 @@ def estimate(config: Config, source: Source, device: torch.device) -> float:
     """Return the seconds that training will take on all processes."""
     announce("estimate", config, source, device)
     return estimate_seconds(config, source, device)
+
+
+def join_skipped(source: Source) -> None:
+    """Let the first process know which images others, decoding their share, found to be unreadable."""
+    if world_size() == 1 or not isinstance(source, StreamedSource):
+        return
+    known = {skipped.path for skipped in source.skipped}
+    for text in texts_of_each_process(json.dumps([(skipped.path, skipped.reason) for skipped in source.skipped])):
+        for path, reason in json.loads(text):
+            if path not in known:
+                known.add(path)
+                source.skipped.append(Skipped(path, reason))
 
 
 def follow() -> None:
@@ -75,4 +87,5 @@ def _do(words: dict[str, str]) -> str:
             estimate_seconds(config, source, device)
         else:
             train(config, source, device, terminal, None, lambda: bool(stopped))
+            join_skipped(source)
     return words["work"]

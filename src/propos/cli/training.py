@@ -13,7 +13,7 @@ import torch
 
 from propos.cli import describe_os_error
 from propos.cli.display import Terminal, duration, parse_duration
-from propos.cli.following import announce, estimate
+from propos.cli.following import announce, estimate, join_skipped
 from propos.cli.stopping import stop_on_signals
 from propos.config import Config, PixelSettings, from_yaml, parse_assignment, parse_clusters
 from propos.data import (
@@ -329,6 +329,7 @@ def _train(
                 terminal.note(f"Training for {config.train.epochs} epochs will take about {duration(seconds)}.")
             announce("train", config, source, device)
             fitted = train(config, source, device, terminal, run, lambda: bool(stopped), start)
+            join_skipped(source)
         fitted.write(run)
         if source.skipped:
             _list_skipped(run, source)  # images that are streamed are found to be damaged only now

@@ -15,7 +15,7 @@ from propos.data.cache import Cached, Progress, cached
 from propos.data.entry import Entry, Scan, Skipped
 from propos.data.headers import Headers, read_headers
 from propos.data.names import escape_name
-from propos.data.pool import DecodePool
+from propos.data.pool import DecodePool, own_cores
 from propos.data.scan import What, refuse_if_empty, scan
 from propos.data.source import Source, Statistics
 from propos.data.worker import Decoded
@@ -79,7 +79,7 @@ class StreamedSource:
         self.labels = _given_labels(self.entries)
         self.height = self.width = side
         self.channels = channels
-        self._pool = DecodePool(side, channels, workers)
+        self._pool = DecodePool(side, channels, own_cores() if workers is None else workers)
         weakref.finalize(self, self._pool.close)
         self._ahead: OrderedDict[bytes, list[Future[Decoded]]] = OrderedDict()
         self._expected: Iterator[Int[np.ndarray, " B"]] = iter(())

@@ -28,6 +28,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def own_cores() -> int:
+    """Return this process's share of the cores, where torchrun started several on this machine."""
+    return max(1, cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
 class DecodePool:
     """Decodes lists of images in worker processes; with 0 workers, in this one."""
 
