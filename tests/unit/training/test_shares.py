@@ -1,0 +1,54 @@
+"""What every process draws for the whole batch and takes its slice of, and batches that cannot be cut."""
+
+import pytest
+import torch
+
+from helpers.small import CPU, digits, quick_config
+from propos.errors import InputError
+from propos.networks.norm import Groups
+from propos.training.learner import build_learner
+
+
+def test_a_share_has_the_views_its_images_have_in_the_whole_batch():
+    learner = build_learner(quick_config(), digits(), CPU)
+    images = torch.from_numpy(digits().batch(range(20)))
+    aspects = torch.linspace(0.5, 2.0, 20)
+    whole = learner.views(images, torch.Generator().manual_seed(3), aspects)
+    part = slice(7, 13)
+    views = learner.views(images[part], torch.Generator().manual_seed(3), aspects, (20, part))
+    for some, every in zip(views, whole, strict=True):
+        assert torch.equal(some, every[part])
+
+
+def test_a_batch_is_cut_into_consecutive_groups_by_hand():
+    groups = Groups.of(13, 4)
+    assert groups.here == groups.whole == (3, 3, 3, 4)
+    assert not groups.shared
+    assert groups.doubled().here == (6, 6, 6, 8)
+
+
+@pytest.mark.parametrize(("groups", "refused"), [(32, False), (33, True)])
+def test_groups_of_fewer_than_two_images_are_refused(groups, refused):
+    if not refused:
+        assert quick_config(network__bn_groups=groups).network.bn_groups == groups
+        return
+    with pytest.raises(
+        InputError, match=r"network\.bn_groups = 33: batches of 64 images have at most 32 slices of two"
+    ):
+        quick_config(network__bn_groups=groups)
+
+
+def test_shuffling_the_targets_groups_changes_the_targets_alone():
+    learner = build_learner(quick_config(network__bn_groups=2), digits(), CPU)
+    images = torch.from_numpy(digits().batch(range(20)))
+    views = learner.views(images, torch.Generator().manual_seed(3))
+    plain = learner.network(views, None)
+    order = torch.cat([torch.arange(0, 20, 2), torch.arange(1, 20, 2)])
+    mixed = learner.network(views, None, 20, order)
+    assert torch.equal(plain.projections[0], mixed.projections[0])
+    # The first group of the shuffled batch holds the even images.
+    target = build_learner(quick_config(), digits(), CPU).network.target
+    with torch.no_grad():
+        torch.testing.assert_close(mixed.targets[0][::2], target(views[0][::2]), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(plain.targets[0][:10], target(views[0][:10]), rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(plain.targets[0], mixed.targets[0])
