@@ -103,7 +103,7 @@ def _outputs(
 
 
 def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None]:
-    """Read this process's images of a batch, and all true shapes; positions past the clustered images name the others."""
+    """Read this process's images of a batch, and all true shapes; positions past the clustered name the others."""
     places = batch.numpy()
     if source.unlabelled is not None and places[0] >= len(source):
         source, places = source.unlabelled, places - len(source)
