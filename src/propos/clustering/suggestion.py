@@ -59,7 +59,7 @@ def suggest_clusters(
         raise InputError(f"{lowest} to {highest} clusters of {len(embeddings)} images: choose from 2 to {most}")
     points = _sample(F.normalize(embeddings.float().cpu(), dim=1), highest, generator)
     tried = numbers_to_try(lowest, highest)
-    measured = []
+    measured: list[tuple[float, float]] = []
     for clusters in tried:
         before_each(clusters)
         measured.append(_scores(points, clusters, generator))
@@ -96,7 +96,8 @@ def cosine_silhouette(points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], c
 
 def _scores(points: Float[Tensor, "N D"], clusters: int, generator: torch.Generator) -> tuple[float, float]:
     """Return the silhouette, and how alike (ARI) k-means on one half of the points and on the other sorts them all."""
-    silhouettes, agreements = [], []
+    silhouettes: list[float] = []
+    agreements: list[float] = []
     for _ in range(SPLITS):
         order = torch.randperm(len(points), generator=generator)
         pair = [_labels(points, half, clusters, generator) for half in order.tensor_split(2)]
@@ -129,7 +130,7 @@ def _why(tried: Sequence[int], order: Sequence[int], silhouette: float, stabilit
 
 def _doubts(tried: Sequence[int], order: Sequence[int], silhouette: float) -> list[str]:
     chosen, first, last = tried[order[0]], tried[0], tried[-1]
-    found = []
+    found: list[str] = []
     if first == last:
         return ["It is the only number that was tried."]
     if chosen == last:
