@@ -119,6 +119,7 @@ export function canvasPlot(canvas: HTMLCanvasElement, points: Points, listener: 
       changed();
     },
     lasso: (on) => void (lassoing = on),
+    ready: () => true,
     project,
     move(right, up) {
       [centreX, centreY] = [centreX + right / zoom, centreY + up / zoom];

@@ -38,7 +38,7 @@ export class Overlay {
   private draw(): void {
     this.waiting = 0;
     const plot = this.plot();
-    if (plot === null) return;
+    if (plot === null || !plot.ready()) return;
     const { sx, dx, sy, dy } = affineOf(plot);
     for (const [element, x, y] of this.numbers) {
       element.style.transform = `translate(${(x * sx + dx).toFixed(1)}px, ${(y * sy + dy).toFixed(1)}px) translate(-50%, -50%)`;

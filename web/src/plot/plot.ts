@@ -12,6 +12,8 @@ export interface Listener {
 
 export interface Plot {
   readonly kind: "webgl" | "canvas";
+  /** Whether the dots are there, so that positions can be told; a million take a while. */
+  ready(): boolean;
   /** Colour every dot: `codes` are places in `colours`. */
   paint(codes: ArrayLike<number>, colours: string[]): void;
   /** Draw round dots with the mouse instead of moving the map. */

@@ -88,7 +88,7 @@ export class MapView {
 
   /** Choose every image in view. */
   chooseView = (): void => {
-    if (this.plot === null) return;
+    if (this.plot === null || !this.plot.ready()) return;
     const { clientWidth: width, clientHeight: height } = this.element;
     const { sx, dx, sy, dy } = affineOf(this.plot);
     this.chosen(

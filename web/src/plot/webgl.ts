@@ -1,8 +1,6 @@
 import createScatterplot, { createRenderer } from "regl-scatterplot";
 import { type Listener, type Plot, type Points, dotSize } from "./plot";
 
-const OUT_OF_SIGHT: [number, number] = [-1e4, -1e4];
-
 /** Dots drawn by WebGL, a million of them if need be; nothing where WebGL is missing. */
 export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: Listener, background: string): Plot | null {
   if (!hasWebgl()) return null;
@@ -54,8 +52,9 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
       });
     },
     lasso: (on) => void plot.set({ mouseMode: on ? "lasso" : "panZoom" }),
-    // Before the first drawing the library knows no places, and complains when asked for one.
-    project: (x, y) => (ready ? place((image) => plot.getScreenPosition(image), x, y) : OUT_OF_SIGHT),
+    ready: () => ready,
+    // The library refuses to tell positions before it has drawn.
+    project: (x, y) => place((image) => (ready ? plot.getScreenPosition(image) : undefined), x, y),
     move(right, up) {
       const [x, y] = plot.get("cameraTarget");
       const distance = plot.get("cameraDistance");
