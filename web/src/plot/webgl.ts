@@ -35,12 +35,14 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
   let drawn: Promise<void> = Promise.resolve();
   let codesNow: ArrayLike<number> | null = null;
   let ready = false;
+  let left = false;
 
   return {
     kind: "webgl",
     paint(codes, colours) {
       // One call after the other: the library refuses to draw while it draws.
       drawn = drawn.then(async () => {
+        if (left) return;
         await plot.set({ pointColor: colours, pointColorActive: "#ffffff", pointColorHover: "#ffffff" });
         if (codesNow !== codes) {
           const index = codesNow === null ? {} : { spatialIndex: plot.get("spatialIndex") };
@@ -49,6 +51,10 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
         }
         ready = true;
         listener.view();
+      });
+      // What was still being drawn when the screen was left is of no interest.
+      drawn = drawn.catch((error: unknown) => {
+        if (!left) throw error;
       });
     },
     lasso: (on) => void plot.set({ mouseMode: on ? "lasso" : "panZoom" }),
@@ -71,6 +77,8 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
     },
     resize: () => void plot.set({ width: canvas.clientWidth, height: canvas.clientHeight }).then(() => listener.view()),
     destroy() {
+      left = true;
+      ready = false;
       plot.destroy();
       renderer.destroy();
     },
