@@ -21,14 +21,16 @@ from PIL import Image
 
 from propos.data import StreamedSource, cache_side, clean_caches, find_source
 from propos.data.pool import DecodePool, cores
+from propos.methods import build_method
 from propos.networks import build_network
 from propos.recipes import build_recipe
 from propos.runs import write_parts
 from propos.training import Model, prepare
 from propos.training.embedding import BATCH, embed_batches
+from propos.training.estimate import late_state
 from propos.training.learner import build_learner
-from propos.training.loop import epoch_order
 from propos.training.maximization import maximization_step
+from propos.training.order import epoch_order
 
 CPU = torch.device("cpu")
 DATA = Path(os.environ.get("PROPOS_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -101,7 +103,7 @@ def photos_model(photos: Path) -> Model:
     source = find_source(photos).open(cache_side(build_recipe("photos").views), 3, keep="stream")
     config = prepare(build_recipe("photos").with_settings({"clusters": 10}), source)
     prototypes = torch.nn.functional.normalize(torch.randn(10, config.network.dimension), dim=1)
-    return Model(config, build_network(config.network, 3, seed=0), prototypes)
+    return Model(config, build_network(config.network, build_method(config).parts, 3, seed=0), prototypes)
 
 
 def predicting(photos: Path, folder: Path, rounds: int) -> list[Comparison]:
@@ -174,11 +176,10 @@ def loading(photos: Path, rounds: int) -> Comparison:
     source = find_source(photos).open(cache_side(config.views), 3)
     learner = build_learner(prepare(config, source), source, CPU)
     positions = epoch_order(0, 0, learner.schedule)[0]
-    labels = torch.arange(len(source)) % 10
-    last = config.train.epochs - 1
+    state = late_state(learner)
     works: dict[str, Callable[[], object]] = {
         "loading": lambda: source.batch(positions.numpy()),
-        "step": lambda: maximization_step(learner, source, positions, labels, last, 0),
+        "step": lambda: maximization_step(learner, source, positions, state),
     }
     return compare(f"loading a batch of {len(positions)}", works, rounds)
 
