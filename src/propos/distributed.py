@@ -94,13 +94,23 @@ def tell(words: str) -> None:
 def hear() -> str:
     """Wait, for as long as it takes, for the first process's next words; leave when it has left."""
     global _heard
+    words = _next_words()
+    _heard += 1
+    if words in (DONE, FAILED):
+        sys.exit(words == FAILED)  # the first process says why
+    return words
+
+
+def await_first() -> None:
+    """Wait until the first process leaves too: one that lost the others' connections before would call it a failure."""
+    _next_words()
+
+
+def _next_words() -> str:
     assert _words is not None
     while not _words.check([str(_heard)]):
         time.sleep(LOOK_SECONDS)
     words: str = _words.get(str(_heard)).decode()
-    _heard += 1
-    if words in (DONE, FAILED):
-        sys.exit(words == FAILED)  # the first process says why
     return words
 
 

@@ -1,5 +1,6 @@
 """The `propos` command, in this process or in one of its own."""
 
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -26,10 +27,11 @@ def command(capsys, *arguments):
 
 
 def start(*arguments, cwd=None, **options):
-    """Start the command in a process of its own."""
+    """Start the command in a process of its own, which hears Ctrl-C even where the tests themselves do not."""
     return subprocess.Popen(
         [sys.executable, "-m", "propos", *map(str, arguments)],
         cwd=cwd,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

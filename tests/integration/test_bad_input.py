@@ -6,7 +6,7 @@ import pytest
 from helpers.command import command
 from helpers.small import QUICK, as_flags, save_digits
 
-SETTINGS = as_flags(QUICK)
+SETTINGS = [*as_flags(QUICK), "--no-report"]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from helpers.interruption import checkpoints, results, wait_for
 from helpers.oracle import best_agreement
 from helpers.small import QUICK, as_flags, digits
 
-SETTINGS = as_flags(QUICK)
+SETTINGS = [*as_flags(QUICK), "--no-report"]
 LONGER = ["--epochs", 6, "--set", "train.checkpoint_minutes=0.000001"]
 
 

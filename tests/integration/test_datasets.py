@@ -11,7 +11,7 @@ from helpers.official import cifar_10, imagenet, stl_10
 from helpers.small import QUICK, as_flags
 from propos.data.benchmarks.imagenet import subset
 
-SETTINGS = as_flags({**QUICK, "train.epochs": 1, "views.size": 16})
+SETTINGS = [*as_flags({**QUICK, "train.epochs": 1, "views.size": 16}), "--no-report"]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from propos.data import open_source
 from propos.runs import RunFolder
 from propos.training import Model
 
-SETTINGS = as_flags(QUICK)
+SETTINGS = [*as_flags(QUICK), "--no-report"]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from helpers.command import command, run, start
 from helpers.interruption import checkpoints, results, wait_for
 from helpers.small import QUICK, as_flags, digits
 
-SETTINGS = as_flags(QUICK)
+SETTINGS = [*as_flags(QUICK), "--no-report"]
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from helpers.small import QUICK, as_flags, save_digits
 
 # A checkpoint after every step, so that kills land before, in and after the writing of them.
 SETTINGS = {**QUICK, "train.epochs": 8, "train.checkpoint_minutes": 1e-6, "network.hidden": 64}
-ARGUMENTS = as_flags(SETTINGS)
+ARGUMENTS = [*as_flags(SETTINGS), "--no-report"]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,16 @@ from propos.cli.display import Terminal
 from propos.cli.stopping import stop_on_signals
 from propos.config import Config, from_yaml
 from propos.data import Skipped, Source, StreamedSource, cache_side, find_source, fingerprint, using
-from propos.distributed import first_leaves_too, hear, lost_another, rank, tell, texts_of_each_process, world_size
+from propos.distributed import (
+    await_first,
+    first_leaves_too,
+    hear,
+    lost_another,
+    rank,
+    tell,
+    texts_of_each_process,
+    world_size,
+)
 from propos.errors import InputError, Interrupted, RunFailed
 from propos.training import choose_device, estimate_seconds, train
 
@@ -58,6 +67,7 @@ def follow() -> None:
     try:
         while _do(json.loads(hear())) != "train":
             pass
+        await_first()  # it still has results and a page to write
     except Interrupted:
         sys.exit(EXIT_INTERRUPTED)
     except InputError as error:
