@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -62,10 +63,10 @@ def join_skipped(source: Source) -> None:
                 source.skipped.append(Skipped(path, reason))
 
 
-def follow() -> None:
-    """Do what the first process announces, until it has trained."""
+def follow(data: Path | None) -> None:
+    """Do what the first process announces, until it has trained; `data` is where published sets are on this machine."""
     try:
-        while _do(json.loads(hear())) != "train":
+        while _do(json.loads(hear()), data) != "train":
             pass
         await_first()  # it still has results and a page to write
     except Interrupted:
@@ -83,11 +84,11 @@ def follow() -> None:
         sys.exit(EXIT_FAILED)  # the one that left first said why
 
 
-def _do(words: dict[str, str]) -> str:
+def _do(words: dict[str, str], data: Path | None) -> str:
     config = from_yaml(words["config"], "the first process's settings")
     device = choose_device(words["device"])
     assert config.source is not None
-    found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels, config.data)
+    found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels, data or config.data)
     keep: Literal["stream", "build"] = "stream" if words["keep"] == "stream" else "build"
     source = found.open(cache_side(config.views), int(words["channels"]), None, keep)
     if fingerprint(source) != words["fingerprint"]:

@@ -61,7 +61,7 @@ def run(
     )
     with joined():
         if rank() > 0:
-            follow()
+            follow(data)
         elif resume:
             training.resume(request, device, quiet, report)
         elif again := training.restarted(request):

@@ -190,7 +190,7 @@ def restarted(request: Request) -> Request | None:
     except InputError:
         return None  # it did not come to that
     nothing: dict[str, Any] = {field.name: None for field in fields(request)}
-    return Request(**{**nothing, "out": out, "settings": []}) if began == _command() else None
+    return Request(**{**nothing, "out": out, "settings": [], "data": request.data}) if began == _command() else None
 
 
 def _given_config(request: Request) -> Config | None:
