@@ -23,7 +23,7 @@ ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def arguments(*more):
-    return ["-m", "propos", "run", *more]
+    return ["-m", "propos", "run", "--no-report", *more]
 
 
 def clusters(out):
@@ -42,7 +42,7 @@ def images(tmp_path_factory):
 @pytest.fixture(scope="module")
 def one(images):
     out = images.parent / "one"
-    result = command.run("run", images, *ARGUMENTS, "--out", out, "--quiet", env=ONE_THREAD)
+    result = command.run("run", "--no-report", images, *ARGUMENTS, "--out", out, "--quiet", env=ONE_THREAD)
     assert result.code == 0, result.err
     return out
 
@@ -95,7 +95,7 @@ def test_a_run_resumes_on_as_many_processes_with_the_same_bits(two, stopped, tmp
 
 def test_a_run_of_two_processes_goes_on_in_one(one, stopped, tmp_path):
     out = copied(stopped, tmp_path)
-    result = command.run("run", "--resume", "--out", out, "--quiet", env=ONE_THREAD)
+    result = command.run("run", "--no-report", "--resume", "--out", out, "--quiet", env=ONE_THREAD)
     assert result.code == 0, result.err
     assert "began with processes 2 and goes on with 1" in result.err
     assert np.array_equal(clusters(out), clusters(one))
@@ -103,7 +103,7 @@ def test_a_run_of_two_processes_goes_on_in_one(one, stopped, tmp_path):
 
 def test_a_run_of_one_process_goes_on_in_two(images, one, tmp_path):
     out = tmp_path / "run"
-    process = command.start("run", images, *ARGUMENTS, "--out", out, "--quiet", env=ONE_THREAD)
+    process = command.start("run", "--no-report", images, *ARGUMENTS, "--out", out, "--quiet", env=ONE_THREAD)
     wait_for(lambda: len(checkpoints(out)) == 2, process)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)
