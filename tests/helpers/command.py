@@ -26,12 +26,17 @@ def command(capsys, *arguments):
     return Result(leaving.value.code, captured.out, captured.err)
 
 
-def start(*arguments, cwd=None, **options):
+def start(*arguments, cwd=None, preexec_fn=lambda: None, **options):
     """Start the command in a process of its own, which hears Ctrl-C even where the tests themselves do not."""
+
+    def prepare():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        preexec_fn()
+
     return subprocess.Popen(
         [sys.executable, "-m", "propos", *map(str, arguments)],
         cwd=cwd,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=prepare,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -82,7 +82,8 @@ def _go_on(url: str, part: Path, report: Progress) -> None:
     have = _size(part)
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        answer = urllib.request.urlopen(request, timeout=TIMEOUT)
+        # An opener of our own: urlopen's keeps the proxies of the first call for good.
+        answer = urllib.request.build_opener().open(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
