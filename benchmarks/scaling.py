@@ -36,11 +36,12 @@ from propos.training.prepare import prepare
 
 CPU = torch.device("cpu")
 TARGET = 1.7
+LARGE = {"views.size": 32, "train.batch_size": 128}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "digits, 8 px, batch 128, one group": ("digits", {}),
     "digits, 8 px, batch 128, two groups": ("digits", {"network.bn_groups": 2}),
-    "small-colour, 32 px, batch 128, one group": ("small-colour", {}),
-    "small-colour, 32 px, batch 128, two groups": ("small-colour", {"network.bn_groups": 2}),
+    "small-colour, 32 px, batch 128, one group": ("small-colour", LARGE),
+    "small-colour, 32 px, batch 128, two groups": ("small-colour", {**LARGE, "network.bn_groups": 2}),
 }
 # Of 8-pixel images half a batch costs hardly less than a whole one: such rows are shown, not aimed at.
 AIMS = [case for case in CASES if "32 px" in case]
