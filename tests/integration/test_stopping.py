@@ -70,7 +70,7 @@ def test_a_cache_being_built_stays_to_be_gone_on_with(photos, tmp_path, what):
     assert all(path.parts[1].endswith(".building") for path in files(tmp_path))
 
 
-@pytest.mark.parametrize("wait", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("wait", [0.3, 0.8, 1.5])
 def test_at_any_moment_there_is_one_line(photos, tmp_path, wait):
     environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
     began = time.monotonic()
