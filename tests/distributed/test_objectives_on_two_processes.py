@@ -1,37 +1,85 @@
-"""Given the same network outputs, loss and gradient do not depend on how many processes share the batch."""
+"""Given the same network outputs, no loss and no gradient depends on how many processes share the batch."""
 
 import pytest
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 
 from helpers.processes import run_on
 from propos.distributed import gather
-from propos.objectives import Alignment, Outputs, PrototypeScattering
+from propos.objectives import (
+    Alignment,
+    ClusterBalance,
+    ClusterContrast,
+    Grouping,
+    InfoNce,
+    NegativeCosine,
+    NtXent,
+    Outputs,
+    ProtoNce,
+    PrototypeAlignment,
+    PrototypeScattering,
+    PrototypeUniformity,
+    Queue,
+)
 
 BATCH, DIMENSION = 12, 6
 # The first process alone would miss clusters 2 and 3, and sees the only images labelled -1.
 LABELS = torch.tensor([0, 0, 1, -1, 1, 0, 2, 2, 3, 3, 1, 2])
+OBJECTIVES = {
+    "alignment": Alignment(),
+    "negative cosine": NegativeCosine(),
+    "prototype scattering": PrototypeScattering(0.5),
+    "prototype alignment": PrototypeAlignment(0.5),
+    "prototype uniformity": PrototypeUniformity(0.5),
+    "NT-Xent": NtXent(0.5),
+    "InfoNCE": InfoNce(1.0),
+    "ProtoNCE": ProtoNce(),
+    "cluster contrast": ClusterContrast(1.0),
+    "cluster balance": ClusterBalance(),
+}
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def losses_and_gradients(rank, world):
-    """Return PSA, PSL, and the gradient of their sum for a weight that all processes share."""
-    draw = torch.randn(3, 2, BATCH, DIMENSION, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    """Return each loss, and its gradient for a weight that all processes share and for what this process made."""
     weight = torch.eye(DIMENSION, dtype=torch.float64, requires_grad=True)
     part = slice(rank * BATCH // world, (rank + 1) * BATCH // world)
-    local = [[tensor[part] @ weight for tensor in pair] for pair in draw]
-    for tensor in (*local[0], *local[1]):
+    local = [[tensor[part] @ weight for tensor in pair] for pair in drawn(4, 2, BATCH, DIMENSION)]
+    projections, predictions, targets, logits = local
+    made = [*projections, *predictions, *logits]
+    for tensor in made:
         tensor.retain_grad()
-    outputs = Outputs(*(tuple(gather(tensor) for tensor in pair) for pair in local))
-    labels = gather(LABELS[part])
-    psa, psl = Alignment()(outputs, labels), PrototypeScattering(0.5)(outputs, labels)
-    (psa + psl).backward()
-    gradient = weight.grad.clone()
-    output_gradient = torch.stack([tensor.grad for tensor in (*local[0], *local[1])])
-    if world > 1:
-        # What DDP does after the backward pass.
-        dist.all_reduce(gradient)
-        gradient /= world
-    return {"psa": psa.detach(), "psl": psl.detach(), "gradient": gradient, "outputs": output_gradient}
+    outputs = Outputs(
+        projections=gathered(projections),
+        predictions=gathered(predictions),
+        targets=gathered([target.detach() for target in targets]),
+        assignments=gathered([F.softmax(logit, dim=1) for logit in logits]),
+        queue=Queue(F.normalize(drawn(5, DIMENSION, seed=1), dim=1), torch.tensor([0, 3, 2, -1, 4])),
+        groupings=(Grouping(gather(LABELS[part]), F.normalize(drawn(4, DIMENSION, seed=2), dim=1), torch.ones(4)),),
+    )
+    found = {}
+    for name, objective in OBJECTIVES.items():
+        weight.grad = None
+        for tensor in made:
+            tensor.grad = None
+        loss = objective(outputs, gather(LABELS[part]))
+        loss.backward(retain_graph=True)
+        gradient = weight.grad.clone()
+        if world > 1:
+            # What is done after the backward pass.
+            dist.all_reduce(gradient)
+            gradient /= world
+        own = [torch.zeros_like(tensor) if tensor.grad is None else tensor.grad for tensor in made]
+        found[name] = {"loss": loss.detach(), "gradient": gradient, "outputs": torch.stack(own)}
+    return found
+
+
+def gathered(pair):
+    return gather(pair[0]), gather(pair[1])
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +92,16 @@ def one():
     return losses_and_gradients(0, 1)
 
 
-@pytest.mark.parametrize("name", ["psa", "psl", "gradient"])
-def test_every_process_has_the_one_process_value(one, two, name):
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_every_process_has_the_one_process_loss_and_gradient(one, two, name):
+    assert one[name]["gradient"].abs().sum() > 0
     for process in two:
-        torch.testing.assert_close(process[name], one[name], rtol=0, atol=1e-12)
+        for what in ("loss", "gradient"):
+            torch.testing.assert_close(process[name][what], one[name][what], rtol=0, atol=1e-12)
 
 
-def test_each_process_holds_its_slice_of_the_output_gradient(one, two):
-    # Two processes each computed the whole loss: their summed gradient is twice the one loss's, DDP halves it.
-    both = torch.cat([process["outputs"] for process in two], dim=1)
-    torch.testing.assert_close(both / 2, one["outputs"], rtol=0, atol=1e-12)
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_each_process_holds_its_slice_of_the_output_gradient(one, two, name):
+    # Two processes each computed the whole loss: their summed gradient is twice the one loss's, the mean halves it.
+    both = torch.cat([process[name]["outputs"] for process in two], dim=1)
+    torch.testing.assert_close(both / 2, one[name]["outputs"], rtol=0, atol=1e-12)
