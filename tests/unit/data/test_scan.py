@@ -1,4 +1,5 @@
 import os
+import time
 import zipfile
 from pathlib import Path
 
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from helpers.awkward import awkward_folder, picture
 from propos.data import escape_name, scan, survey, unescape_name
 from propos.data.content import NEEDS_HEIC, NOT_AN_IMAGE, kind_of, reads_heic
-from propos.data.entry import Skipped
+from propos.data.entry import Entry, Skipped, Unreadable
 from propos.data.headers import read_headers
 from propos.data.listing import ENCRYPTED, NO_SUCH_FILE, NOT_A_FILE, OUTSIDE, TWICE
+from propos.data.scan import sift
 from propos.errors import InputError
 
 
@@ -243,3 +245,19 @@ def test_scanning_leaves_the_folder_as_it_was(tmp_path):
     survey(tmp_path)
     assert sorted((p, p.stat().st_mtime_ns) for p in Path(tmp_path).rglob("*")) == before
     assert path.exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.002])
+def test_quick_and_slow_files_are_parted_alike_and_in_order(seconds):
+    """Slow files, as on a network's disk, are looked at by several threads."""
+
+    def look(entry):
+        time.sleep(seconds)
+        if entry.name.endswith("7"):
+            raise Unreadable("it is a seven")
+        return entry.name
+
+    entries = [Entry(f"{number:03d}", Path("nowhere"), 1, 0, "") for number in range(60)]
+    seen, skipped = sift(entries, look)
+    assert seen == [f"{number:03d}" for number in range(60) if number % 10 != 7]
+    assert [each.path for each in skipped] == [f"{number:03d}" for number in range(7, 60, 10)]
