@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs, both_directions
+from propos.objectives.outputs import Outputs, mean_of_directions
 
 
 def alignment(prediction: Float[Tensor, "B D"], target: Float[Tensor, "B D"]) -> Float[Tensor, ""]:
@@ -19,5 +19,4 @@ class Alignment:
 
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
-        forward, backward = both_directions(alignment, outputs.predictions, outputs.targets)
-        return (forward + backward) / 2
+        return mean_of_directions(alignment, outputs.predictions, outputs.targets)

@@ -68,3 +68,11 @@ def both_directions(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Return a loss between our first view and their second, and between our second and their first."""
     return loss(ours[0], theirs[1]), loss(ours[1], theirs[0])
+
+
+def mean_of_directions(
+    loss: Callable[[Tensor, Tensor], Float[Tensor, ""]], ours: Pair, theirs: Pair
+) -> Float[Tensor, ""]:
+    """Return the mean of a loss over both directions."""
+    forward, backward = both_directions(loss, ours, theirs)
+    return (forward + backward) / 2

@@ -7,7 +7,7 @@ from functools import partial
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs, both_directions
+from propos.objectives.outputs import Outputs, mean_of_directions
 from propos.objectives.prototypes import membership, prototypes
 
 
@@ -36,5 +36,4 @@ class PrototypeAlignment:
         """Return the loss of the batch."""
         loss = partial(prototype_alignment, labels=outputs.labels_with_queue(labels), temperature=self.temperature)
         predictions, targets = outputs.with_queue(outputs.predictions), outputs.with_queue(outputs.targets)
-        forward, backward = both_directions(loss, predictions, targets)
-        return (forward + backward) / 2
+        return mean_of_directions(loss, predictions, targets)

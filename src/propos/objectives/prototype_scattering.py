@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs, both_directions
+from propos.objectives.outputs import Outputs, mean_of_directions
 from propos.objectives.prototypes import membership, prototypes
 
 
@@ -43,5 +43,4 @@ class PrototypeScattering:
         """Return the loss of the batch."""
         loss = partial(prototype_scattering, labels=outputs.labels_with_queue(labels), temperature=self.temperature)
         online, target = outputs.with_queue(outputs.projections), outputs.with_queue(outputs.targets)
-        forward, backward = both_directions(loss, online, target)
-        return (forward + backward) / 2
+        return mean_of_directions(loss, online, target)
