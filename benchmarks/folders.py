@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,43 +29,11 @@ from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.maximization import maximization_step
 from propos.training.order import epoch_order
+from side_by_side import Comparison, compare, verdict
 
 CPU = torch.device("cpu")
 DATA = Path(os.environ.get("PROPOS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 JOB = 32
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Median seconds of two kinds of work, and the median ratio of the first to the second."""
-
-    what: str
-    names: tuple[str, str]
-    seconds: tuple[float, float]
-    ratio: float
-
-    def row(self) -> str:
-        """Return a row of the table."""
-        first, second = (f"{name} {value:,.3f} s" for name, value in zip(self.names, self.seconds, strict=True))
-        return f"| {self.what} | {first} | {second} | {self.ratio:.3f} |"
-
-
-def compare(what: str, works: dict[str, Callable[[], object]], rounds: int) -> Comparison:
-    """Time two kinds of work in turn, after one unmeasured round, and show the row."""
-    for work in works.values():
-        work()
-    times = np.array([[_seconds(work) for work in works.values()] for _ in range(rounds)])
-    first, second = np.median(times, axis=0).tolist()
-    name, other = works
-    comparison = Comparison(what, (name, other), (first, second), float(np.median(times[:, 0] / times[:, 1])))
-    print(comparison.row(), flush=True)
-    return comparison
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
 
 
 @contextmanager
@@ -184,13 +150,6 @@ def loading(photos: Path, rounds: int) -> Comparison:
     return compare(f"loading a batch of {len(positions)}", works, rounds)
 
 
-def verdict(comparison: Comparison, target: str, met: bool) -> None:
-    """Print whether a target is met."""
-    first, second = comparison.names
-    words = f"{comparison.what}: {first}/{second} {comparison.ratio:.3f}, target {target}"
-    print(f"{'ok    ' if met else 'missed'} {words}")
-
-
 def main() -> None:
     """Measure, print the table, then a line for every target."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -201,7 +160,7 @@ def main() -> None:
         photos = photographs(folder)
         large = generated(folder / "large", 40, 4_000, 3_000)
         print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, batches of {BATCH}\n")
-        print("| what | first | second | first / second |\n|---|---|---|---|", flush=True)
+        print("| what | first | second | first / second | in processor time |\n|---|---|---|---|---|", flush=True)
         against_bare, once = predicting(photos, folder, rounds)
         processes, drafts = building(photos, large, rounds)
         share = loading(photos, 4 * rounds)

@@ -8,11 +8,9 @@ machine the two agree; where they do not, something else held the processors and
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -29,6 +27,7 @@ from propos.training.learner import Learner, build_learner
 from propos.training.maximization import maximization_step
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare
+from side_by_side import Comparison, compare, verdict
 
 warnings.filterwarnings("ignore", module="kornia")
 with warnings.catch_warnings():
@@ -37,42 +36,6 @@ with warnings.catch_warnings():
 
 CPU = torch.device("cpu")
 MEAN, STD = (0.49, 0.48, 0.45), (0.25, 0.24, 0.26)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Median seconds of two kinds of the same work, and the median ratios of the first to the second."""
-
-    what: str
-    names: tuple[str, str]
-    seconds: tuple[float, float]
-    ratio: float
-    processor_ratio: float
-
-    def row(self) -> str:
-        """Return a row of the table."""
-        first, second = (f"{name} {1000 * value:,.1f} ms" for name, value in zip(self.names, self.seconds, strict=True))
-        return f"| {self.what} | {first} | {second} | {self.ratio:.2f} | {self.processor_ratio:.2f} |"
-
-
-def compare(what: str, works: dict[str, Callable[[], object]], rounds: int) -> Comparison:
-    """Time two kinds of work in turn, after one unmeasured round, and show the row."""
-    for work in works.values():
-        work()
-    times = np.array([[_times(work) for work in works.values()] for _ in range(rounds)])
-    ratio, processor_ratio = np.median(times[:, 0] / times[:, 1], axis=0).tolist()
-    first, second = np.median(times[..., 0], axis=0).tolist()
-    name, other = works
-    comparison = Comparison(what, (name, other), (first, second), ratio, processor_ratio)
-    print(comparison.row(), flush=True)
-    return comparison
-
-
-def _times(work: Callable[[], object]) -> tuple[float, float]:
-    """Return seconds on the clock and seconds of all processors."""
-    clock, processors = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - clock, time.process_time() - processors
 
 
 @contextmanager
@@ -221,13 +184,6 @@ def main() -> None:
         verdict(comparison, f"at most {target}", comparison.ratio <= target)
     for comparison, target in views:
         verdict(comparison, f"at least {target}", comparison.ratio >= target)
-
-
-def verdict(comparison: Comparison, target: str, met: bool) -> None:
-    """Print whether a target is met."""
-    first, second = comparison.names
-    measured = f"{first}/{second} {comparison.ratio:.3f} ({comparison.processor_ratio:.3f} in processor time)"
-    print(f"{'ok    ' if met else 'missed'} {comparison.what}: {measured}, target {target}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""Two kinds of work timed in turn, and the ratio that is compared with a target."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Median seconds of two kinds of the same work, and the median ratios of the first to the second."""
+
+    what: str
+    names: tuple[str, str]
+    seconds: tuple[float, float]
+    ratio: float
+    processor_ratio: float
+
+    def row(self) -> str:
+        """Return a row of the table."""
+        first, second = (f"{name} {1000 * value:,.1f} ms" for name, value in zip(self.names, self.seconds, strict=True))
+        return f"| {self.what} | {first} | {second} | {self.ratio:.2f} | {self.processor_ratio:.2f} |"
+
+
+def compare(what: str, works: dict[str, Callable[[], object]], rounds: int) -> Comparison:
+    """Time two kinds of work in turn, after one unmeasured round, and show the row."""
+    for work in works.values():
+        work()
+    times = np.array([[_times(work) for work in works.values()] for _ in range(rounds)])
+    ratio, processor_ratio = np.median(times[:, 0] / times[:, 1], axis=0).tolist()
+    first, second = np.median(times[..., 0], axis=0).tolist()
+    name, other = works
+    comparison = Comparison(what, (name, other), (first, second), ratio, processor_ratio)
+    print(comparison.row(), flush=True)
+    return comparison
+
+
+def _times(work: Callable[[], object]) -> tuple[float, float]:
+    """Return seconds on the clock and seconds of all processors."""
+    clock, processors = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - clock, time.process_time() - processors
+
+
+def verdict(comparison: Comparison, target: str, met: bool) -> None:
+    """Print whether a target is met."""
+    first, second = comparison.names
+    measured = f"{first}/{second} {comparison.ratio:.3f} ({comparison.processor_ratio:.3f} in processor time)"
+    print(f"{'ok    ' if met else 'missed'} {comparison.what}: {measured}, target {target}")
