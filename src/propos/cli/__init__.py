@@ -8,6 +8,7 @@ import signal
 import sys
 from typing import NoReturn
 
+from propos.cli.memory import keep_freed_memory
 from propos.errors import InputError, Interrupted, RunFailed
 
 EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -24,6 +25,7 @@ def main() -> NoReturn:
 def _run() -> NoReturn:
     # Asked to end, every command tidies up as it does after Ctrl-C; a run that trains has handlers of its own.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    keep_freed_memory()
     import typer
 
     from propos.cli.app import app
