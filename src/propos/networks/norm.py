@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ class Groups:
     here: tuple[int, ...]  # this process's rows in each group
     whole: tuple[int, ...]  # all processes' rows in each group
     shared: bool  # whether a group lies on several processes
+    passes: int = 1  # how many batches, one behind the other, the groups are of
 
     @classmethod
     def of(cls, batch: int, groups: int) -> Groups:
@@ -34,7 +36,11 @@ class Groups:
 
     def doubled(self) -> Groups:
         """Return the groups of a batch that holds each image twice, group by group."""
-        return Groups(tuple(2 * rows for rows in self.here), tuple(2 * rows for rows in self.whole), self.shared)
+        return replace(self, here=tuple(2 * rows for rows in self.here), whole=tuple(2 * rows for rows in self.whole))
+
+    def twice(self) -> Groups:
+        """Return the groups of two batches that pass one behind the other, each with statistics of its own."""
+        return replace(self, here=2 * self.here, whole=2 * self.whole, passes=2)
 
 
 ALONE = Groups((), (), shared=False)
@@ -86,61 +92,57 @@ class BatchNorm(_BatchNorm):
         unbiased = variances * (counts / (counts - 1))
         for name, found in (("running_mean", means), ("running_var", unbiased)):
             buffer = self._buffer(name)
-            buffer.lerp_(found.mean(dim=0).to(buffer.dtype), self.momentum or 0.0)
+            for of_pass in found.chunk(self.groups.passes):
+                buffer.lerp_(of_pass.mean(dim=0).to(buffer.dtype), self.momentum or 0.0)
         result: Tensor = normalised
         return result
 
 
 class _Shared(torch.autograd.Function):
-    """Batch norm with statistics of all processes' rows: two small sums over processes, the rest torch's kernels."""
+    """Batch norm with statistics of all processes' rows: one small message each way."""
 
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float, groups: Groups
     ) -> tuple[Tensor, Tensor, Tensor]:
-        parts = x.split(groups.here)
-        sums = torch.stack([_sums(part) for part in parts])
+        sums = torch.stack([_sums(part) for part in x.split(groups.here)])
         means, squares = sum_over_processes(sums).div_(_counts(groups, x)).unbind(dim=1)
         variances = (squares - means.square()).clamp_(min=0).to(weight.dtype)
         means = means.to(weight.dtype)
-        normalised = [
-            F.batch_norm(part, mean, variance, weight, bias, training=False, eps=eps) if len(part) else part
-            for part, mean, variance in zip(parts, means, variances, strict=True)
-        ]
+        scales = weight * torch.rsqrt(variances + eps)
         ctx.save_for_backward(x, weight, means, variances)
         ctx.eps, ctx.groups = eps, groups
         ctx.mark_non_differentiable(means, variances)
-        return normalised[0] if len(normalised) == 1 else torch.cat(normalised), means, variances
+        by_row = _rows(groups, x)
+        return torch.addcmul(by_row(bias - means * scales), x, by_row(scales)).to(x.dtype), means, variances
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, means, variances = ctx.saved_tensors
         groups: Groups = ctx.groups
-        scales = torch.rsqrt(variances + ctx.eps)
         pairs = zip(gradient.split(groups.here), x.split(groups.here), means, variances, strict=True)
-        parts = [_with_fixed_statistics(*each, weight, ctx.eps) for each in pairs]
-        of_weight = torch.stack([part[1] for part in parts])  # Σ gradient · normalised x, by group
-        of_bias = torch.stack([part[2] for part in parts])  # Σ gradient
-        sums = sum_over_processes(torch.stack([of_weight, of_bias], dim=1).double()).div_(_counts(groups, x))
-        slope, level = sums.to(weight.dtype).unbind(dim=1)
-        # w/σ · (g − level − slope · (x − mean)/σ): the kernel above gave the first term.
-        factor = -weight * scales.square() * slope
-        shift = -weight * scales * level - factor * means
-        for part, rows, by, add in zip(parts, x.split(groups.here), factor, shift, strict=True):
-            part[0].addcmul_(rows, _wide(by, rows)).add_(_wide(add, rows))
-        whole = parts[0][0] if len(parts) == 1 else torch.cat([part[0] for part in parts])
-        return whole, of_weight.sum(dim=0), of_bias.sum(dim=0), None, None
+        of_weight, of_bias = torch.stack([_of_weight_and_bias(*each, weight, ctx.eps) for each in pairs], dim=1)
+        sums = torch.stack([of_weight, of_bias], dim=1).double()
+        slope, level = sum_over_processes(sums).div_(_counts(groups, x)).to(weight.dtype).unbind(dim=1)
+        # w/σ · (g − level − slope · (x − mean)/σ)
+        inverse = torch.rsqrt(variances + ctx.eps)
+        scales = weight * inverse
+        factor = -scales * inverse * slope
+        by_row = _rows(groups, x)
+        of_x = torch.addcmul(by_row(-scales * level - factor * means), x, by_row(factor))
+        of_x.addcmul_(gradient, by_row(scales))
+        return of_x.to(x.dtype), of_weight.sum(dim=0), of_bias.sum(dim=0), None, None
 
 
-def _with_fixed_statistics(
+def _of_weight_and_bias(
     gradient: Tensor, x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of x, weight and bias as if mean and variance did not depend on x."""
+) -> Float[Tensor, "2 C"]:
+    """Return the gradients of weight and bias: the sums of gradient · normalised x, and of the gradient."""
     if not len(x):
-        return torch.empty_like(x), torch.zeros_like(weight), torch.zeros_like(weight)
+        return weight.new_zeros((2, len(weight)))
     kernel = torch.ops.aten.native_batch_norm_backward
-    of_x, of_weight, of_bias = kernel(gradient, x, weight, mean, variance, None, None, False, eps, [True] * 3)
-    return of_x, of_weight, of_bias
+    _, of_weight, of_bias = kernel(gradient, x, weight, mean, variance, None, None, False, eps, [False, True, True])
+    return torch.stack([of_weight, of_bias])
 
 
 def _sums(part: Float[Tensor, "b C ..."]) -> Float[Tensor, "2 C"]:
@@ -160,8 +162,11 @@ def _counts(groups: Groups, x: Tensor) -> Float[Tensor, "G 1 1"]:
     return rows.mul_(x[0, 0].numel())[:, None, None]
 
 
-def _wide(channels: Float[Tensor, " C"], x: Tensor) -> Tensor:
-    return channels.to(x.dtype).view(-1, *[1] * (x.ndim - 2))
+def _rows(groups: Groups, x: Tensor) -> Callable[[Float[Tensor, "G C"]], Float[Tensor, "b C ..."]]:
+    """Return what gives each row of x its group's values."""
+    here = torch.tensor(groups.here, device=x.device)
+    group = torch.arange(len(here), device=x.device).repeat_interleave(here, output_size=len(x))
+    return lambda values: values[group].view(len(x), -1, *[1] * (x.ndim - 2))
 
 
 def set_groups(network: nn.Module, groups: Groups) -> None:

@@ -60,9 +60,9 @@ class Encoder(nn.Module):
 class TwinNetwork(nn.Module):
     """An online encoder and its heads; where the method wants one, a target encoder that is its moving average.
 
-    Each view passes on its own, so batch norm sees the statistics of one view, unless the settings ask for both in
-    one pass. The target's batch norm runs on batch statistics in training too, and keeps running buffers of its own
-    for the E-step. Each process passes its share of a batch; batch norm sees the whole batch in `bn_groups` groups.
+    Batch norm sees the statistics of one view, unless the settings ask for those of both. The target's batch norm runs
+    on batch statistics in training too, and keeps running buffers of its own for the E-step. Each process passes its
+    share of a batch; batch norm sees the whole batch in `bn_groups` groups.
     """
 
     def __init__(self, settings: NetworkSettings, parts: Parts, channels: int) -> None:
@@ -93,7 +93,8 @@ class TwinNetwork(nn.Module):
         """
         batch = batch or len(views[0])
         self.groups = Groups.of(batch, self.bn_groups)
-        set_groups(self, self.groups.doubled() if self.joint else self.groups)
+        seen = self.groups.doubled() if self.joint else self.groups
+        set_groups(self, seen.twice() if self._behind else seen)
         features = self._both(self.online.backbone, views)
         projections = self._both(self.online.projector, features)
         noisy = projections if noise is None else (projections[0] + noise[0], projections[1] + noise[1])
@@ -138,11 +139,16 @@ class TwinNetwork(nn.Module):
             return projections[0].detach(), projections[1].detach()
         return projections
 
+    @property
+    def _behind(self) -> bool:
+        """Whether the views pass one behind the other in one go, to share the messages of batch norm."""
+        return self.groups.shared and not self.joint
+
     def _both(self, part: nn.Module, pair: tuple[Tensor, Tensor]) -> Pair:
-        if not self.joint:
+        if not self.joint and not self._behind:
             return part(pair[0]), part(pair[1])
         rows = [count for count in self.groups.here if count]
-        if len(rows) == 1:
+        if self._behind or len(rows) == 1:
             first, second = part(torch.cat(pair)).chunk(2)
             return first, second
         # A group holds both views of its images.
