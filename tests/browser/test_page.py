@@ -149,3 +149,13 @@ def test_every_picture_and_control_has_a_name(open_report):
                  !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.length)).length"""
         )
         assert nameless == 0, route
+
+
+def test_the_overview_shows_why_a_number_of_clusters_was_suggested(open_report):
+    page = open_report()
+    chart = page.locator(".suggestion figure")
+    assert chart.locator("h2").inner_text() == "Why 10 clusters"
+    assert chart.locator("figcaption").inner_text().endswith("Next best: 11 and 9.")
+    # The values at 10, not the last ones.
+    assert chart.locator(".legend strong").all_inner_texts() == ["0.46", "0.97"]
+    assert "0.46 at 10" in chart.locator("svg[role=img]").get_attribute("aria-label")

@@ -64,6 +64,14 @@ def history(epochs=5):
     return [*lines, {"epoch": epochs, "nmi": 0.8, "ami": 0.8, "ari": 0.7, "accuracy": 0.9}]
 
 
+SUGGESTION = {
+    "range": [8, 9, 10, 11, 12],
+    "scores": {"silhouette": [0.37, 0.41, 0.46, 0.46, 0.45], "stability": [0.6, 0.9, 0.97, 0.91, 0.92]},
+    "chosen": 10,
+    "why": "10 clusters suggested, of 8 to 12.\nNext best: 11 and 9.",
+}
+
+
 def folder_run(root):
     """Write digits as files and a run of them, with a file the run could not read."""
     from propos.data import open_folder
@@ -73,4 +81,5 @@ def folder_run(root):
     images = source.batch(np.arange(len(source)))
     run = make_run(root / "run", root / "photos", source.image_names(), images, source.folder_labels())
     run.write_skipped([("notes.txt", "not an image")])
+    run.write_suggestion(SUGGESTION, run.config())
     return run

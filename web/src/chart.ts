@@ -22,7 +22,7 @@ export interface Drawing {
   mark?: number; // an x to point out
 }
 
-/** Curves over a shared axis, told apart by colour and by dashes; the last values stand beside their names. */
+/** Curves over a shared axis, told apart by colour and by dashes; beside their names stand their values at the mark, or the last. */
 export function lineChart(drawing: Drawing): HTMLElement {
   const { xs, curves } = drawing;
   const values = Object.values(curves).flat().filter((value) => value !== null);
@@ -45,7 +45,7 @@ export function lineChart(drawing: Drawing): HTMLElement {
     { class: "chart" },
     el("figcaption", {}, el("h2", {}, drawing.title), el("p", { class: "quiet" }, drawing.words)),
     picture,
-    el("ul", { class: "legend" }, names.map((name, place) => legendEntry(name, curves[name] ?? [], place))),
+    el("ul", { class: "legend" }, names.map((name, place) => legendEntry(name, told(drawing, curves[name] ?? []), place))),
   );
 }
 
@@ -65,13 +65,18 @@ function line(xs: readonly number[], curve: Curve, x: ToPixel, y: ToPixel, place
   return drawn;
 }
 
-function legendEntry(name: string, curve: Curve, place: number): HTMLElement {
+/** The value that stands for a curve. */
+function told({ xs, mark }: Drawing, curve: Curve): number | undefined {
+  if (mark !== undefined) return curve[xs.indexOf(mark)] ?? undefined;
+  return [...curve].reverse().find((value) => value !== null) ?? undefined;
+}
+
+function legendEntry(name: string, value: number | undefined, place: number): HTMLElement {
   const key = svg("svg", { viewBox: "0 0 24 8", class: "key", "aria-hidden": "true" });
   const sample = svg("path", { d: "M0 4H24", class: "curve", "stroke-dasharray": DASHES[place % DASHES.length] ?? "" });
   sample.style.stroke = strokeOf(place);
   key.append(sample);
-  const last = [...curve].reverse().find((value) => value !== null);
-  return el("li", {}, key, spoken(name), last === undefined ? null : el("strong", {}, short(last ?? 0)));
+  return el("li", {}, key, spoken(name), value === undefined ? null : el("strong", {}, short(value)));
 }
 
 /** The first curve takes the accent colour. */
@@ -117,10 +122,12 @@ function short(value: number): string {
   return fixed(value, size < 0.1 ? 3 : 2);
 }
 
-function spokenSummary({ title, curves, xLabel }: Drawing): string {
+function spokenSummary(drawing: Drawing): string {
+  const { title, curves, xLabel, mark } = drawing;
   const ends = Object.entries(curves).map(([name, curve]) => {
     const known = curve.filter((value) => value !== null);
-    return `${spoken(name)} from ${short(known[0] ?? 0)} to ${short(known[known.length - 1] ?? 0)}`;
+    const at = mark === undefined ? "" : `, ${short(told(drawing, curve) ?? 0)} at ${mark}`;
+    return `${spoken(name)} from ${short(known[0] ?? 0)} to ${short(known[known.length - 1] ?? 0)}${at}`;
   });
   return `${title} over ${xLabel}: ${ends.join(", ")}`;
 }

@@ -25,6 +25,7 @@ SPLITS = 3  # pairs of disjoint halves
 RESTARTS = 4  # of k-means on each half
 EVERY_NUMBER = 40  # of longer ranges so many numbers are tried, evenly spread in ratio
 WEAK = 0.15  # a silhouette below this: clusters run into each other
+AS_GOOD = 0.95  # of the largest product: less than halves drawn anew make of a difference
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def suggest_clusters(
     generator: torch.Generator,
     before_each: Callable[[int], None] = lambda clusters: None,
 ) -> Suggestion:
-    """Choose the number of clusters with the largest product of silhouette and stability; the least of equals.
+    """Choose the least number of clusters whose product of silhouette and stability is as good as the largest.
 
     `before_each` is called with every number before it is tried, so that whoever waits can watch or stop it.
     """
@@ -64,10 +65,16 @@ def suggest_clusters(
         before_each(clusters)
         measured.append(_scores(points, clusters, generator))
     silhouettes, stabilities = zip(*measured, strict=True)
-    merits = [max(0.0, apart) * max(0.0, alike) for apart, alike in measured]
-    order = sorted(range(len(tried)), key=lambda place: (-merits[place], tried[place]))
+    order = _best_first([max(0.0, apart) * max(0.0, alike) for apart, alike in measured])
     why = _why(tried, order, silhouettes[order[0]], stabilities[order[0]])
     return Suggestion(tried, silhouettes, stabilities, tried[order[0]], why)
+
+
+def _best_first(merits: Sequence[float]) -> list[int]:
+    """Return the places of merits in ascending numbers: the first that is as good as the best, then by merit."""
+    chosen = next(place for place, merit in enumerate(merits) if merit >= AS_GOOD * max(merits))
+    others = sorted(range(len(merits)), key=lambda place: -merits[place])
+    return [chosen, *(place for place in others if place != chosen)]
 
 
 def numbers_to_try(lowest: int, highest: int) -> tuple[int, ...]:

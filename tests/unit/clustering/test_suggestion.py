@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn import metrics
 
-from propos.clustering.suggestion import cosine_silhouette, numbers_to_try, suggest_clusters
+from propos.clustering.suggestion import _best_first, cosine_silhouette, numbers_to_try, suggest_clusters
 from propos.errors import InputError
 
 
@@ -62,6 +62,18 @@ def test_only_numbers_of_the_range_are_tried_and_told_to_whoever_waits():
     assert found.tried == (6, 7, 8, 9) == tuple(waiting)
     assert 6 <= found.chosen <= 9
     assert len(found.silhouette) == len(found.stability) == 4
+
+
+@pytest.mark.parametrize(
+    ("merits", "order"),
+    [
+        ([0.10, 0.30, 0.37, 0.36, 0.38], [2, 4, 3, 1, 0]),  # 0.37 is within a twentieth of 0.38, 0.30 is not
+        ([0.10, 0.30, 0.20], [1, 2, 0]),
+        ([0.0, 0.0], [0, 1]),
+    ],
+)
+def test_the_least_number_that_is_as_good_as_the_best_is_taken(merits, order):
+    assert _best_first(merits) == order
 
 
 def test_why_is_two_lines_and_names_the_range_and_the_scores():
