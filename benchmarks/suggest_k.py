@@ -20,6 +20,7 @@ from scipy.sparse.linalg import eigsh
 from sklearn.cluster import HDBSCAN
 from torch import Tensor
 
+from propos.cli.memory import keep_freed_memory
 from propos.clustering import assign, spherical_kmeans, suggest_clusters
 from propos.data import Source, cache_side, find_source
 from propos.data.arrays import ArraySource
@@ -36,11 +37,7 @@ from propos.training.state import first_state
 RANGE = (2, 40)
 NEIGHBOURS = 10
 SPECTRAL_POINTS = 2000
-CASES = {  # recipe, epochs of the whole run, images
-    "digits": ("digits", 100, 1797),
-    "fashion-mnist": ("small-grey", 20, 3000),
-    "imagenette-160": ("photos", 15, 1200),
-}
+CASES = {"digits": ("digits", 1797), "fashion-mnist": ("small-grey", 3000), "imagenette-160": ("photos", 1200)}
 
 
 def open_case(name: str, root: Path, side: int) -> Source:
@@ -49,14 +46,14 @@ def open_case(name: str, root: Path, side: int) -> Source:
         return find_source(str(root / name / "train"), labels="folders").open(side)
     source = find_source(name, data=root).open(side)
     assert source.labels is not None
-    count = CASES[name][2]
+    count = CASES[name][1]
     images = source.batch(np.arange(count)).transpose(0, 2, 3, 1)
     return ArraySource(images, source.labels[:count], name, source.black, source.white)
 
 
-def embeddings_before_scattering(recipe: str, epochs: int, seed: int, name: str, root: Path) -> tuple[Tensor, Source]:
-    """Train the part of a run that needs no clusters."""
-    config = build_recipe(recipe).with_epochs(epochs).with_settings({"seed": seed, "suggest.range": RANGE})
+def embeddings_before_scattering(name: str, seed: int, root: Path) -> tuple[Tensor, Int[np.ndarray, " N"]]:
+    """Train the part of a run that needs no clusters; return its embeddings and the labels."""
+    config = build_recipe(CASES[name][0]).with_settings({"seed": seed, "suggest.range": RANGE})
     source = open_case(name, root, cache_side(config.views))
     config = prepare(config, source)
     learner = build_learner(config, source, torch.device("cpu"))
@@ -66,7 +63,21 @@ def embeddings_before_scattering(recipe: str, epochs: int, seed: int, name: str,
             maximization_step(learner, source, batch, state)
             state.step += 1
         state.next_epoch()
-    return F.normalize(embeddings_now(learner, source, state.epoch), dim=1), source
+    labels = np.unique(np.asarray(source.labels), return_inverse=True)[1]
+    return F.normalize(embeddings_now(learner, source, state.epoch), dim=1), labels
+
+
+def kept_embeddings(name: str, seed: int, root: Path, keep: Path | None) -> tuple[Tensor, Int[np.ndarray, " N"]]:
+    """Return what an earlier call left, or train and leave it."""
+    path = None if keep is None else keep / f"{name}-{seed}.npz"
+    if path is not None and path.exists():
+        with np.load(path) as found:
+            return torch.from_numpy(found["points"]), found["labels"]
+    points, labels = embeddings_before_scattering(name, seed, root)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(path, points=points.numpy(), labels=labels)
+    return points, labels
 
 
 def prediction_strength(points: Float[Tensor, "N D"], clusters: int, generator: torch.Generator) -> float:
@@ -94,11 +105,9 @@ def eigengap(points: Float[Tensor, "N D"]) -> int:
     return int(np.diff(values)[1:].argmax()) + 2
 
 
-def report(name: str, seed: int, root: Path) -> None:
+def report(name: str, seed: int, root: Path, keep: Path | None) -> None:
     """Print what each way chooses for a source."""
-    recipe, epochs, _ = CASES[name]
-    points, source = embeddings_before_scattering(recipe, epochs, seed, name, root)
-    assert source.labels is not None
+    points, labels = kept_embeddings(name, seed, root, keep)
     begin = time.perf_counter()
     found = suggest_clusters(points, *RANGE, torch.Generator().manual_seed(seed))
     seconds = time.perf_counter() - begin
@@ -106,15 +115,18 @@ def report(name: str, seed: int, root: Path) -> None:
     strengths = [np.mean([prediction_strength(points, k, generator) for _ in range(3)]) for k in found.tried]
     dense = HDBSCAN(min_cluster_size=max(5, len(points) // 100), copy=True).fit(points.numpy()).labels_
     clusters = spherical_kmeans(points, found.chosen, 10, generator).labels.numpy()
+    truly = spherical_kmeans(points, len(np.unique(labels)), 10, generator).labels.numpy()
     rows = {
-        "true classes": len(np.unique(source.labels)),
+        "true classes": len(np.unique(labels)),
         "suggested": found.chosen,
+        "largest product": found.tried[int(np.argmax(np.multiply(found.silhouette, found.stability)))],
         "silhouette alone": found.tried[int(np.argmax(found.silhouette))],
         "stability alone": found.tried[int(np.argmax(found.stability))],
         "prediction strength": found.tried[int(np.argmax(strengths))],
         "eigengap": eigengap(points[:SPECTRAL_POINTS]),
         "HDBSCAN": int(dense.max()) + 1,
-        "AMI of the suggested": round(ami(source.labels, clusters), 3),
+        "AMI of the suggested": round(ami(labels, clusters), 3),
+        "AMI of the true": round(ami(labels, truly), 3),
         "seconds": round(seconds, 1),
     }
     print(f"{name} seed {seed}: " + ", ".join(f"{key} {value}" for key, value in rows.items()), flush=True)
@@ -127,10 +139,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(CASES))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("PROPOS_DATA", "../shared/data"))
+    parser.add_argument("--keep", type=Path, help="keep trained embeddings in this folder and take them from there")
     arguments = parser.parse_args()
+    keep_freed_memory()  # as every command does
     for name in arguments.names:
         for seed in range(arguments.seeds):
-            report(name, seed, Path(arguments.data))
+            report(name, seed, Path(arguments.data), arguments.keep)
 
 
 if __name__ == "__main__":

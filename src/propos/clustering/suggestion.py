@@ -25,6 +25,7 @@ SPLITS = 3  # pairs of disjoint halves
 RESTARTS = 4  # of k-means on each half
 EVERY_NUMBER = 40  # of longer ranges so many numbers are tried, evenly spread in ratio
 WEAK = 0.15  # a silhouette below this: clusters run into each other
+FLEETING = 0.6  # a stability below this: other images give other clusters
 AS_GOOD = 0.95  # of the largest product: less than halves drawn anew make of a difference
 
 
@@ -132,19 +133,21 @@ def _why(tried: Sequence[int], order: Sequence[int], silhouette: float, stabilit
         f"{chosen} clusters suggested, of {first} to {last}: apart from each other (silhouette {silhouette:.2f}) "
         f"and found again in other images from other seeds (stability {stability:.2f})."
     )
-    return f"{reason}\n{' '.join(_doubts(tried, order, silhouette))}"
+    return f"{reason}\n{' '.join(_doubts(tried, order, silhouette, stability))}"
 
 
-def _doubts(tried: Sequence[int], order: Sequence[int], silhouette: float) -> list[str]:
+def _doubts(tried: Sequence[int], order: Sequence[int], silhouette: float, stability: float) -> list[str]:
     chosen, first, last = tried[order[0]], tried[0], tried[-1]
     found: list[str] = []
     if first == last:
         return ["It is the only number that was tried."]
     if chosen == last:
         found.append(f"It is the largest number tried: look further with -k {chosen}..{2 * chosen}.")
+    elif chosen == first and chosen > 2:
+        found.append(f"It is the smallest number tried: look lower with -k 2..{chosen}.")
     elif chosen == first:
-        lower = f": look lower with -k 2..{chosen}" if chosen > 2 else ", as of images that form no groups"
-        found.append(f"It is the smallest number tried{lower}.")
-    if silhouette < WEAK:
-        found.append("The evidence is weak, the groups run into each other: if you know a number, give it with -k.")
+        found.append(f"Images not yet told apart often give 2: if you expect more, ask with -k {min(5, last)}..{last}.")
+    if silhouette < WEAK or stability < FLEETING:
+        words = "run into each other" if silhouette < WEAK else "change with the images that are looked at"
+        found.append(f"The evidence is weak, the groups {words}: if you know a number, give it with -k.")
     return found or [f"Next best: {' and '.join(str(tried[place]) for place in order[1:3])}."]

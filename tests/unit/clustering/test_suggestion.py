@@ -96,6 +96,19 @@ def test_a_choice_at_the_edge_of_the_range_is_said(lowest, highest, words):
     assert words in suggest(mixture(7, seed=0), lowest, highest).why
 
 
+def test_two_of_many_are_said_to_be_what_untold_images_give():
+    assert suggest(mixture(2, seed=0)).why.endswith("if you expect more, ask with -k 5..16.")
+
+
+def test_groups_that_other_images_do_not_give_again_are_weak_evidence():
+    # Points spread evenly about a circle split anywhere: well apart, and never twice in the same place.
+    angles = torch.arange(400) * 2 * torch.pi / 400
+    circle = torch.stack([angles.cos(), angles.sin()], dim=1)
+    found = suggest(circle, 3, 6)
+    assert found.silhouette[0] > 0.15
+    assert "change with the images that are looked at" in found.why
+
+
 def test_points_without_groups_are_said_to_be_weak_evidence():
     points = torch.nn.functional.normalize(torch.randn(400, 24, generator=torch.Generator().manual_seed(0)), dim=1)
     assert "evidence is weak" in suggest(points).why
