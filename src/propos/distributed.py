@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defined]  # torch leaves them out of its types
 
@@ -186,6 +186,17 @@ def each_process(local: Tensor) -> Tensor:
     parts = [torch.empty_like(local, memory_format=torch.contiguous_format) for _ in range(world_size())]
     dist.all_gather(parts, local.detach().contiguous())
     return torch.stack(parts)
+
+
+def rows_of_all(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total: int) -> Float[Tensor, "M D"]:
+    """Return on every process some rows of a table of which each holds its share; no gradient passes."""
+    if world_size() == 1:
+        return local[positions]
+    mine = share(total)
+    here = (positions >= mine.start) & (positions < mine.stop)
+    found = local.new_zeros((len(positions), *local.shape[1:]))
+    found[here] = local[positions[here] - mine.start]
+    return sum_over_processes(found)
 
 
 def from_first_process(local: Tensor) -> Tensor:

@@ -5,7 +5,15 @@ import torch
 
 from helpers.processes import run_on
 from propos.clustering import spherical_kmeans
-from propos.distributed import each_process, from_first_process, rank, sum_over_processes, world_size
+from propos.distributed import (
+    each_process,
+    from_first_process,
+    rank,
+    rows_of_all,
+    share,
+    sum_over_processes,
+    world_size,
+)
 
 
 def blobs(points=6000, clusters=8):
@@ -43,6 +51,9 @@ def all_cases(process, world):
         "sum": sum_over_processes(torch.tensor([process + 1.0])),
         "each": each_process(torch.tensor([process, 7])),
         "first": from_first_process(torch.tensor([process + 10])),
+        # Of a table of 5 rows the first process holds 2, the second 3.
+        "rows": rows_of_all(10 * torch.arange(5)[:, None][share(5)], torch.tensor([4, 0, 2]), 5),
+        "large": sum_over_processes(torch.full((20_000,), process + 1.0)),
         "rank": rank(),
         "world": world_size(),
     }
@@ -58,6 +69,8 @@ def test_collectives_do_what_they_say(two):
     for process, results in enumerate(two):
         made = results["collectives"]
         assert made["sum"].tolist() == [3.0]
+        assert made["rows"].tolist() == [[40], [0], [20]]
+        assert made["large"].unique().tolist() == [3.0]
         assert made["each"].tolist() == [[0, 7], [1, 7]]
         assert made["first"].tolist() == [10]
         assert (made["rank"], made["world"]) == (process, 2)

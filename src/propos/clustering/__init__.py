@@ -3,7 +3,7 @@
 from propos.clustering.concentration import concentrations
 from propos.clustering.kmeans import Clustering, assign, spherical_kmeans
 from propos.clustering.matching import churn, stable_numbers
-from propos.clustering.suggestion import Suggestion, suggest_clusters
+from propos.clustering.suggestion import Suggestion, points_to_look_at, suggest_clusters
 
 __all__ = [
     "Clustering",
@@ -11,6 +11,7 @@ __all__ = [
     "assign",
     "churn",
     "concentrations",
+    "points_to_look_at",
     "spherical_kmeans",
     "stable_numbers",
     "suggest_clusters",

@@ -59,7 +59,8 @@ def suggest_clusters(
     if not 2 <= lowest <= highest <= len(embeddings) // 2:
         most = len(embeddings) // 2
         raise InputError(f"{lowest} to {highest} clusters of {len(embeddings)} images: choose from 2 to {most}")
-    points = _sample(F.normalize(embeddings.float().cpu(), dim=1), highest, generator)
+    sample = points_to_look_at(len(embeddings), highest, generator)
+    points = F.normalize(embeddings[sample.to(embeddings.device)].float().cpu(), dim=1)
     tried = numbers_to_try(lowest, highest)
     measured: list[tuple[float, float]] = []
     for clusters in tried:
@@ -83,6 +84,12 @@ def numbers_to_try(lowest: int, highest: int) -> tuple[int, ...]:
     if highest - lowest < EVERY_NUMBER:
         return tuple(range(lowest, highest + 1))
     return tuple(int(number) for number in np.unique(np.geomspace(lowest, highest, EVERY_NUMBER).round()))
+
+
+def points_to_look_at(count: int, highest: int, generator: torch.Generator) -> Int[Tensor, " M"]:
+    """Return the positions of all points, or of many a random choice."""
+    size = max(POINTS, POINTS_A_CLUSTER * highest)
+    return torch.arange(count) if count <= size else torch.randperm(count, generator=generator)[:size]
 
 
 def cosine_silhouette(points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], clusters: int) -> float:
@@ -119,11 +126,6 @@ def _labels(
 ) -> Int[Tensor, " N"]:
     """Return the clusters of all points that k-means finds in some of them."""
     return assign(points, spherical_kmeans(points[half], clusters, RESTARTS, generator).centres)[0]
-
-
-def _sample(points: Float[Tensor, "N D"], highest: int, generator: torch.Generator) -> Float[Tensor, "M D"]:
-    size = max(POINTS, POINTS_A_CLUSTER * highest)
-    return points if len(points) <= size else points[torch.randperm(len(points), generator=generator)[:size]]
 
 
 def _why(tried: Sequence[int], order: Sequence[int], silhouette: float, stability: float) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from propos.clustering import Suggestion, suggest_clusters
+from propos.clustering import Suggestion, points_to_look_at, suggest_clusters
 from propos.config import Config
 from propos.data import Source
-from propos.distributed import any_process, gather
+from propos.distributed import any_process, rows_of_all
 from propos.errors import Interrupted
 from propos.methods import build_method
 from propos.training.expectation import embeddings_now
@@ -50,5 +50,8 @@ def _suggest(keeper: Keeper, source: Source) -> Suggestion:
         if any_process(keeper.stop())[0]:
             raise Interrupted
 
-    embeddings = gather(embeddings_now(keeper.learner, source, keeper.state.epoch), len(source))
-    return suggest_clusters(embeddings, *config.suggest.range, generator(config.seed, "suggestion"), stop_if_asked)
+    draw = generator(config.seed, "suggestion")
+    embeddings = embeddings_now(keeper.learner, source, keeper.state.epoch)
+    sample = points_to_look_at(len(source), config.suggest.range[1], draw).to(embeddings.device)
+    points = rows_of_all(embeddings, sample, len(source))
+    return suggest_clusters(points, *config.suggest.range, draw, stop_if_asked)
