@@ -26,7 +26,7 @@ RESTARTS = 4  # of k-means on each half
 EVERY_NUMBER = 40  # of longer ranges so many numbers are tried, evenly spread in ratio
 WEAK = 0.15  # a silhouette below this: clusters run into each other
 FLEETING = 0.6  # a stability below this: other images give other clusters
-AS_GOOD = 0.95  # of the largest product: less than halves drawn anew make of a difference
+AS_GOOD = 0.97  # of the largest product: less than halves drawn anew make of a difference
 
 
 @dataclass(frozen=True)

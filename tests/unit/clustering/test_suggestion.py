@@ -67,7 +67,7 @@ def test_only_numbers_of_the_range_are_tried_and_told_to_whoever_waits():
 @pytest.mark.parametrize(
     ("merits", "order"),
     [
-        ([0.10, 0.30, 0.37, 0.36, 0.38], [2, 4, 3, 1, 0]),  # 0.37 is within a twentieth of 0.38, 0.30 is not
+        ([0.10, 0.30, 0.37, 0.36, 0.38], [2, 4, 3, 1, 0]),  # 0.37 is within 3% of 0.38, 0.30 is not
         ([0.10, 0.30, 0.20], [1, 2, 0]),
         ([0.0, 0.0], [0, 1]),
     ],
