@@ -127,11 +127,16 @@ def test_keyboard_alone_reaches_the_content_and_moves_in_a_gallery(open_report):
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
+    page.reload()
+    assert page.locator("h1").inner_text() == "What was found"
+    page.goto(f"{page.url.split('#')[0]}#/cluster/0")
     thumbs = page.locator(".gallery").first.locator(".thumb")
     thumbs.first.focus()
     page.keyboard.press("ArrowRight")
     assert thumbs.nth(1).evaluate("e => e === document.activeElement")
     assert thumbs.first.get_attribute("tabindex") == "-1"
+    page.keyboard.press("Control+ArrowRight")  # is the browser's
+    assert thumbs.nth(1).evaluate("e => e === document.activeElement")
 
 
 def test_dark_mode_is_dark(open_report):

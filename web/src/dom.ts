@@ -44,3 +44,8 @@ function fill(parent: Element, children: Child[]): void {
     parent.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
 }
+
+/** Whether keys are the browser's, such as Ctrl and + or Alt and an arrow. */
+export function meantForBrowser(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}

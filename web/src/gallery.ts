@@ -1,4 +1,4 @@
-import { el } from "./dom";
+import { el, meantForBrowser } from "./dom";
 import type { Report } from "./report";
 import { described, picture } from "./thumb";
 import { openViewer } from "./viewer";
@@ -45,7 +45,7 @@ export function gallery(report: Report, images: readonly number[], label: string
 function moveFocus(grid: HTMLElement, event: KeyboardEvent): void {
   const all = [...grid.children] as HTMLElement[];
   const now = all.indexOf(document.activeElement as HTMLElement);
-  if (now < 0) return;
+  if (now < 0 || meantForBrowser(event)) return;
   const columns = getComputedStyle(grid).gridTemplateColumns.split(" ").length;
   const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
   const targets: Record<string, number> = { Home: 0, End: all.length - 1 };

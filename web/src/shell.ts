@@ -32,7 +32,7 @@ export function startShell(root: HTMLElement, report: Report): void {
 
   function show(moveFocus: boolean): void {
     // The skip link's own address is no screen.
-    if (location.hash === "#main") return main.focus();
+    if (location.hash === "#main" && current !== null) return main.focus();
     const route = parseRoute(location.hash);
     current?.left?.();
     current = screenOf(report, route);

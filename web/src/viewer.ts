@@ -1,4 +1,4 @@
-import { el, replace } from "./dom";
+import { el, meantForBrowser, replace } from "./dom";
 import { originalOf } from "./original";
 import { type Report, clusterName } from "./report";
 import { picture } from "./thumb";
@@ -44,6 +44,7 @@ export function openViewer(report: Report, images: readonly number[], start: num
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("keydown", (event) => {
+    if (meantForBrowser(event)) return;
     if (event.key === "ArrowLeft") move(-1);
     if (event.key === "ArrowRight") move(1);
   });

@@ -20,7 +20,7 @@ def open_images(config: Config, names: Sequence[str], progress: Progress) -> Sou
     if config.source is None:
         raise Gone("The run was made of an array in memory, so there are no pictures.")
     try:
-        found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels)
+        found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels, config.data)
         source = found.open(cache_side(config.views), progress=progress)
     except (InputError, OSError) as error:
         raise Gone(f"There are no pictures, because the images are no longer there ({error}).") from None

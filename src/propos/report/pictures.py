@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 from PIL import Image
 
-from propos.data import Source
+from propos.data import Source, readable
 from propos.report.progress import Progress
 
 COLUMNS, ROWS = 32, 16
@@ -65,7 +65,9 @@ def draw_pictures(source: Source, order: Int[np.ndarray, " M"], folder: Path, pr
         positions = order[start : start + PER_SHEET]
         images = source.batch(positions)
         tiles = [_thumbnail(image, _aspect(source, int(at)), side) for image, at in zip(images, positions, strict=True)]
-        for image, position in zip(images, positions, strict=True):
+        whole = readable(source, positions)
+        slot[positions[~whole]] = -1
+        for image, position in zip(images[whole], positions[whole], strict=True):
             digests[position] = hashlib.blake2b(image.tobytes(), digest_size=12).digest()
         sketches[positions] = [_sketch(tile) for tile in tiles]
         files.append(_write_sheet(tiles, pitch, folder, start // PER_SHEET))

@@ -9,10 +9,10 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from helpers.runs import EVIL, folder_run, make_run
-from propos.data import open_source
+from propos.data import open_source, open_streamed
 from propos.report import write_report
 from propos.report.curves import charts
-from propos.report.payload import packed
+from propos.report.payload import packed, script
 from propos.report.pictures import draw_pictures, picture_order
 
 
@@ -108,6 +108,24 @@ def test_four_of_the_moments_kept_are_shown(tmp_path):
     shown = data_of(run)["moments"]
     assert [moment["epoch"] for moment in shown] == [1, 3, 8, 21]
     assert all(len(unpacked(moment["x"])) == 50 for moment in shown)
+
+
+def test_damaged_images_of_a_stream_have_no_picture_and_are_no_copies_of_each_other(tmp_path):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number, image in enumerate(load_digits().images[:6]):
+        Image.fromarray(np.kron(image * 15, np.ones((9, 9))).astype(np.uint8)).save(folder / f"{number}.png")
+    for number in (1, 4):  # the header can be read, the rest is cut off
+        path = folder / f"{number}.png"
+        path.write_bytes(path.read_bytes()[:80])
+    with open_streamed(folder, 72, workers=1) as source:
+        drawn = draw_pictures(source, np.arange(6), tmp_path, lambda done, total: None)
+    assert (drawn.slot == [0, -1, 2, 3, -1, 5]).all()
+    assert [digest is None for digest in drawn.digests] == [False, True, False, False, True, False]
+
+
+def test_names_that_are_no_text_can_be_handed_over():
+    assert script({"command": "propos run caf\udce9"}) == b'window.PROPOS_REPORT={"command":"propos run caf\\udce9"};\n'
 
 
 def test_numbers_travel_as_little_endian_text():

@@ -1,4 +1,4 @@
-import { el } from "../dom";
+import { el, meantForBrowser } from "../dom";
 import { type Report, imagesWhere } from "../report";
 import { images } from "../words";
 import { affineOf } from "./affine";
@@ -113,7 +113,7 @@ export class MapView {
       Enter: this.chooseView,
     };
     const action = actions[event.key];
-    if (action === undefined) return;
+    if (action === undefined || meantForBrowser(event)) return;
     event.preventDefault();
     action();
   }

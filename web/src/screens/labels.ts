@@ -12,6 +12,15 @@ const MEANINGS: Record<string, string> = {
 };
 
 const WORDS = "Rows are labels, columns clusters; matches lie on the diagonal. Choose a cell to see its images.";
+const LARGE_WORDS = "Each label with the clusters that hold most of its images. Choose one to see them.";
+const MOST_CELLS = 10_000; // of a matrix that can still be drawn and read
+const LARGEST = 8;
+
+/** The cell whose images are shown, if one was chosen. */
+interface Cell {
+  row: number | null;
+  column: number | null;
+}
 
 /** How clusters and labels agree; a cell of the matrix opens its images. */
 export function labelsScreen(report: Report, row: number | null, column: number | null): Screen {
@@ -19,14 +28,15 @@ export function labelsScreen(report: Report, row: number | null, column: number 
   const title = "Against the labels";
   if (labels === null) return { title, content: el("div", { class: "screen" }, el("h1", {}, "This run has no labels")) };
   const cell = row === null || column === null ? null : opened(report, labels, row, column);
+  const large = labels.rows.length * labels.columns.length > MOST_CELLS;
   const content = el(
     "div",
     { class: "screen" },
     el("h1", {}, title),
     scores(labels),
     el("h2", {}, "Who is where"),
-    el("p", { class: "quiet" }, WORDS),
-    matrix(labels, row, column),
+    el("p", { class: "quiet" }, large ? LARGE_WORDS : WORDS),
+    large ? largestCells(labels, { row, column }) : matrix(labels, { row, column }),
     cell,
   );
   return { title, content, shown: () => cell?.querySelector("h2")?.scrollIntoView({ block: "center" }) };
@@ -43,7 +53,7 @@ function scores({ scores }: Labels): HTMLElement {
   );
 }
 
-function matrix(labels: Labels, row: number | null, column: number | null): HTMLElement {
+function matrix(labels: Labels, open: Cell): HTMLElement {
   const table = el(
     "table",
     { class: "matrix" },
@@ -53,39 +63,62 @@ function matrix(labels: Labels, row: number | null, column: number | null): HTML
       {},
       el("tr", {}, el("td", { class: "corner" }, "label ↓ cluster →"), labels.columns.map(columnHead)),
     ),
-    el("tbody", {}, labels.rows.map((label, place) => matrixRow(labels, label, place, row, column))),
+    el("tbody", {}, labels.rows.map((label, place) => matrixRow(labels, label, place, open))),
   );
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Confusion matrix" }, table);
+  return scrolling("Confusion matrix", table);
 }
 
 function columnHead(cluster: number): HTMLElement {
   return el("th", { scope: "col" }, el("a", { href: `#/cluster/${cluster}`, title: clusterName(cluster) }, cluster));
 }
 
-function matrixRow(labels: Labels, label: number, place: number, row: number | null, column: number | null): HTMLElement {
-  const name = labels.names[label] ?? "";
-  const counts = labels.counts[place] ?? [];
-  const total = counts.reduce((sum, each) => sum + each, 0);
-  const cells = labels.columns.map((cluster, at) => {
-    const found = counts[at] ?? 0;
+function matrixRow(labels: Labels, label: number, place: number, open: Cell): HTMLElement {
+  const cells = labels.columns.map((_, at) => {
+    const found = labels.counts[place]?.[at] ?? 0;
     if (found === 0) return el("td", {}, el("span", { class: "zero" }, "·"));
-    const share = total === 0 ? 0 : found / total;
-    const chosen = row === label && column === cluster;
-    const link = el(
-      "a",
-      {
-        href: `#/labels/${label}/${cluster}`,
-        "aria-label": `${images(found)} labelled ${name} in ${clusterName(cluster)}`,
-        "aria-current": chosen ? "true" : null,
-        class: share > 0.5 ? "strong" : "",
-      },
-      count(found),
-    );
-    // Either so light that dark words can be read on it, or the full accent for light ones.
-    link.style.setProperty("--share", String(share > 0.5 ? 100 : Math.round(60 * Math.sqrt(share))));
-    return el("td", {}, link);
+    return el("td", {}, cellLink(labels, place, at, open, count(found)));
   });
-  return el("tr", {}, el("th", { scope: "row" }, name), cells);
+  return el("tr", {}, el("th", { scope: "row" }, labels.names[label] ?? ""), cells);
+}
+
+/** Of a matrix too large to read, each label's largest cells. */
+function largestCells(labels: Labels, open: Cell): HTMLElement {
+  const rows = labels.rows.map((label, place) => {
+    const counts = labels.counts[place] ?? [];
+    const largest = [...counts.keys()].filter((at) => (counts[at] ?? 0) > 0);
+    largest.sort((one, other) => (counts[other] ?? 0) - (counts[one] ?? 0));
+    const cells = largest.slice(0, LARGEST).map((at) => {
+      const words = `${count(counts[at] ?? 0)} in ${labels.columns[at] ?? ""}`;
+      return el("td", {}, cellLink(labels, place, at, open, words));
+    });
+    return el("tr", {}, el("th", { scope: "row" }, labels.names[label] ?? ""), cells);
+  });
+  const caption = el("caption", { class: "unseen" }, "Each label's largest clusters");
+  return scrolling("Each label's largest clusters", el("table", { class: "matrix" }, caption, el("tbody", {}, rows)));
+}
+
+function cellLink(labels: Labels, place: number, at: number, open: Cell, words: string): HTMLElement {
+  const [label, cluster] = [labels.rows[place] ?? 0, labels.columns[at] ?? 0];
+  const counts = labels.counts[place] ?? [];
+  const found = counts[at] ?? 0;
+  const share = found / counts.reduce((sum, each) => sum + each, 0);
+  const link = el(
+    "a",
+    {
+      href: `#/labels/${label}/${cluster}`,
+      "aria-label": `${images(found)} labelled ${labels.names[label] ?? ""} in ${clusterName(cluster)}`,
+      "aria-current": open.row === label && open.column === cluster ? "true" : null,
+      class: share > 0.5 ? "strong" : "",
+    },
+    words,
+  );
+  // Either so light that dark words can be read on it, or the full accent for light ones.
+  link.style.setProperty("--share", String(share > 0.5 ? 100 : Math.round(60 * Math.sqrt(share))));
+  return link;
+}
+
+function scrolling(words: string, table: HTMLElement): HTMLElement {
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": words }, table);
 }
 
 function opened(report: Report, labels: Labels, row: number, column: number): HTMLElement {

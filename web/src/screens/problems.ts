@@ -28,7 +28,7 @@ export function problemsScreen(report: Report): Screen {
       counts.doubtful,
       () => gallery(report, problems.doubtful, "Low confidence"),
     ),
-    part("Unreadable files", "Left out of the run.", counts.unreadable, () => unreadable(problems.unreadable)),
+    part("Unreadable files", "Their pictures could not be used.", counts.unreadable, () => unreadable(problems.unreadable)),
   );
   return { title: "Problems", content };
 }
