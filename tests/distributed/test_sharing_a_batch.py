@@ -70,6 +70,15 @@ def test_batch_norm_is_torchs_on_each_group(two, groups):
         torch.testing.assert_close(mean, expected[name], rtol=1e-5, atol=1e-5)
 
 
+def test_batch_norm_of_half_precision_has_full_statistics(two):
+    x = together.rows()[0].bfloat16().double().transpose(0, 1).flatten(1)
+    for process in two:
+        half = process["half"]
+        assert half["y"].dtype == half["dx"].dtype == torch.bfloat16
+        torch.testing.assert_close(half["mean"].double(), 0.1 * x.mean(dim=1), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(half["var"].double(), 0.9 + 0.1 * x.var(dim=1), rtol=1e-5, atol=1e-6)
+
+
 def test_each_image_is_read_once_an_epoch_by_one_process(two):
     steps = 3
     whole = [process["read"] for process in two]

@@ -91,9 +91,9 @@ def rows():
     return torch.randn(ROWS, CHANNELS, 2, 2, generator=draw) * 3 + 1, torch.randn(ROWS, CHANNELS, 2, 2, generator=draw)
 
 
-def batch_norm(groups):
+def batch_norm(groups, precision=torch.float32):
     """Return this process's part of batch norm's output and input gradient, and the buffers."""
-    x, weights = (tensor[share(ROWS)] for tensor in rows())
+    x, weights = (tensor[share(ROWS)].to(precision) for tensor in rows())
     x = x.clone().requires_grad_()
     norm = BatchNorm(CHANNELS)
     set_groups(norm, Groups.of(ROWS, groups))
@@ -129,6 +129,7 @@ def everything():
     return {
         "steps": {name: one_step(settings) for name, settings in CASES.items()},
         "norms": {groups: batch_norm(groups) for groups in (1, 2, 3, 4, 6)},
+        "half": batch_norm(1, torch.bfloat16),
         "read": images_read(),
         "agreed": torch.tensor(any_process(rank() == 1, False)),
     }

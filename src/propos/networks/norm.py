@@ -140,8 +140,11 @@ def _of_weight_and_bias(
     """Return the gradients of weight and bias: the sums of gradient · normalised x, and of the gradient."""
     if not len(x):
         return weight.new_zeros((2, len(weight)))
-    kernel = torch.ops.aten.native_batch_norm_backward
-    _, of_weight, of_bias = kernel(gradient, x, weight, mean, variance, None, None, False, eps, [False, True, True])
+    kernel, wanted = torch.ops.aten.native_batch_norm_backward, [False, True, True]
+    # As in training with these statistics: CUDA's kernel takes no others.
+    _, of_weight, of_bias = kernel(
+        gradient, x, weight, None, None, mean, torch.rsqrt(variance + eps), True, eps, wanted
+    )
     return torch.stack([of_weight, of_bias])
 
 
@@ -151,7 +154,8 @@ def _sums(part: Float[Tensor, "b C ..."]) -> Float[Tensor, "2 C"]:
     if not len(part):
         return torch.zeros((2, channels), dtype=torch.float64, device=part.device)
     count = part.numel() // channels
-    mean, variance = torch.batch_norm_update_stats(part, None, None, 0.0)
+    untouched = torch.zeros(channels, dtype=torch.float32, device=part.device)  # has half precision answered in full
+    mean, variance = torch.batch_norm_update_stats(part, untouched, untouched.clone(), 0.0)
     mean, variance = mean.double(), variance.double()
     return torch.stack([mean, variance + mean.square()]).mul_(count)
 
