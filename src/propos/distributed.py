@@ -17,6 +17,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defined]  # torch leaves them out of its types
 
+from propos.errors import RunFailed
+
 # A process that dies is noticed at once, by its closed connections and by torchrun; one that hangs, after this.
 PATIENCE = timedelta(minutes=15)
 BUCKET_BYTES = 25 * 2**20  # gradients travel together in pieces of this size
@@ -25,6 +27,8 @@ FEW_BYTES = 64 * 2**10  # so little is gathered from all rather than reduced
 LOOK_SECONDS = 0.05
 LEAVING_SECONDS = 5.0
 DONE, FAILED = "done", "failed"
+UNNAMED_JOB = "none"  # torchrun's word
+READY, LEFT = "ready", "left"
 
 _words: Any = None  # a store where the first process leaves words for the others
 _heard = 0
@@ -33,6 +37,11 @@ _heard = 0
 def launched() -> bool:
     """Return whether torchrun, or a scheduler that speaks as it does, started this process as one of several."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+
+
+def job() -> str | None:
+    """Return what torchrun calls this job, restarts included; "none" where it was given no name."""
+    return os.environ.get("TORCHELASTIC_RUN_ID")
 
 
 def restarts() -> int:
@@ -77,6 +86,8 @@ def joined() -> Iterator[None]:
     except BaseException:
         if number == 0:
             tell(FAILED)
+        else:
+            _words.set(LEFT, "")
         raise  # without taking leave of the others, who may be waiting for us
     if number == 0:
         tell(DONE)
@@ -100,6 +111,19 @@ def hear() -> str:
     if words in (DONE, FAILED):
         sys.exit(words == FAILED)  # the first process says why
     return words
+
+
+def say_ready() -> None:
+    """Let the first process know that this one can do what it heard of last."""
+    _words.add(f"{READY}/{_heard}", 1)
+
+
+def await_ready() -> None:
+    """Wait, for as long as it takes them to read their images, until all others can do what they were told last."""
+    while _words.add(f"{READY}/{_heard}", 0) < world_size() - 1:
+        if _words.check([LEFT]):
+            raise RunFailed("another process has left")
+        time.sleep(LOOK_SECONDS)
 
 
 def await_first() -> None:

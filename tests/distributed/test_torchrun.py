@@ -17,7 +17,7 @@ from helpers.processes import free_port
 from helpers.small import QUICK, save_digits
 
 # A checkpoint after every step; batch norm sees halves of a batch wherever they are.
-SETTINGS = {**QUICK, "train.epochs": 6, "train.checkpoint_minutes": 1e-6, "network.bn_groups": 2}
+SETTINGS = {**QUICK, "train.epochs": 6, "train.checkpoint_minutes": 1e-6, "network.bn_groups": 2, "keep_epochs": "[1]"}
 ARGUMENTS = [part for key, value in SETTINGS.items() if key != "pcl.clusters" for part in ("--set", f"{key}={value}")]
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
@@ -59,7 +59,7 @@ def two(images):
 
 @pytest.fixture(scope="module")
 def stopped(images):
-    """A run on two processes that one of them was asked to end."""
+    """A run on two processes that were asked to end."""
     out = images.parent / "stopped"
     process = torchrun.start(*arguments(images, *ARGUMENTS, "--out", out, "--quiet"))
     wait_for(lambda: len(checkpoints(out)) == 2, process)
@@ -84,6 +84,26 @@ def test_one_and_two_processes_end_with_the_same_clusters(one, two):
         assert together["nmi"] == pytest.approx(alone["nmi"], abs=1e-6)
         assert together["uniformity_std"] == pytest.approx(alone["uniformity_std"], rel=1e-3)
     assert json.loads((two / "run.json").read_text())["processes"] == 2
+
+
+def test_embeddings_kept_on_the_way_are_those_of_all_images(one, two):
+    kept = [np.load(run / "snapshots" / "epoch-0001.npy") for run in (one, two)]
+    assert kept[0].shape == kept[1].shape == np.load(one / "embeddings.npy").shape
+    np.testing.assert_allclose(*kept, atol=1e-2)
+
+
+def test_one_process_asked_to_end_ends_all_at_one_step(images, two, tmp_path):
+    out = tmp_path / "run"
+    process = torchrun.start(*arguments(images, *ARGUMENTS, "--out", out, "--quiet"))
+    wait_for(lambda: len(checkpoints(out)) == 2, process)
+    os.kill(torchrun.children(process)[1], signal.SIGTERM)
+    result = torchrun.finish(process)
+    assert f"propos run --resume --out {out}" in result.err
+    assert result.err.count("propos: ") == 1
+    assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
+    result = torchrun.run(*arguments("--resume", "--out", out, "--quiet"))
+    assert result.code == 0, result.err
+    assert results(out) == results(two)
 
 
 def test_a_run_resumes_on_as_many_processes_with_the_same_bits(two, stopped, tmp_path):

@@ -16,10 +16,12 @@ from propos.config import Config, from_yaml
 from propos.data import Skipped, Source, StreamedSource, cache_side, find_source, fingerprint, using
 from propos.distributed import (
     await_first,
+    await_ready,
     first_leaves_too,
     hear,
     lost_another,
     rank,
+    say_ready,
     tell,
     texts_of_each_process,
     world_size,
@@ -31,7 +33,7 @@ Work = Literal["estimate", "train"]
 
 
 def announce(work: Work, config: Config, source: Source, device: torch.device) -> None:
-    """Tell the other processes, if there are any, what to do and with which images."""
+    """Tell the other processes, if there are any, what to do and with which images, and wait until they have them."""
     if world_size() == 1:
         return
     words = {
@@ -43,6 +45,7 @@ def announce(work: Work, config: Config, source: Source, device: torch.device) -
         "fingerprint": fingerprint(source),
     }
     tell(json.dumps(words))
+    await_ready()
 
 
 def estimate(config: Config, source: Source, device: torch.device) -> float:
@@ -70,6 +73,7 @@ def follow(data: Path | None) -> None:
             pass
         await_first()  # it still has results and a page to write
     except Interrupted:
+        await_first()  # it writes the checkpoint: torchrun ends all when one leaves
         sys.exit(EXIT_INTERRUPTED)
     except InputError as error:
         raise InputError(f"process {rank()}: {error}") from None
@@ -93,6 +97,7 @@ def _do(words: dict[str, str], data: Path | None) -> str:
     source = found.open(cache_side(config.views), int(words["channels"]), None, keep)
     if fingerprint(source) != words["fingerprint"]:
         raise InputError(f"{config.source}: holds other images here than on the first process's machine")
+    say_ready()
     with using(source), Terminal(quiet=True, mute=True) as terminal, stop_on_signals(terminal) as stopped:
         if words["work"] == "estimate":
             estimate_seconds(config, source, device)

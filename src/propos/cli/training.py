@@ -29,7 +29,7 @@ from propos.data import (
     refusal,
     using,
 )
-from propos.distributed import lost_another, restarts
+from propos.distributed import UNNAMED_JOB, job, lost_another, restarts
 from propos.errors import InputError, Interrupted, RunFailed
 from propos.methods import build_method, check_method
 from propos.recipes import build_recipe, choose_recipe, for_method
@@ -186,11 +186,15 @@ def restarted(request: Request) -> Request | None:
         return None
     try:
         out = request.out or newest_folder(RUNS, _run_name(str(request.source)))
-        began = RunFolder.open(out).info()["command"]
+        info = RunFolder.open(out).info()
     except InputError:
         return None  # it did not come to that
+    # Jobs without a name are all called the same: an earlier one's run may be it, unless that is finished.
+    another = info.get("job") != job() or (job() == UNNAMED_JOB and info["status"] == "finished")
+    if info["command"] != _command() or another:
+        return None
     nothing: dict[str, Any] = {field.name: None for field in fields(request)}
-    return Request(**{**nothing, "out": out, "settings": [], "data": request.data}) if began == _command() else None
+    return Request(**{**nothing, "out": out, "settings": [], "data": request.data})
 
 
 def _given_config(request: Request) -> Config | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
+
 from propos.clustering import Suggestion, points_to_look_at, suggest_clusters
 from propos.config import Config
 from propos.data import Source
-from propos.distributed import any_process, rows_of_all
+from propos.distributed import any_process, from_first_process, rows_of_all
 from propos.errors import Interrupted
 from propos.methods import build_method
 from propos.training.expectation import embeddings_now
@@ -33,7 +35,9 @@ def settle_clusters(keeper: Keeper, source: Source) -> Learner:
     if learner.config.clusters is not None:
         return learner
     found = _suggest(keeper, source)
-    config = learner.config.with_settings({"clusters": found.chosen})
+    # Unlike machines may round their scores differently; there is one number.
+    chosen = int(from_first_process(torch.tensor(found.chosen)))
+    config = learner.config.with_settings({"clusters": chosen})
     keeper.learner = replace(learner, config=config)
     if keeper.run is not None:
         keeper.run.write_suggestion(found.plain(), config)

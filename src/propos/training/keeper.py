@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.distributed import any_process
+from propos.distributed import any_process, collect
 from propos.errors import Interrupted, RunFailed
 from propos.evaluation import scores
 from propos.runs import RunFolder
@@ -100,8 +100,11 @@ class Keeper:
 
     def _keep_embeddings(self, epoch: int, assignment: Assignment) -> None:
         """Keep the embeddings after an epoch whose weights are kept: the report shows them and knows no networks."""
-        if self.run is not None and epoch in self.learner.config.keep_epochs:
-            self.run.write_array(f"snapshots/epoch-{epoch:04d}.npy", assignment.embeddings.cpu().numpy())
+        if not self.saves or epoch not in self.learner.config.keep_epochs:
+            return
+        whole = collect(assignment.embeddings.cpu(), self.learner.schedule.images)
+        if self.run is not None and whole is not None:
+            self.run.write_array(f"snapshots/epoch-{epoch:04d}.npy", whole.numpy())
 
     def _write(self, record: Record) -> None:
         settled = record["epoch"] >= max(self.learner.config.train.warmup, SETTLING_EPOCHS)

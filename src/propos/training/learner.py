@@ -80,6 +80,9 @@ def choose_device(name: str) -> torch.device:
         raise InputError(f"--device {name}: choose auto, cpu, cuda or mps")
     if not available[name]:
         raise InputError(f"--device {name}: there is none on this machine; use --device auto")
+    if name == "cuda" and local_rank() >= torch.cuda.device_count():
+        there = torch.cuda.device_count()
+        raise InputError(f"more processes than this machine has GPUs ({there}): use --nproc-per-node={there}")
     if name == "cuda" and launched():
         torch.cuda.set_device(local_rank())
         return torch.device(name, local_rank())

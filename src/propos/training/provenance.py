@@ -12,7 +12,7 @@ import torch
 from propos import __version__
 from propos.config import Config
 from propos.data import Source, StreamedSource, fingerprint
-from propos.distributed import world_size
+from propos.distributed import job, world_size
 
 
 def provenance(command: str, config: Config, source: Source, device: torch.device) -> dict[str, Any]:
@@ -27,6 +27,7 @@ def provenance(command: str, config: Config, source: Source, device: torch.devic
         "device": device.type,
         "threads": torch.get_num_threads(),
         "processes": world_size(),
+        "job": job(),
         "machine": f"{platform.system()} {platform.machine()} {_processor()}",
         "seed": config.seed,
         "source": {

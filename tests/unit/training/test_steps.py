@@ -213,6 +213,15 @@ def test_a_device_that_is_not_there_is_refused():
             choose_device("cuda")
 
 
+def test_more_processes_than_gpus_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name, value in (("WORLD_SIZE", "4"), ("RANK", "2"), ("LOCAL_RANK", "2")):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match="this machine has GPUs"):
+        choose_device("cuda")
+
+
 def test_a_step_leaves_the_embeddings_of_its_images_and_no_others():
     learner = build_learner(quick_config(), digits(), CPU)
     streamed = torch.zeros(200, 16)
