@@ -6,7 +6,7 @@ const WIDTH = 460;
 const HEIGHT = 220;
 const LEFT = 48;
 const RIGHT = 12;
-const TOP = 12;
+const TOP = 18;
 const BOTTOM = 28;
 const DASHES = ["", "6 3", "2 3", "8 3 2 3", "1 4"];
 
@@ -37,7 +37,7 @@ export function lineChart(drawing: Drawing): HTMLElement {
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spokenSummary(drawing) },
     axes(scale, first, first + span, drawing.xLabel, x, y),
-    drawing.mark === undefined ? null : marked(x(drawing.mark)),
+    drawing.mark === undefined ? [] : marked(drawing.mark, x(drawing.mark)),
     names.map((name, place) => line(xs, curves[name] ?? [], x, y, place)),
   );
   return el(
@@ -49,8 +49,11 @@ export function lineChart(drawing: Drawing): HTMLElement {
   );
 }
 
-function marked(at: number): SVGElement {
-  return svg("line", { class: "mark", x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM });
+function marked(value: number, at: number): SVGElement[] {
+  return [
+    svg("line", { class: "mark", x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM }),
+    svg("text", { class: "tick", x: at, y: TOP - 4, "text-anchor": "middle" }, value),
+  ];
 }
 
 function line(xs: readonly number[], curve: Curve, x: ToPixel, y: ToPixel, place: number): SVGElement {
