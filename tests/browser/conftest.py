@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from helpers.chromium import DESKTOP, FLAGS
 from helpers.runs import folder_run
 from propos.report import write_report
 
 PATIENCE = 120_000  # milliseconds; the machine may be busy with other things
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
 
 
 def chromium():

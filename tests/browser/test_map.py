@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+from helpers.chromium import FLAGS
 
 
 @pytest.fixture(params=["webgl", "canvas"])
@@ -62,6 +62,25 @@ def test_drawing_round_images_lists_them(map_page):
     map_page.wait_for_selector(".chosen .thumb")
     heading = map_page.locator(".chosen h2").inner_text()
     assert int(heading.split()[0]) == map_page.locator(".chosen .thumb").count() > 0
+    assert map_page.locator(".jump").inner_text() == f"{heading} ↓"
+    box = map_page.locator(".map").bounding_box()
+    draw_round(map_page, box["x"] + 12, box["y"] + 12, 8)  # a corner without dots
+    map_page.wait_for_function("document.querySelectorAll('.chosen .thumb').length === 0")
+    map_page.keyboard.press("Escape")
+    assert map_page.locator("#lasso").get_attribute("aria-pressed") == "false"
+
+
+def test_a_thumbnail_shows_and_opens_its_own_image(map_page):
+    x, y = number_at(map_page)
+    map_page.select_option("#show", "thumbnails")
+    map_page.wait_for_timeout(500)
+    map_page.mouse.move(x + 2, y + 2)
+    map_page.wait_for_selector(".tooltip:not([hidden])")
+    name = map_page.locator(".tooltip strong").inner_text()
+    map_page.mouse.click(x + 2, y + 2)
+    assert name in map_page.locator("dialog .facts").inner_text()
+    # The pictures are 8 pixels wide; they are shown large enough to see.
+    map_page.wait_for_function("document.querySelector('dialog .stage img, dialog .enlarged').clientWidth >= 300")
 
 
 def test_keys_move_zoom_and_list(map_page):

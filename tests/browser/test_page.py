@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from helpers.chromium import DESKTOP, PHONE
 from helpers.runs import EVIL
 
-PHONE = {"width": 390, "height": 800}
 SCREENS = {
     "": "What was found",
     "map": "Map",
@@ -17,7 +17,7 @@ SCREENS = {
 }
 
 
-@pytest.mark.parametrize("viewport", [{"width": 1280, "height": 900}, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_every_screen_opens_and_fits_its_width(open_report, viewport):
     page = open_report(viewport=viewport)
     for route, title in SCREENS.items():
@@ -41,8 +41,13 @@ def test_search_finds_a_file_and_says_how_many(open_report):
     page.fill("#search", "copy of 0001")
     assert page.locator(".card").count() == 1
     assert page.locator("[role=status]").first.inner_text() == "1 of 10 clusters"
+    assert page.locator(".named h2").inner_text() == "1 image by name"
+    page.locator(".named .thumb").click()
+    assert "copy of 0001" in page.locator("dialog .facts").inner_text()
+    page.keyboard.press("Escape")
     page.fill("#search", "nothing is called so")
-    assert page.locator(".card").count() == 0
+    assert page.locator(".card").count() == page.locator(".named").count() == 0
+    assert page.locator("[role=status]").first.inner_text() == "Nothing is called that."
 
 
 def test_sorting_puts_the_largest_first(open_report):

@@ -132,5 +132,5 @@ function spokenSummary(drawing: Drawing): string {
     const at = mark === undefined ? "" : `, ${short(told(drawing, curve) ?? 0)} at ${mark}`;
     return `${spoken(name)} from ${short(known[0] ?? 0)} to ${short(known[known.length - 1] ?? 0)}${at}`;
   });
-  return `${title} over ${xLabel}: ${ends.join(", ")}`;
+  return `${title}. Over ${xLabel}: ${ends.join(", ")}`;
 }

@@ -38,7 +38,9 @@ export function startShell(root: HTMLElement, report: Report): void {
     current = screenOf(report, route);
     document.title = `${current.title} · ${report.title}`;
     for (const link of links) {
+      // A cluster is reached from the overview.
       if (link.dataset["screen"] === route.screen) link.setAttribute("aria-current", "page");
+      else if (link.dataset["screen"] === "overview" && route.screen === "cluster") link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
     replace(main, current.content);
@@ -79,7 +81,7 @@ function navigation(report: Report): HTMLAnchorElement[] {
     ["training", "Training", null],
   ];
   return entries.map(([screen, words, badge]) =>
-    el("a", { href: `#/${screen}`, "data-screen": screen }, words, badge !== null && el("span", { class: "badge" }, badge)),
+    el("a", { href: `#/${screen}`, "data-screen": screen }, words, " ", badge !== null && el("span", { class: "badge" }, badge)),
   );
 }
 

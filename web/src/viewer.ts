@@ -4,6 +4,9 @@ import { type Report, clusterName } from "./report";
 import { picture } from "./thumb";
 import { count, fixed } from "./words";
 
+const ENLARGED = 320;
+const CRISP = 64; // up to this side, pixels are shown as squares
+
 /** Show one image large, with the arrow keys leading to its neighbours in the list it came from. */
 export function openViewer(report: Report, images: readonly number[], start: number): void {
   const stage = el("div", { class: "stage" });
@@ -59,11 +62,21 @@ function fullImage(report: Report, image: number, say: (words: string) => void):
   const address = originalOf(report, image);
   if (address === null) return small;
   const full = el("img", { src: address, alt: report.nameOf(image) });
+  full.addEventListener("load", () => enlarge(full));
   full.addEventListener("error", () => {
     full.replaceWith(small);
     say("The original is not where it was, or this browser cannot show it; this is its thumbnail.");
   });
   return full;
+}
+
+/** Make a small original as large as a thumbnail would be. */
+function enlarge(image: HTMLImageElement): void {
+  const { naturalWidth: width, naturalHeight: height } = image;
+  const longest = Math.max(width, height);
+  if (longest === 0 || longest >= ENLARGED) return;
+  image.style.width = `${Math.max(1, Math.round((ENLARGED * width) / longest))}px`;
+  image.classList.toggle("crisp", longest <= CRISP);
 }
 
 function factsOf(report: Report, image: number, leave: () => void): HTMLElement[] {

@@ -11,6 +11,8 @@ const SCORES: Record<string, string> = {
   ari: "ARI",
   ami: "AMI",
   loss: "sum",
+  psa: "views alike (psa)",
+  psl: "clusters apart (psl)",
   churn: "moved",
   imbalance_ratio: "smallest / largest",
   smallest_cluster: "smallest",

@@ -135,8 +135,10 @@ class Terminal:
         self.bar.update(self.task, words=summary(record))
         now, last = time.monotonic(), record["epoch"] >= self.epochs - 1
         if not self.live and not self.quiet and (last or now - self.last_line > PLAIN_LINE_SECONDS):
-            done = min(record["epoch"] + 1, self.epochs)
-            self.note(f"epoch {done}/{self.epochs}  {summary(record)}")
+            done = record["epoch"] + 1
+            self.note(
+                f"epoch {done}/{self.epochs}  {summary(record)}" if done <= self.epochs else f"end  {summary(record)}"
+            )
             self.last_line = now
 
     def suggestion(self, found: Suggestion) -> None:

@@ -18,5 +18,5 @@ def report(
     from propos.runs import RunFolder
 
     with Terminal(quiet) as terminal:
-        page = write_report(RunFolder.open(run), working=terminal.working)
+        page = write_report(RunFolder.open(run), working=terminal.working, warn=terminal.warn)
         terminal.note(f"See what was found: open {page.absolute()}")

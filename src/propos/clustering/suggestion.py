@@ -131,9 +131,11 @@ def _labels(
 def _why(tried: Sequence[int], order: Sequence[int], silhouette: float, stability: float) -> str:
     """Say in one line what speaks for the choice, and in another what speaks against it or comes next."""
     chosen, first, last = tried[order[0]], tried[0], tried[-1]
+    apart = "apart from each other" if silhouette >= WEAK else "hardly apart from each other"
+    again = "found again" if stability >= FLEETING else "hardly found again"
     reason = (
-        f"{chosen} clusters suggested, of {first} to {last}: apart from each other (silhouette {silhouette:.2f}) "
-        f"and found again in other images from other seeds (stability {stability:.2f})."
+        f"{chosen} clusters suggested, of {first} to {last}: {apart} (silhouette {silhouette:.2f}) "
+        f"and {again} in other halves of the images (stability {stability:.2f})."
     )
     return f"{reason}\n{' '.join(_doubts(tried, order, silhouette, stability))}"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from propos.config import Config
-from propos.data import FolderSource, Source, cache_side, find_source, unescape_name
+from propos.data import FolderSource, Source, cache_side, find_source, is_benchmark, unescape_name
 from propos.errors import InputError
 from propos.report.progress import Progress
 
@@ -23,7 +23,9 @@ def open_images(config: Config, names: Sequence[str], progress: Progress) -> Sou
         found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels, config.data)
         source = found.open(cache_side(config.views), progress=progress)
     except (InputError, OSError) as error:
-        raise Gone(f"There are no pictures, because the images are no longer there ({error}).") from None
+        gone = not is_benchmark(config.source) and not Path(config.source).exists()
+        why = f"{config.source} is no longer there" if gone else f"the images cannot be read ({error})"
+        raise Gone(f"There are no pictures, because {why}.") from None
     check_same(source, names)
     return source
 

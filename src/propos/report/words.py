@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from propos.config import Config
@@ -17,7 +18,7 @@ def settings_in_words(config: Config, info: Mapping[str, Any], images: int, clus
     size = config.views.size
     return [
         ("Images", f"{images:,} from {info.get('source', {}).get('name') or config.source or 'an array in memory'}"),
-        ("Clusters", f"{clusters:,} were looked for"),
+        ("Clusters", f"{clusters:,}, {_asked(config)}"),
         ("Method", f"{METHODS.get(config.method, config.method)}{_recipe(config)}"),
         ("Training", f"{train.epochs:,} epochs in batches of {train.batch_size * train.accumulate:,}{_time(info)}"),
         ("Network", f"{network.backbone}, embeddings of {network.dimension} numbers"),
@@ -25,8 +26,22 @@ def settings_in_words(config: Config, info: Mapping[str, Any], images: int, clus
         *_scattering(config),
         ("Seed", str(config.seed)),
         ("Command", str(info.get("command", "not recorded"))),
-        ("Begun", str(info.get("started", "not recorded"))),
+        ("Begun", _moment(info.get("started"))),
     ]
+
+
+def _asked(config: Config) -> str:
+    chosen = config.suggest.range
+    return "as asked for" if chosen is None else f"chosen from {chosen[0]:,} to {chosen[1]:,}"
+
+
+def _moment(started: object) -> str:
+    """Say a recorded time as people do."""
+    try:
+        moment = datetime.fromisoformat(str(started)).astimezone(UTC)
+    except ValueError:
+        return "not recorded"
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
 
 
 def _recipe(config: Config) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -35,7 +35,12 @@ MAP = "map.npy"
 PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")
 
 
-def write_report(run: RunFolder, source: Source | None = None, working: Working | None = None) -> Path:
+def write_report(
+    run: RunFolder,
+    source: Source | None = None,
+    working: Working | None = None,
+    warn: Callable[[str], None] = lambda words: None,
+) -> Path:
     """Write the page of a finished run and return its path; an open source spares opening it again."""
     working = working or Silent()
     clusters = run.clusters()
@@ -43,6 +48,8 @@ def write_report(run: RunFolder, source: Source | None = None, working: Working 
     with _beside(run.path / PAGE.parent) as folder:
         _copy_page(folder)
         pictures, originals, note = _pictures(run, source, clusters, groups, folder, working)
+        if pictures is None and note is not None:
+            warn(note)
         data = {
             **_facts(run, clusters, groups),
             "images": _images(run, clusters, pictures, working),

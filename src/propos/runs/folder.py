@@ -58,7 +58,9 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """Open an existing run."""
         if not (path / "run.json").is_file():
-            raise InputError(f"{path}: holds no run (no run.json in it)")
+            if not path.exists():
+                raise InputError(f"{path}: there is no such folder; propos run SOURCE says where it writes")
+            raise InputError(f"{path}: holds no run (no run.json in it); propos run SOURCE makes one")
         run = cls(path)
         schema = run.info().get("schema")
         if not isinstance(schema, int) or schema > SCHEMA:

@@ -76,11 +76,12 @@ def test_a_source_that_is_gone_is_said_in_one_line(tmp_path):
     digits = load_digits()
     names = [str(number) for number in range(50)]
     run = make_run(tmp_path / "run", tmp_path / "gone", names, digits.images[:50], clusters=3)
-    write_report(run)
+    said = []
+    write_report(run, warn=said.append)
     data = data_of(run)
     assert data["pictures"]["sheets"] is None
-    assert "no longer there" in data["pictures"]["note"]
-    assert "\n" not in data["pictures"]["note"]
+    assert said == [data["pictures"]["note"]]
+    assert said == [f"There are no pictures, because {tmp_path / 'gone'} is no longer there."]
 
 
 def test_tiles_are_the_images(tmp_path):

@@ -70,7 +70,7 @@ export function canvasPlot(canvas: HTMLCanvasElement, points: Points, listener: 
     for (let at = 0; at < points.x.length; at++) {
       if (inside(path, points.x[at] as number, points.y[at] as number)) chosen.push(at);
     }
-    if (chosen.length > 0) listener.select(chosen);
+    listener.select(chosen);
   }
 
   function under(event: PointerEvent): number | null {

@@ -9,6 +9,14 @@ const MOST_SCANNED = 100_000;
 const SIDE = 30; // of the square a thumbnail fills, its frame included
 const FRAME = 2;
 
+/** Which image's thumbnail fills each square, and where the squares begin. */
+interface Shown {
+  cells: Map<number, number>;
+  columns: number;
+  shiftX: number;
+  shiftY: number;
+}
+
 /** What lies over the dots: the clusters' numbers and, if asked for, thumbnails. */
 export class Overlay {
   readonly element = el("div", { class: "overlay", "aria-hidden": "true" });
@@ -18,6 +26,7 @@ export class Overlay {
   private readonly canvas = el("canvas");
   private readonly numbers: [HTMLElement, number, number][];
   private order: number[] | null = null;
+  private shown: Shown | null = null;
   private readonly sheets = new Map<string, HTMLImageElement>();
   private waiting = 0;
 
@@ -44,7 +53,15 @@ export class Overlay {
       element.style.transform = `translate(${(x * sx + dx).toFixed(1)}px, ${(y * sy + dy).toFixed(1)}px) translate(-50%, -50%)`;
     }
     this.canvas.hidden = !this.thumbnails;
+    this.shown = null;
     if (this.thumbnails) this.drawThumbnails(plot);
+  }
+
+  /** The image whose thumbnail lies at a place of the map. */
+  imageAt(x: number, y: number): number | null {
+    if (this.shown === null) return null;
+    const { cells, columns, shiftX, shiftY } = this.shown;
+    return cells.get(cellOf(x - shiftX, y - shiftY, columns)) ?? null;
   }
 
   /** One thumbnail for each square of the screen that holds a dot, the most typical images first. */
@@ -54,21 +71,22 @@ export class Overlay {
     this.canvas.height = height;
     const context = this.canvas.getContext("2d") as CanvasRenderingContext2D;
     context.imageSmoothingEnabled = (this.report.sheets?.side ?? 0) > 32;
-    const taken = new Set<number>();
+    const cells = new Map<number, number>();
     const columns = Math.ceil(width / SIDE) + 1;
     const { sx, dx, sy, dy } = affineOf(plot);
     // The squares move with the map, so that pictures do not jump while it is dragged.
     const [shiftX, shiftY] = [dx % SIDE, dy % SIDE];
+    this.shown = { cells, columns, shiftX, shiftY };
     this.order ??= telling(this.report);
     for (const image of this.order) {
       const px = (this.points.x[image] as number) * sx + dx;
       const py = (this.points.y[image] as number) * sy + dy;
       if (px < 0 || py < 0 || px > width || py > height) continue;
-      const [column, row] = [Math.floor((px - shiftX) / SIDE), Math.floor((py - shiftY) / SIDE)];
-      const cell = (row + 1) * (columns + 1) + column + 1;
-      if (taken.has(cell)) continue;
-      taken.add(cell);
-      this.drawTile(context, image, column * SIDE + shiftX, row * SIDE + shiftY);
+      const cell = cellOf(px - shiftX, py - shiftY, columns);
+      if (cells.has(cell)) continue;
+      cells.set(cell, image);
+      const [left, top] = [Math.floor((px - shiftX) / SIDE) * SIDE, Math.floor((py - shiftY) / SIDE) * SIDE];
+      this.drawTile(context, image, left + shiftX, top + shiftY);
     }
   }
 
@@ -91,6 +109,11 @@ export class Overlay {
     }
     return sheet;
   }
+}
+
+/** The number of the square that holds a place. */
+function cellOf(x: number, y: number, columns: number): number {
+  return (Math.floor(y / SIDE) + 1) * (columns + 1) + Math.floor(x / SIDE) + 1;
 }
 
 /** Each cluster's number at the median of its dots. */

@@ -6,12 +6,14 @@ import { canvasPlot } from "./canvas";
 import { type By, type Colouring, colouring, only } from "./colouring";
 import { Overlay } from "./overlay";
 import type { Plot, Points } from "./plot";
+import { openViewer } from "../viewer";
 import { tooltip } from "./tooltip";
 import { webglPlot } from "./webgl";
 
 const KEYS = "Arrow keys move the map, plus and minus zoom, 0 shows all, Enter lists what is in view.";
 const STEP = 0.2; // of the map's half side
 const CLOSER = 1.4;
+const STILL = 4; // pixels that a click may slip
 
 /** The map itself: dots, what lies over them, and what keys and the pointer do. */
 export class MapView {
@@ -23,6 +25,10 @@ export class MapView {
   private readonly hint: ReturnType<typeof tooltip>;
   private readonly resized = new ResizeObserver(() => this.plot?.resize());
   private plot: Plot | null = null;
+  private lassoing = false;
+  private pressed: [number, number] = [0, 0];
+  /** Called when drawing round images begins or ends. */
+  lassoChanged: (on: boolean) => void = () => {};
 
   constructor(
     private readonly report: Report,
@@ -36,13 +42,17 @@ export class MapView {
     const attributes = { class: "map", tabindex: 0, role: "group", "aria-label": label };
     this.element = el("div", attributes, this.canvas, this.overlay.element, this.hint.element);
     this.element.addEventListener("keydown", (event) => this.press(event));
+    this.canvas.addEventListener("pointermove", (event) => this.overlay.thumbnails && this.hover(this.underPointer(event)));
+    this.canvas.addEventListener("pointerleave", () => this.hover(null));
+    this.canvas.addEventListener("pointerdown", ({ clientX, clientY }) => (this.pressed = [clientX, clientY]));
+    this.canvas.addEventListener("click", (event) => this.overlay.thumbnails && this.open(this.underPointer(event), event));
   }
 
   /** Begin to draw; the element has its size only once it is on the page. */
   start(): void {
     const listener = {
-      hover: (image: number | null) => this.plot !== null && this.hint.show(this.plot, image),
-      select: this.chosen,
+      hover: (image: number | null) => !this.overlay.thumbnails && this.hover(image),
+      select: (found: number[]) => this.select(found),
       view: () => this.overlay.update(),
     };
     const background = hex(getComputedStyle(this.element).backgroundColor);
@@ -73,8 +83,10 @@ export class MapView {
   }
 
   lasso(on: boolean): void {
+    this.lassoing = on;
     this.element.classList.toggle("lasso", on);
     this.plot?.lasso(on);
+    this.lassoChanged(on);
   }
 
   thumbnails(on: boolean): void {
@@ -100,6 +112,25 @@ export class MapView {
     );
   };
 
+  private hover(image: number | null): void {
+    if (this.plot !== null) this.hint.show(this.plot, image);
+  }
+
+  /** What was drawn round is listed, also when it is nothing; a dot that was clicked is shown large. */
+  private select(found: number[]): void {
+    if (this.lassoing) this.chosen(found);
+    else if (found.length > 0 && !this.overlay.thumbnails) openViewer(this.report, found, 0);
+  }
+
+  private open(image: number | null, { clientX, clientY }: MouseEvent): void {
+    const dragged = Math.hypot(clientX - this.pressed[0], clientY - this.pressed[1]) > STILL;
+    if (image !== null && !dragged && !this.lassoing) openViewer(this.report, [image], 0);
+  }
+
+  private underPointer({ offsetX, offsetY }: MouseEvent): number | null {
+    return this.overlay.imageAt(offsetX, offsetY);
+  }
+
   private press(event: KeyboardEvent): void {
     const actions: Record<string, () => void> = {
       ArrowLeft: () => this.plot?.move(-STEP, 0),
@@ -111,9 +142,10 @@ export class MapView {
       "-": this.farther,
       "0": this.home,
       Enter: this.chooseView,
+      Escape: () => this.lasso(false),
     };
     const action = actions[event.key];
-    if (action === undefined || meantForBrowser(event)) return;
+    if (action === undefined || meantForBrowser(event) || event.target !== this.element) return;
     event.preventDefault();
     action();
   }

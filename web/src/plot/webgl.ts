@@ -30,6 +30,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
   plot.subscribe("pointOver", (image) => listener.hover(image));
   plot.subscribe("pointOut", () => listener.hover(null));
   plot.subscribe("select", ({ points: chosen }) => listener.select(chosen));
+  plot.subscribe("deselect", () => listener.select([]));
   plot.subscribe("view", () => listener.view());
   const place = affine(points);
   let drawn: Promise<void> = Promise.resolve();

@@ -11,6 +11,7 @@ const MEANINGS: Record<string, string> = {
   ami: "shared information, adjusted for chance",
 };
 
+const NONE = "Run with --labels folders where images lie in folders that name them, and this screen compares.";
 const WORDS = "Rows are labels, columns clusters; matches lie on the diagonal. Choose a cell to see its images.";
 const LARGE_WORDS = "Each label with the clusters that hold most of its images. Choose one to see them.";
 const MOST_CELLS = 10_000; // of a matrix that can still be drawn and read
@@ -26,7 +27,7 @@ interface Cell {
 export function labelsScreen(report: Report, row: number | null, column: number | null): Screen {
   const { labels } = report;
   const title = "Against the labels";
-  if (labels === null) return { title, content: el("div", { class: "screen" }, el("h1", {}, "This run has no labels")) };
+  if (labels === null) return { title, content: el("div", { class: "screen" }, el("h1", {}, "This run has no labels"), el("p", {}, NONE)) };
   const cell = row === null || column === null ? null : opened(report, labels, row, column);
   const large = labels.rows.length * labels.columns.length > MOST_CELLS;
   const content = el(

@@ -9,19 +9,28 @@ import type { Screen } from "../shell";
 import { images } from "../words";
 
 const WORDS = "Images that the network finds alike lie close together. Distances between far groups mean little.";
+const HOW = "Click a dot to see its image. Draw round images, or list what is in view, and they are shown here.";
 
 /** All images by likeness: hover to see one, draw round some to list them. */
 export function mapScreen(report: Report): Screen {
   const chosen = el("section", { "aria-live": "polite", class: "chosen" });
   const keys = el("ul", { class: "keys", "aria-label": "Colours" });
-  const view = new MapView(report, (found) => list(report, chosen, found));
+  // The list lies below the map, often out of sight: its number stands in a corner.
+  const jump = el("button", { type: "button", class: "jump", hidden: true }, "Nothing chosen");
+  jump.addEventListener("click", () => chosen.scrollIntoView({ block: "start" }));
+  const view = new MapView(report, (found) => {
+    jump.hidden = found.length === 0;
+    jump.textContent = `${images(found.length)} chosen ↓`;
+    list(report, chosen, found);
+  });
   const drawKeys = (): void => replace(keys, ...legend(view.colours, (code) => view.highlight(code)));
   const ways: By[] = report.labels === null ? ["cluster", "confidence"] : ["cluster", "label", "confidence"];
-  chosen.append(el("p", { class: "quiet" }, "Choose images on the map to list them here."));
+  view.element.append(jump);
+  list(report, chosen, []);
   drawKeys();
   const content = el(
     "div",
-    { class: "screen wide" },
+    { class: "screen" },
     el("h1", {}, "Map"),
     el("p", { class: "quiet" }, WORDS),
     controls(view, ways, report.sheets !== null, drawKeys),
@@ -33,6 +42,7 @@ export function mapScreen(report: Report): Screen {
 }
 
 function list(report: Report, chosen: HTMLElement, found: number[]): void {
+  if (found.length === 0) return replace(chosen, el("p", { class: "quiet" }, HOW));
   const sorted = [...found].sort((a, b) => (report.distance[a] ?? 0) - (report.distance[b] ?? 0));
   replace(chosen, el("h2", {}, `${images(found.length)} chosen`), gallery(report, sorted, "Chosen images"));
 }

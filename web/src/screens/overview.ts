@@ -1,6 +1,7 @@
 import { el, replace } from "../dom";
 import type { Cluster } from "../payload";
-import { type Report, clusterName } from "../report";
+import { gallery } from "../gallery";
+import { type Report, clusterName, imagesWhere } from "../report";
 import type { Screen } from "../shell";
 import { suggestionChart } from "../suggestion";
 import { swatch } from "../swatch";
@@ -20,6 +21,7 @@ const ORDERS: Record<string, Order> = {
 /** Every cluster as a card, what the run was, how it scored. */
 export function overviewScreen(report: Report): Screen {
   const cards = el("ul", { class: "cards" });
+  const files = el("div");
   const found = el("p", { class: "quiet", role: "status" });
   const search = el("input", { type: "search", id: "search", placeholder: "number, label or file name", autocomplete: "off" });
   const order = el(
@@ -29,10 +31,12 @@ export function overviewScreen(report: Report): Screen {
   );
 
   function update(): void {
-    const shown = matching(report, search.value).sort((ORDERS[order.value] as Order)[1]);
+    const wanted = search.value.trim().toLowerCase();
+    const named = imagesNamed(report, wanted);
+    const shown = matching(report, wanted, named).sort((ORDERS[order.value] as Order)[1]);
     replace(cards, ...shown.map((cluster) => card(report, cluster)));
-    const all = shown.length === report.clusters.length;
-    found.textContent = all ? "" : `${count(shown.length)} of ${count(report.clusters.length)} clusters`;
+    replace(files, named.length === 0 ? null : namedImages(report, named));
+    found.textContent = wanted === "" ? "" : foundWords(report, shown.length, named.length);
   }
 
   search.addEventListener("input", update);
@@ -51,6 +55,7 @@ export function overviewScreen(report: Report): Screen {
       el("label", { for: "order" }, "Sort ", order),
       found,
     ),
+    files,
     cards,
     report.suggestion === null ? null : suggestionChart(report.suggestion),
     settings(report),
@@ -58,21 +63,30 @@ export function overviewScreen(report: Report): Screen {
   return { title: "Overview", content };
 }
 
-function matching(report: Report, text: string): Cluster[] {
-  const wanted = text.trim().toLowerCase();
-  if (wanted === "") return [...report.clusters];
-  const named = new Set<number>();
-  if (wanted.length > 1) {
-    for (let image = 0; image < report.count; image++) {
-      if (report.nameOf(image).toLowerCase().includes(wanted)) named.add(report.cluster[image] ?? -1);
-    }
-  }
+/** The images with these letters in their names; a single one would be in too many. */
+function imagesNamed(report: Report, wanted: string): number[] {
+  if (wanted.length < 2) return [];
+  return imagesWhere(report, (image) => report.nameOf(image).toLowerCase().includes(wanted));
+}
+
+function matching(report: Report, wanted: string, named: number[]): Cluster[] {
+  const holding = new Set(named.map((image) => report.cluster[image]));
   return report.clusters.filter(
     (cluster) =>
       clusterName(cluster).toLowerCase().includes(wanted) ||
       (cluster.label ?? "").toLowerCase().includes(wanted) ||
-      named.has(cluster.number),
+      holding.has(cluster.number),
   );
+}
+
+function namedImages(report: Report, named: number[]): HTMLElement {
+  const title = `${images(named.length)} by name`;
+  return el("section", { class: "named" }, el("h2", {}, title), gallery(report, named, title));
+}
+
+function foundWords(report: Report, clusters: number, named: number): string {
+  if (clusters === 0 && named === 0) return "Nothing is called that.";
+  return `${count(clusters)} of ${count(report.clusters.length)} clusters`;
 }
 
 function card(report: Report, cluster: Cluster): HTMLElement {
