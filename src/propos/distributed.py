@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -87,7 +87,8 @@ def joined() -> Iterator[None]:
         if number == 0:
             tell(FAILED)
         else:
-            _words.set(LEFT, "")
+            with suppress(RuntimeError):  # the store may be gone with the first process
+                _words.set(LEFT, "")
         raise  # without taking leave of the others, who may be waiting for us
     if number == 0:
         tell(DONE)
