@@ -13,7 +13,7 @@ const MEANINGS: Record<string, string> = {
 
 const NONE = "Run with --labels folders where images lie in folders that name them, and this screen compares.";
 const WORDS = "Rows are labels, columns clusters; matches lie on the diagonal. Choose a cell to see its images.";
-const LARGE_WORDS = "Each label with the clusters that hold most of its images. Choose one to see them.";
+const LARGE_WORDS = "Each label with the clusters that hold most of its images: 23 in 5 are 23 images in cluster 5. Choose one to see them.";
 const MOST_CELLS = 10_000; // of a matrix that can still be drawn and read
 const LARGEST = 8;
 
