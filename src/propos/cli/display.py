@@ -136,9 +136,8 @@ class Terminal:
         now, last = time.monotonic(), record["epoch"] >= self.epochs - 1
         if not self.live and not self.quiet and (last or now - self.last_line > PLAIN_LINE_SECONDS):
             done = record["epoch"] + 1
-            self.note(
-                f"epoch {done}/{self.epochs}  {summary(record)}" if done <= self.epochs else f"end  {summary(record)}"
-            )
+            when = f"epoch {done}/{self.epochs}" if done <= self.epochs else "end"
+            self.note(f"{when}  {summary(record)}")
             self.last_line = now
 
     def suggestion(self, found: Suggestion) -> None:

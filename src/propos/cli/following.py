@@ -13,7 +13,7 @@ from propos.cli import EXIT_FAILED, EXIT_INTERRUPTED
 from propos.cli.display import Terminal
 from propos.cli.stopping import stop_on_signals
 from propos.config import Config, from_yaml
-from propos.data import Skipped, Source, StreamedSource, cache_side, find_source, fingerprint, using
+from propos.data import Skipped, Source, StreamedSource, cache_side, find_configured, fingerprint, using
 from propos.distributed import (
     await_first,
     await_ready,
@@ -91,8 +91,7 @@ def follow(data: Path | None) -> None:
 def _do(words: dict[str, str], data: Path | None) -> str:
     config = from_yaml(words["config"], "the first process's settings")
     device = choose_device(words["device"])
-    assert config.source is not None
-    found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels, data or config.data)
+    found = find_configured(config, data)
     keep: Literal["stream", "build"] = "stream" if words["keep"] == "stream" else "build"
     source = found.open(cache_side(config.views), int(words["channels"]), None, keep)
     if fingerprint(source) != words["fingerprint"]:

@@ -23,6 +23,7 @@ from propos.data import (
     StreamedSource,
     cache_side,
     data_root,
+    find_configured,
     find_source,
     is_array,
     is_benchmark,
@@ -162,8 +163,7 @@ def resume(request: Request, device_name: str, quiet: bool, report: bool = True)
             raise InputError(f"{run.path}: is a run of {config.source}, not of {request.source}; name its --out")
         if config.source is None:
             raise InputError(f"{run.path}: was trained on an array in memory and cannot be resumed from here")
-        data = request.data or config.data
-        found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels, data)
+        found = find_configured(config, request.data)
         begin = Start.read(run)
         channels = None if begin is None else len(config.pixels.mean or ())
         keep: Keeping = "stream" if info["source"].get("streamed") else "build"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from propos.config import ViewSettings
+from propos.config import Config, ViewSettings
 from propos.data.arrays import ArraySource, from_array
 from propos.data.benchmarks import data_root, named, nearest
 from propos.data.cache import Progress
@@ -29,6 +29,13 @@ LABEL_KEYS = ("labels", "y", "Y", "targets", "target", "arr_1")
 LARGEST_SIDE = 256  # a crop of a small part of a photograph is cut from no more pixels than this
 
 What = str | Path | Sequence[str | Path] | np.ndarray
+
+
+def find_configured(config: Config, data: str | Path | None = None) -> Found:
+    """Look at the source that a run's settings name, read as they say; `data` goes before the settings' own."""
+    assert config.source is not None
+    pixels = config.pixels
+    return find_source(config.source, pixels.black, pixels.white, config.labels, data or config.data)
 
 
 def find_source(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from propos.config import Config
-from propos.data import FolderSource, Source, cache_side, find_source, is_benchmark, unescape_name
+from propos.data import FolderSource, Source, cache_side, find_configured, is_benchmark, unescape_name
 from propos.errors import InputError
 from propos.report.progress import Progress
 
@@ -20,8 +20,7 @@ def open_images(config: Config, names: Sequence[str], progress: Progress) -> Sou
     if config.source is None:
         raise Gone("The run was made of an array in memory, so there are no pictures.")
     try:
-        found = find_source(config.source, config.pixels.black, config.pixels.white, config.labels, config.data)
-        source = found.open(cache_side(config.views), progress=progress)
+        source = find_configured(config).open(cache_side(config.views), progress=progress)
     except (InputError, OSError) as error:
         gone = not is_benchmark(config.source) and not Path(config.source).exists()
         why = f"{config.source} is no longer there" if gone else f"the images cannot be read ({error})"

@@ -32,9 +32,8 @@ def packed(array: Shaped[np.ndarray, ...], kind: str) -> dict[str, str]:
 def script(data: Mapping[str, Any]) -> bytes:
     """Return the script that hands the data over."""
     text = json.dumps(data, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return f"window.{GLOBAL}={text};\n".encode(
-        errors="backslashreplace"
-    )  # names that are no text: a lone half of a pair
+    # A name that is no text holds lone halves of pairs: as an escape, JavaScript takes them.
+    return f"window.{GLOBAL}={text};\n".encode(errors="backslashreplace")
 
 
 def _plain(value: Any) -> Any:

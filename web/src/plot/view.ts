@@ -1,12 +1,12 @@
 import { el, meantForBrowser } from "../dom";
 import { type Report, imagesWhere } from "../report";
+import { openViewer } from "../viewer";
 import { images } from "../words";
 import { affineOf } from "./affine";
 import { canvasPlot } from "./canvas";
 import { type By, type Colouring, colouring, only } from "./colouring";
 import { Overlay } from "./overlay";
 import type { Plot, Points } from "./plot";
-import { openViewer } from "../viewer";
 import { tooltip } from "./tooltip";
 import { webglPlot } from "./webgl";
 
