@@ -5,10 +5,11 @@ The public names are resolved when first used, so that importing the package nev
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Not from typing, which takes longer to load than the rest of this: a command hears Ctrl-C after it.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from propos.clustering.estimator import SphericalKMeans
     from propos.estimator import ProPos
 
@@ -21,6 +22,8 @@ _HOMES = {"ProPos": "propos.estimator", "SphericalKMeans": "propos.clustering.es
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'propos' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOMES[name]), name)
 
 

@@ -1,5 +1,9 @@
 """The errors a person can cause or meet, each one sentence: what, where, what to do."""
 
+from __future__ import annotations
+
+import errno
+
 
 class InputError(ValueError):
     """The person's input is wrong; nothing has been written (exit code 2)."""
@@ -11,3 +15,10 @@ class RunFailed(RuntimeError):  # noqa: N818 - reads as the sentence it prints
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the run was asked to stop and can go on
     """The person stopped the run; everything is saved and the run resumes (exit code 130)."""
+
+
+def describe_os_error(error: OSError) -> str:
+    """Say what the operating system refused, where, and for a full disk what to do."""
+    where = f"{error.filename}: " if error.filename else ""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return f"{where}{error.strerror or error}" + ("; free some space and try again" if full else "")

@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 
 from propos.cli import main
+from propos.cli.interrupts import SIGNALS
 
 
 @dataclass
@@ -20,8 +21,11 @@ class Result:
 
 def command(capsys, *arguments):
     """Run the command line here and return its exit code and what it printed."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     with mock.patch.object(sys, "argv", ["propos", *map(str, arguments)]), pytest.raises(SystemExit) as leaving:
         main()
+    for number, handler in before.items():
+        signal.signal(number, handler)
     captured = capsys.readouterr()
     return Result(leaving.value.code, captured.out, captured.err)
 

@@ -2,8 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helpers.awkward import picture
@@ -70,14 +74,69 @@ def test_a_cache_being_built_stays_to_be_gone_on_with(photos, tmp_path, what):
     assert all(path.parts[1].endswith(".building") for path in files(tmp_path))
 
 
-@pytest.mark.parametrize("wait", [0.3, 0.8, 1.5])
+def listens(process):
+    """Tell whether a process has come to the point where it listens to requests to end."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    caught = int(next(line for line in status.splitlines() if line.startswith("SigCgt")).split()[1], 16)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.3, 1.0])
 def test_at_any_moment_there_is_one_line(photos, tmp_path, wait):
     environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
-    began = time.monotonic()
     process = start("inspect", photos, cwd=tmp_path, env=environment)
-    code, said = interrupt(process, lambda: time.monotonic() - began > wait)
-    # Before Python has read its own modules a signal ends it in its own way, with a code of its own.
-    if "KeyboardInterrupt" not in said:
-        assert code in (130, -signal.SIGINT)
-        assert said in ("propos: interrupted", "")
+    heard = []
+
+    def ready():
+        if not heard and listens(process):
+            heard.append(time.monotonic())
+        return heard and time.monotonic() - heard[0] >= wait
+
+    assert interrupt(process, ready) == (130, "propos: interrupted")
     assert not [path for path in files(tmp_path) if path.name.endswith(".part")]
+
+
+INTERRUPT_WITHIN_AN_IMPORT = """
+import os, signal, sys
+
+_, module, number, *arguments = sys.argv
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), getattr(signal, number))
+
+sys.meta_path.insert(0, Interrupting())
+from propos.cli import main
+sys.argv = ["propos", *arguments]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "number"),
+    [(module, "SIGINT") for module in ("typer", "numpy.linalg", "torch._C")]
+    + [("numpy.linalg", number) for number in ("SIGTERM", "SIGHUP")],
+)
+def test_a_request_to_end_within_an_import_waits_for_its_end(finished, tmp_path, module, number):
+    images = tmp_path / "images.npy"
+    np.save(images, np.zeros((3, 8, 8), np.uint8))
+    command = [sys.executable, "-c", INTERRUPT_WITHIN_AN_IMPORT, module, number]
+    command += ["predict", str(finished), str(images), "-o", str(tmp_path / "out.csv")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "propos: interrupted\n", "")
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_what_a_shell_has_a_command_ignore_it_ignores(tmp_path):
+    """As nohup does for the terminal's end, and a shell without job control for Ctrl-C."""
+
+    def deaf():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    output = ["run", "digits", "--epochs", "1", "--out", tmp_path / "run", "--no-report"]
+    process = start(*output, preexec_fn=deaf)
+    code, said = interrupt(process, lambda: (tmp_path / "run" / "run.json").exists(), signal.SIGHUP)
+    assert (code, said) == (0, "")

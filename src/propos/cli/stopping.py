@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from types import FrameType
 
 from propos.cli.display import Terminal
+from propos.cli.interrupts import hear
 from propos.distributed import world_size
 
 
 @contextmanager
 def stop_on_signals(terminal: Terminal) -> Iterator[list[int]]:
-    """Collect Ctrl-C and termination instead of dying of them; a second one ends the process at once.
+    """Collect requests to end instead of dying of them; a second one ends the process at once.
 
     Of several processes each gets the signal from the terminal and once more from torchrun, which knows an end to
     its patience; there a second one is no impatience.
@@ -27,7 +28,7 @@ def stop_on_signals(terminal: Terminal) -> Iterator[list[int]]:
             terminal.note("Stopping after this step" + ("; once more to stop at once." if world_size() == 1 else "."))
         received.append(number)
 
-    previous = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = hear(receive)
     try:
         yield received
     finally:

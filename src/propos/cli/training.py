@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from propos.cli import describe_os_error
 from propos.cli.display import Terminal, duration, parse_duration
 from propos.cli.following import announce, estimate, join_skipped
 from propos.cli.stopping import stop_on_signals
@@ -31,7 +30,7 @@ from propos.data import (
     using,
 )
 from propos.distributed import UNNAMED_JOB, job, lost_another, restarts
-from propos.errors import InputError, Interrupted, RunFailed
+from propos.errors import InputError, Interrupted, RunFailed, describe_os_error
 from propos.methods import build_method, check_method
 from propos.recipes import build_recipe, choose_recipe, for_method
 from propos.report import write_report
