@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 
 from propos.data import StreamedSource, cache_side, clean_caches, find_source
-from propos.data.pool import DecodePool, cores
+from propos.data.decoding.pool import DecodePool, cores
 from propos.methods import build_method
 from propos.networks import build_network
 from propos.recipes import build_recipe

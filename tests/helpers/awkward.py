@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from propos.data.content import NEEDS_HEIC, NOT_AN_IMAGE, reads_heic
-from propos.data.entry import DAMAGED, EMPTY, TOO_MANY_PIXELS
-from propos.data.listing import BROKEN_LINK, NOT_A_FILE
-from propos.data.names import escape_name
+from propos.data.files.content import NEEDS_HEIC, NOT_AN_IMAGE, reads_heic
+from propos.data.files.entry import DAMAGED, EMPTY, TOO_MANY_PIXELS
+from propos.data.files.listing import BROKEN_LINK, NOT_A_FILE
+from propos.data.files.names import escape_name
 
 FILES = 300
 

@@ -9,7 +9,7 @@ import yaml
 from helpers.command import command, run
 from helpers.official import cifar_10, imagenet, stl_10
 from helpers.small import QUICK, as_flags
-from propos.data.benchmarks.imagenet import subset
+from propos.data.published.imagenet import subset
 
 SETTINGS = [*as_flags({**QUICK, "train.epochs": 1, "views.size": 16}), "--no-report"]
 

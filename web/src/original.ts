@@ -6,7 +6,7 @@ export function originalOf(report: Report, image: number): string | null {
   return report.originals + report.nameOf(image).split("/").map(segment).join("/");
 }
 
-/** Undo the escapes of the run's table (`data/names.py`) and write the name as an address. */
+/** Undo the escapes of the run's table (`data/files/names.py`) and write the name as an address. */
 function segment(name: string): string {
   return name
     .split(/(\\\\|\\x[0-9a-f]{2}|\\u[0-9a-f]{4})/)

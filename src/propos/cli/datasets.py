@@ -39,7 +39,7 @@ def fetch_set(
     """Fetch a data set into the data root, checked by its published checksum; what came before is gone on with."""
     from propos.cli.display import Terminal
     from propos.data import benchmark, data_root
-    from propos.data.benchmarks.fetch import fetch
+    from propos.data.published.fetch import fetch
     from propos.errors import InputError
 
     wanted, root = benchmark(name), data_root(data)

@@ -1,12 +1,19 @@
-"""Sources: where images come from, as batches of uint8."""
+"""Sources: where images come from, as batches of uint8.
+
+`open` turns what a person names into a source. Files are found and their headers read (`files/`), decoded (`decoding/`)
+and kept (`cache/`), and are then one of the two sources of `folder`; arrays are that of `arrays`; published sets
+(`published/`) are either, read by name. `source` says what all of them offer.
+"""
 
 from propos.data.arrays import ArraySource, from_array
-from propos.data.benchmarks import CATALOGUE, Benchmark, MissingData, benchmark, data_root
-from propos.data.entry import Entry, Scan, Skipped
+from propos.data.cache.limit import refusal
+from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_caches
+from propos.data.files.entry import Entry, Scan, Skipped
+from propos.data.files.names import escape_name, unescape_name
+from propos.data.files.scan import scan
+from propos.data.files.survey import Survey, survey
 from propos.data.folder import FolderSource, StreamedSource, open_folder, open_streamed
 from propos.data.found import Found, Keeping
-from propos.data.limit import refusal
-from propos.data.names import escape_name, unescape_name
 from propos.data.open import (
     BUILT_IN,
     What,
@@ -18,7 +25,7 @@ from propos.data.open import (
     is_named,
     open_source,
 )
-from propos.data.scan import scan
+from propos.data.published import CATALOGUE, Benchmark, MissingData, benchmark, data_root
 from propos.data.source import (
     Source,
     Statistics,
@@ -29,8 +36,6 @@ from propos.data.source import (
     readable,
     using,
 )
-from propos.data.store import CacheInfo, cache_folder, clean_caches, list_caches
-from propos.data.survey import Survey, survey
 
 __all__ = [
     "BUILT_IN",

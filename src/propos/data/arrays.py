@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
 
-from propos.data.entry import Skipped
+from propos.data.files.entry import Skipped
 from propos.data.source import Source, Statistics
 from propos.errors import InputError
 

@@ -11,14 +11,16 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
-from propos.data.cache import Cached, Progress, cached
-from propos.data.entry import Entry, Scan, Skipped
-from propos.data.headers import Headers, read_headers
-from propos.data.names import escape_name
-from propos.data.pool import DecodePool, own_cores
-from propos.data.scan import What, refuse_if_empty, scan
+from propos.data.cache.images import Cached, Progress, cached
+from propos.data.cache.limit import is_cached, refusal
+from propos.data.decoding.pool import DecodePool, own_cores
+from propos.data.decoding.worker import Decoded
+from propos.data.files.entry import Entry, Scan, Skipped
+from propos.data.files.headers import Headers, read_headers
+from propos.data.files.names import escape_name
+from propos.data.files.scan import What, refuse_if_empty, scan
+from propos.data.found import Keeping
 from propos.data.source import Source, Statistics
-from propos.data.worker import Decoded
 
 UNREADABLE = 128  # the grey that stands for a streamed image found to be damaged
 MOST_AHEAD = 4
@@ -155,6 +157,18 @@ class StreamedSource:
         if entry.name not in self._damaged:
             self._damaged.add(entry.name)
             self.skipped.append(Skipped(entry.name, reason))
+
+
+def kept_or_streamed(
+    what: What, side: int, channels: int | None, progress: Progress | None, keep: Keeping, headers: Headers
+) -> FolderSource | StreamedSource:
+    """Open images from their cache, building it if it may be built, else stream them."""
+    kept = headers.scan.images, headers.small_side or side, channels or headers.channels
+    if keep != "stream" and is_cached(*kept):
+        return open_folder(what, side, channels, progress, headers=headers)
+    if keep == "build" and refusal(*kept) is None:
+        return open_folder(what, side, channels, progress, headers=headers)
+    return open_streamed(what, side, channels, headers=headers)
 
 
 def open_folder(

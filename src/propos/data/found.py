@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from propos.data.cache import Progress
-from propos.data.entry import Skipped
-from propos.data.headers import Headers
+from propos.data.cache.images import Progress
+from propos.data.files.entry import Skipped
+from propos.data.files.headers import Headers
 from propos.data.source import Source
 
 # Of image files: keep them decoded unless they are too many, only use what is kept already, or decode them every time.

@@ -12,13 +12,13 @@ import numpy as np
 
 from propos.config import Config, ViewSettings
 from propos.data.arrays import ArraySource, from_array
-from propos.data.benchmarks import data_root, named, nearest
-from propos.data.cache import Progress
+from propos.data.cache.images import Progress
+from propos.data.files.headers import read_headers
+from propos.data.files.names import escape_name
+from propos.data.files.scan import scan
+from propos.data.folder import kept_or_streamed
 from propos.data.found import Found, Keeping
-from propos.data.headers import read_headers
-from propos.data.keeping import kept_or_streamed
-from propos.data.names import escape_name
-from propos.data.scan import scan
+from propos.data.published import data_root, named, nearest
 from propos.data.source import Source
 from propos.errors import InputError
 

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
-from propos.data.entry import Skipped
+from propos.data.files.entry import Skipped
 
 STATISTICS_SAMPLE = 10_000
 FINGERPRINT_SAMPLE = 1_000

@@ -11,7 +11,7 @@ import torch
 
 from propos.config import Config
 from propos.data import Found, Source, cache_side, find_source
-from propos.data.survey import Survey, survey
+from propos.data.files.survey import Survey, survey
 from propos.recipes import build_recipe, choose_recipe
 from propos.training import estimate_seconds, prepare
 

@@ -1,0 +1,147 @@
+"""A cache being built: pixels appended to one file, and a journal of what is in it.
+
+A line of the journal is written after the pixels it speaks of and holds their checksum, so whatever ends the building
+(a kill, a full disk, a power cut), the lines that still agree with the pixels say exactly where to go on.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import zlib
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from propos.data.decoding.worker import Decoded
+from propos.runs.atomic import sync_folder, write_atomically
+
+IMAGES, ASPECTS, META, JOURNAL = "images.npy", "aspects.npy", "meta.json", "journal.jsonl"
+_HEADER = 128
+
+
+class Building:
+    """The unfinished folder of a cache; one process at a time writes it."""
+
+    def __init__(self, folder: Path, shape: tuple[int, int, int, int], source: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.shape = folder, shape
+        self.seen = 0  # images tried
+        self.aspects: list[float] = []
+        self.failed: dict[int, str] = {}
+        self._first = {"source": source, "shape": list(shape)}
+        self._images = _open(folder / IMAGES)
+        self._journal = _open(folder / JOURNAL)
+        try:
+            self._resume()
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, decoded: Decoded) -> None:
+        """Add the next images."""
+        _write(self._images, decoded.images.data)
+        line = {
+            "checksum": zlib.crc32(decoded.images.data),
+            "aspects": decoded.aspects,
+            "failed": list(decoded.failed.items()),
+        }
+        _write(self._journal, json.dumps(line).encode() + b"\n")
+        self._count(line)
+
+    def finish(self, complete: Path, meta: dict[str, Any]) -> None:
+        """Flush everything to the disk, and put the folder where it is looked for."""
+        self._images.seek(0)
+        _write(self._images, _header((len(self.aspects), *self.shape[1:])))
+        os.fsync(self._images.fileno())
+        aspects = np.array(self.aspects)
+        write_atomically(self.folder / ASPECTS, lambda file: np.save(file, aspects, allow_pickle=False))
+        write_atomically(self.folder / META, json.dumps(meta).encode())
+        self.close()
+        self.folder.rename(complete)
+        sync_folder(complete.parent)
+        (complete / JOURNAL).unlink()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._images.close()
+        self._journal.close()
+
+    def _resume(self) -> None:
+        """Keep what the journal vouches for and cut off the rest."""
+        lines = iter(self._journal.read().splitlines(keepends=True))
+        kept, pixels = 0, _HEADER
+        if _parsed(next(lines, b"")) == self._first:
+            kept = len(_line(self._first))
+            self._images.seek(_HEADER)
+            for text in lines:
+                line = _parsed(text)
+                size = 0 if line is None else len(line["aspects"]) * math.prod(self.shape[1:])
+                content = self._images.read(size) if size else b""
+                if line is None or len(content) != size or zlib.crc32(content) != line["checksum"]:
+                    break
+                self._count(line)
+                kept, pixels = kept + len(text), pixels + size
+        self._images.truncate(pixels)
+        self._images.seek(0)
+        _write(self._images, _header(self.shape))
+        self._images.seek(pixels)
+        self._journal.truncate(kept)
+        self._journal.seek(kept)
+        if kept == 0:
+            _write(self._journal, _line(self._first))
+
+    def _count(self, line: dict[str, Any]) -> None:
+        self.failed.update({self.seen + position: reason for position, reason in line["failed"]})
+        self.aspects += line["aspects"]
+        self.seen += len(line["aspects"]) + len(line["failed"])
+
+
+def progress_of(folder: Path) -> tuple[str, int, int]:
+    """Return an unfinished cache's source, and how many images it holds and has tried."""
+    source, held, tried = "", 0, 0
+    try:
+        lines = (folder / JOURNAL).read_bytes().splitlines(keepends=True)
+    except OSError:
+        return source, held, tried
+    for text in lines:
+        line = _parsed(text) or {}
+        source = line.get("source", source)
+        held += len(line.get("aspects", ()))
+        tried += len(line.get("aspects", ())) + len(line.get("failed", ()))
+    return source, held, tried
+
+
+def _open(path: Path) -> IO[bytes]:
+    """Open a file for reading and writing without a buffer, so that a full disk is met where it is written to."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+
+
+def _write(file: IO[bytes], content: bytes | memoryview) -> None:
+    rest = memoryview(content).cast("B") if len(content) else memoryview(b"")
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    """Return the head of a .npy file."""
+    text = io.BytesIO()
+    np.lib.format.write_array_header_1_0(text, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    assert len(text.getvalue()) == _HEADER
+    return text.getvalue()
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def _parsed(text: bytes) -> dict[str, Any] | None:
+    """Read a line of the journal; nothing when it was cut short."""
+    try:
+        line = json.loads(text) if text.endswith(b"\n") else None
+    except ValueError:
+        return None
+    return line if isinstance(line, dict) else None

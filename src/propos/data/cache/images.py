@@ -1,0 +1,133 @@
+"""Images decoded once: built on all cores, kept on the disk, mapped into memory.
+
+A cache is found by a hash of every image's name, size, time of change and digest (see `content.edges`) together with
+the side, the channels and the version of decoding. A changed, added or deleted file therefore means another cache;
+a folder that was only moved keeps its own. Images that could not be decoded are part of what is kept.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from propos.data.cache.building import ASPECTS, IMAGES, META, Building, progress_of
+from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
+from propos.data.decoding import decode
+from propos.data.decoding.pool import DecodePool
+from propos.data.files.entry import Entry, Skipped
+from propos.data.files.names import escape_name
+
+FORMAT = 1
+JOB = 32  # images a process decodes before it reports; all that a kill can lose, a process
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Cached:
+    """Decoded images, mapped read-only, and what could not be decoded."""
+
+    images: UInt8[np.ndarray, "N side side C"]
+    aspects: Float[np.ndarray, " N"]  # true width/height
+    skipped: list[Skipped]
+
+
+def cache_key(entries: Sequence[Entry], side: int, channels: int) -> str:
+    """Return the name of the cache of these images."""
+    digest = hashlib.blake2b(f"propos {FORMAT} {decode.VERSION} {side} {channels}\n".encode(), digest_size=16)
+    for entry in entries:
+        digest.update(f"{entry.name}\n{entry.size} {entry.mtime_ns} {entry.digest}\n".encode())
+    return digest.hexdigest()
+
+
+def cached(
+    entries: Sequence[Entry],
+    root: Path,
+    side: int,
+    channels: int,
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> Cached:
+    """Open the cache of these images, building it first where it is not there.
+
+    Another process that builds the same cache is waited for, and its progress shown. An interrupted building goes on
+    where it stopped. A full disk is an OSError; what was built so far stays.
+    """
+    key = cache_key(entries, side, channels)
+    complete = cache_folder() / key
+    building = complete.with_name(key + BUILDING)
+    report = progress or (lambda done, total: None)
+    found = _open(complete)
+    if found is None:
+        with locked(key, waiting=lambda: report(progress_of(building)[2], len(entries))):
+            found = _open(complete)
+            if found is None:
+                discard(complete)  # it is damaged, if it is there at all
+                _build(entries, root, (side, channels), building, complete, report, workers)
+                found = _open(complete)
+    assert found is not None
+    mark_used(complete)
+    return found
+
+
+def _build(
+    entries: Sequence[Entry],
+    root: Path,
+    shape: tuple[int, int],
+    building: Path,
+    complete: Path,
+    report: Progress,
+    workers: int | None,
+) -> None:
+    side, channels = shape
+    source = escape_name(str(root.absolute()))
+    unfinished = Building(building, (len(entries), side, side, channels), source)
+    try:
+        rest = entries[unfinished.seen :]
+        _check_space(complete.parent, len(rest) * side * side * channels)
+        report(unfinished.seen, len(entries))
+        jobs = [rest[start : start + JOB] for start in range(0, len(rest), JOB)]
+        with DecodePool(side, channels, workers) as pool:
+            for decoded in pool.in_order(jobs):
+                unfinished.append(decoded)
+                report(unfinished.seen, len(entries))
+        skipped = [[entries[position].name, reason] for position, reason in unfinished.failed.items()]
+        images = len(unfinished.aspects)
+        meta = {"format": FORMAT, "source": source, "images": images, "tried": len(entries), "skipped": skipped}
+        unfinished.finish(complete, meta)
+    finally:
+        unfinished.close()
+
+
+def _check_space(folder: Path, needed: int) -> None:
+    """Refuse before an hour's decoding what the disk cannot hold."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise OSError(
+            errno.ENOSPC,
+            f"the decoded images need {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: "
+            "make room, or name another folder in PROPOS_CACHE",
+            str(folder),
+        )
+
+
+def _open(complete: Path) -> Cached | None:
+    """Map a finished cache; nothing when there is none, or it is damaged."""
+    try:
+        meta = json.loads((complete / META).read_bytes())
+        aspects = np.load(complete / ASPECTS, allow_pickle=False)
+        skipped = [Skipped(name, reason) for name, reason in meta["skipped"]]
+        if len(aspects) == 0:
+            return Cached(np.empty((0, 1, 1, 1), np.uint8), aspects, skipped)  # nothing cannot be mapped
+        images = np.load(complete / IMAGES, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Cached(images, aspects, skipped) if len(images) == len(aspects) else None

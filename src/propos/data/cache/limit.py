@@ -1,0 +1,55 @@
+"""Whether the decoded images of a folder may be kept on the disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+
+from propos.data.cache.images import cache_key
+from propos.data.cache.store import BUILDING, cache_folder
+from propos.data.files.entry import Entry
+from propos.errors import InputError
+
+FREE_SHARE = 0.5  # of the free disk space, a cache takes at most
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def is_cached(entries: Sequence[Entry], side: int, channels: int) -> bool:
+    """Tell whether the cache of these images is there."""
+    return (cache_folder() / cache_key(entries, side, channels)).is_dir()
+
+
+def refusal(entries: Sequence[Entry], side: int, channels: int) -> str | None:
+    """Say why these images are too many to be kept; nothing when they are not.
+
+    The limit is PROPOS_CACHE_LIMIT (as in 20GB), else half of the free disk space; what an interrupted building has
+    taken counts as free.
+    """
+    needed = len(entries) * side * side * channels
+    given = os.environ.get("PROPOS_CACHE_LIMIT")
+    limit = _parsed(given) if given else FREE_SHARE * (_free() + _built(cache_key(entries, side, channels)))
+    if needed <= limit:
+        return None
+    bound = "PROPOS_CACHE_LIMIT" if given else "half of the free disk space"
+    return f"the decoded images would take {needed / 1e9:,.1f} GB, more than {bound} ({limit / 1e9:,.1f} GB)"
+
+
+def _parsed(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip().upper())
+    if match is None:
+        raise InputError(f"PROPOS_CACHE_LIMIT={text}: write it as 500MB or 20GB")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _free() -> int:
+    folder = cache_folder().absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def _built(key: str) -> int:
+    folder = cache_folder() / f"{key}{BUILDING}"
+    return sum(file.stat().st_size for file in folder.iterdir()) if folder.is_dir() else 0

@@ -1,0 +1,146 @@
+"""Where caches live: their folder, the lock of each, listing and cleaning."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from propos.data.cache.building import META, progress_of
+
+BUILDING = ".building"
+LOCK = ".lock"
+_TRASH = ".trash-"
+_DAY = 86_400.0
+_WAIT = 0.2  # seconds between looks at a lock
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """One cache, as `list_caches` shows it."""
+
+    key: str
+    source: str
+    images: int
+    bytes: int
+    last_used: float  # seconds since 1970
+    complete: bool
+
+
+def cache_folder() -> Path:
+    """Return the folder of all caches: PROPOS_CACHE, else propos in XDG_CACHE_HOME or ~/.cache."""
+    own = os.environ.get("PROPOS_CACHE")
+    if own:
+        return Path(own).expanduser()
+    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (shared if shared.is_absolute() else Path.home() / ".cache") / "propos"
+
+
+@contextlib.contextmanager
+def locked(key: str, waiting: Callable[[], object] | None = None) -> Iterator[None]:
+    """Be the only one, among all processes, to build or remove a cache; without `waiting`, do not wait.
+
+    The system lets go of the lock of a process that dies.
+    """
+    path = cache_folder() / f"{key}{LOCK}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(path, descriptor):
+                break
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES) or waiting is None:
+                os.close(descriptor)
+                raise
+            waiting()
+            time.sleep(_WAIT)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is still ours; who waits for it looks for a new one
+        os.close(descriptor)
+
+
+def list_caches() -> list[CacheInfo]:
+    """List the caches, finished and not, the last used first."""
+    folder = cache_folder()
+    found = [_info(path) for path in folder.iterdir() if _is_cache(path)] if folder.is_dir() else []
+    return sorted((info for info in found if info), key=lambda info: -info.last_used)
+
+
+def clean_caches(older_than_days: float | None = None) -> list[CacheInfo]:
+    """Remove all caches, or those not used for so many days; return the removed ones.
+
+    A cache that another process is building stays; one that is being read stays readable to its readers.
+    """
+    removed = []
+    for info in list_caches():
+        if older_than_days is not None and time.time() - info.last_used <= older_than_days * _DAY:
+            continue
+        try:
+            with locked(info.key):
+                discard(cache_folder() / (info.key if info.complete else info.key + BUILDING))
+                removed.append(info)
+        except BlockingIOError:
+            continue
+    if cache_folder().is_dir():
+        for leftover in cache_folder().glob(f"{_TRASH}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+    return removed
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder so that nobody ever sees a part of it."""
+    aside = folder.with_name(f"{_TRASH}{uuid.uuid4().hex}")
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def mark_used(folder: Path) -> None:
+    """Note that a cache is in use now."""
+    with contextlib.suppress(OSError):  # a cache one may only read is still good
+        os.utime(folder / META)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Tell whether the locked file is the one others would lock, not one removed meanwhile."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _is_cache(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith(".")
+
+
+def _info(path: Path) -> CacheInfo | None:
+    """Describe a cache; nothing when it vanishes meanwhile."""
+    try:
+        size = sum(file.stat().st_size for file in path.iterdir())
+        if path.name.endswith(BUILDING):
+            source, images, _ = progress_of(path)
+            used = max((file.stat().st_mtime for file in path.iterdir()), default=path.stat().st_mtime)
+            return CacheInfo(path.name.removesuffix(BUILDING), source, images, size, used, complete=False)
+        used = (path / META).stat().st_mtime
+        meta = json.loads((path / META).read_bytes())
+        return CacheInfo(path.name, str(meta["source"]), int(meta["images"]), size, used, complete=True)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return CacheInfo(path.name, "damaged", 0, 0, 0.0, complete=True)

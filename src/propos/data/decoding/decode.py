@@ -1,0 +1,100 @@
+"""One image file to a small square array of bytes."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped, UInt8
+from PIL import Image
+
+from propos.data.files.content import open_image
+from propos.data.files.entry import Entry, Unreadable
+from propos.data.files.headers import orientation
+
+VERSION = 1  # of what decoding makes of a file; caches of another version are built anew
+_SIXTEEN_BITS = 65_535
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def decode(
+    entry: Entry, side: int, channels: int, draft: bool = True
+) -> tuple[UInt8[np.ndarray, "side side C"], float]:
+    """Return an image, upright, on white, squashed to a square, and its true width/height.
+
+    A JPEG is decoded at the half, quarter or eighth of its size that is still as large as the square (`draft`). Any
+    fault of the file is raised, truncation included. Call it from one thread, within `without_warnings`.
+    """
+    with open_image(entry, whole=True) as image:
+        size: tuple[float, float] = image.size
+        box = None
+        if draft and entry.kind == "JPEG":
+            drafted = image.draft("L" if channels == 1 else None, (side, side))
+            box = drafted[1] if drafted else None
+        image.load()
+        if box is None:
+            size = image.size  # a TIFF turns itself upright as it is loaded
+        turn = orientation(image)
+        small = _flat(image, channels).resize((side, side), Image.Resampling.BICUBIC, box=box)
+    if turn in _UPRIGHT:  # the square is small: cheaper turned last
+        small = small.transpose(_UPRIGHT[turn])
+    width, height = size if turn < 5 else size[::-1]
+    return np.array(small, dtype=np.uint8).reshape(side, side, channels), width / height
+
+
+def _flat(image: Image.Image, channels: int) -> Image.Image:
+    """Return the image in grey or RGB, laid on white where it is transparent."""
+    if image.mode.startswith("I") or image.mode == "F":
+        image = Image.fromarray(_to_bytes(np.asarray(image)))
+    elif image.mode == "LAB":
+        image = _from_lab(image)
+    elif image.mode == "La":
+        image = image.convert("LA")
+    if image.has_transparency_data:
+        seen = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen)
+    return image.convert("L" if channels == 1 else "RGB")
+
+
+def _to_bytes(values: Shaped[np.ndarray, "H W"]) -> UInt8[np.ndarray, "H W"]:
+    """Scale deep pixels to 0 … 255.
+
+    16-bit values span all 16 bits. Others span the first of 0 … 1 (floats), 0 … 255 and 0 … 65,535 that holds them
+    all, or else run from the image's smallest to its largest value.
+    """
+    low, high = float(values.min()), float(values.max())
+    if not np.isfinite([low, high]).all():
+        raise Unreadable("holds NaN or infinite values")
+    black, white = low, high
+    if values.dtype.itemsize == 2 and values.dtype.kind == "u":
+        black, white = 0.0, float(_SIXTEEN_BITS)
+    elif low >= 0:
+        spans = (1.0, 255.0, float(_SIXTEEN_BITS)) if values.dtype.kind == "f" else (255.0, float(_SIXTEEN_BITS))
+        black, white = next(((0.0, span) for span in spans if high <= span), (low, high))
+    scale = 255.0 / (white - black) if white > black else 0.0
+    scaled: UInt8[np.ndarray, "H W"] = np.rint((values.astype(np.float32) - black) * scale).astype(np.uint8)
+    return scaled
+
+
+def _from_lab(image: Image.Image) -> Image.Image:
+    from PIL import ImageCms
+
+    converted = ImageCms.applyTransform(image, _lab_to_rgb())
+    assert converted is not None
+    return converted
+
+
+@functools.cache
+def _lab_to_rgb() -> Any:
+    from PIL import ImageCms
+
+    return ImageCms.buildTransform(ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB"), "LAB", "RGB")

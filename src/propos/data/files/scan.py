@@ -1,0 +1,86 @@
+"""From what a person names to the images in it, by content."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from propos.data.files.content import HEIC, NEEDS_HEIC, NOT_AN_IMAGE, edges, kind_of, reads_heic
+from propos.data.files.entry import EMPTY, Entry, Scan, Skipped, Unreadable, reason_for
+from propos.data.files.listing import Listing, list_files
+from propos.data.files.names import escape_name
+from propos.errors import InputError
+
+THREADS = 16  # more than cores: on a network's disk they mostly wait
+HANDFUL = 16  # files that tell how fast the others will be
+SLOW = 0.001  # seconds a file: below, threads only take turns at Python's lock, and half as many files a second
+
+What = str | Path | Sequence[str | Path] | Listing
+Found = TypeVar("Found")
+
+
+def scan(what: What) -> Scan:
+    """Find the images in a folder, a list of paths, a .txt or .csv of paths, a .zip, or one image file.
+
+    Files that are no images are listed with the reason; only a path that does not exist, a list that cannot be read,
+    and no image at all are errors.
+    """
+    listed = list_files(what)
+    images, skipped = sift(listed.images, _identify)
+    found = Scan(listed.root, images, [*listed.skipped, *skipped])
+    refuse_if_empty(found)
+    return found
+
+
+def refuse_if_empty(found: Scan) -> None:
+    """Raise the sentence a person gets when no image is left."""
+    if found.images:
+        return
+    root = escape_name(str(found.root))
+    if not found.skipped:
+        raise InputError(f"{root}: there are no images in it")
+    first, others = found.skipped[0], len(found.skipped) - 1
+    more = f", and {others:,} more files" if others else ""
+    raise InputError(f"{root}: no image in it can be read: {first.path} ({first.reason}){more}")
+
+
+def sift(entries: Iterable[Entry], look: Callable[[Entry], Found]) -> tuple[list[Found], list[Skipped]]:
+    """Look at every entry and part what was seen from what could not be read; where files are slow, many at a time."""
+
+    def attempt(entry: Entry) -> Found | Skipped:
+        try:
+            return look(entry)
+        except Exception as error:  # whatever a stranger's file makes a reader raise, the file is skipped
+            return Skipped(entry.name, reason_for(error))
+
+    def attempt_all(some: Sequence[Entry]) -> list[Found | Skipped]:
+        return [attempt(entry) for entry in some]
+
+    every = list(entries)
+    begin = time.perf_counter()
+    results = attempt_all(every[:HANDFUL])
+    if time.perf_counter() - begin < SLOW * HANDFUL:
+        results += attempt_all(every[HANDFUL:])
+    else:
+        with ThreadPoolExecutor(min(THREADS, 4 * (os.cpu_count() or 1))) as threads:
+            results += threads.map(attempt, every[HANDFUL:])
+    skipped = [result for result in results if isinstance(result, Skipped)]
+    return [result for result in results if not isinstance(result, Skipped)], skipped
+
+
+def _identify(entry: Entry) -> Entry:
+    """Tell an entry's kind by its content, and note what identifies the content."""
+    if entry.size == 0:
+        raise Unreadable(EMPTY)
+    head, digest = edges(entry)
+    kind = kind_of(head)
+    if kind is None:
+        raise Unreadable(NOT_AN_IMAGE)
+    if kind == HEIC and not reads_heic():
+        raise Unreadable(NEEDS_HEIC)
+    return replace(entry, kind=kind, digest=digest)

@@ -1,0 +1,88 @@
+"""What is known of a published data set, and how it is found under the data root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from propos.data.cache.images import Progress
+from propos.data.found import Found, Keeping, Open
+from propos.data.published.layout import MissingData
+from propos.data.source import Source, Statistics
+from propos.errors import InputError
+
+Splits = tuple[str, ...]
+Find = Callable[[str, Path, Splits], Found]
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file offered for download, and the checksum its publishers or their users give for it."""
+
+    url: str
+    md5: str
+
+    @property
+    def file(self) -> str:
+        """What the file is called."""
+        return self.url.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A published data set; the first of its splits is the paper's."""
+
+    name: str
+    images: int  # in the first of its splits
+    classes: int
+    size: str  # of an image
+    splits: tuple[str, ...]
+    folders: tuple[str, ...]  # where it may be under the data root, the official place first
+    home: str  # where to get it
+    find: Find
+    statistics: Statistics | None = None
+    downloads: tuple[Download, ...] = ()
+
+    def folder(self, root: Path) -> Path:
+        """Return the folder it is in, or should be in."""
+        return next((root / name for name in self.folders if (root / name).is_dir()), root / self.folders[0])
+
+    def look(self, root: Path | None, split: str | None = None) -> Found:
+        """Look at a split under the data root, or say where to get it and where to put it."""
+        split = split or self.splits[0]
+        name = self.name if split == self.splits[0] else f"{self.name}:{split}"
+        if split not in self.splits:
+            raise InputError(f"{name}: {self.name} has no split {split}: choose from {', '.join(self.splits)}")
+        if root is None:
+            raise InputError(f"{name}: say where data sets are kept: --data FOLDER, or PROPOS_DATA")
+        folder = self.folder(root)
+        if not folder.is_dir():
+            raise MissingData(f"{name}: not found: {self.advice(root)}")
+        try:
+            found = self.find(name, folder, tuple(split.split("+")))
+        except MissingData as error:
+            raise MissingData(f"{error}: {self.advice(root)}") from None
+        return replace(found, open=self._opener(found, name))
+
+    def advice(self, root: Path) -> str:
+        """Say where to get it and where to put it."""
+        fetch = f", or run `propos datasets fetch {self.name} --data {root}`" if self.downloads else ""
+        return f"get it from {self.home} and put it at {root / self.folders[0]}{fetch}"
+
+    def _opener(self, found: Found, name: str) -> Open:
+        def open_named(
+            side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+        ) -> Source:
+            source = found.open(side, channels, progress, keep)
+            source.name, source.statistics = name, self.statistics
+            return source
+
+        return open_named
+
+
+def data_root(given: str | Path | None = None) -> Path | None:
+    """Return the folder of all data sets: the one given, else PROPOS_DATA; None without either."""
+    named = given or os.environ.get("PROPOS_DATA")
+    return Path(named).expanduser().absolute() if named else None

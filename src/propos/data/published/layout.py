@@ -1,0 +1,55 @@
+"""What the readers of official layouts share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from propos.data.arrays import ArraySource
+from propos.data.cache.images import Progress
+from propos.data.files.listing import Listing
+from propos.data.found import Found, Keeping
+from propos.data.source import Source
+from propos.errors import InputError
+
+_WORDNET = re.compile(r"n\d{8}")
+
+
+class MissingData(InputError):  # noqa: N818 - reads as what is wrong
+    """A data set, or a file of it, is not where it is looked for."""
+
+
+def missing(name: str, path: Path) -> MissingData:
+    """Return the error for a file that is not there; the catalogue adds where to get it."""
+    return MissingData(f"{name}: there is no {path}")
+
+
+def array_found(images: int, channels: int, height: int, width: int, read: Callable[[], ArraySource]) -> Found:
+    """Describe a set that is one array, read when it is opened."""
+
+    def open_array(
+        side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+    ) -> Source:
+        return read()
+
+    return Found(images, channels, height, width, open_array, labelled=True)
+
+
+def class_folders(name: str, folder: Path) -> list[str]:
+    """List the class folders, named by WordNet numbers, in order."""
+    if not folder.is_dir():
+        raise missing(name, folder)
+    return sorted(child.name for child in folder.iterdir() if _WORDNET.fullmatch(child.name) and child.is_dir())
+
+
+def photographs(root: Path, folder: str, label: str) -> Iterable[tuple[str, str | None]]:
+    """List a folder's JPEG files in order, relative to the root, all with one label."""
+    names = sorted(child.name for child in (root / folder).iterdir() if child.suffix.upper() in (".JPEG", ".JPG"))
+    return [(f"{folder}/{name}", label) for name in names]
+
+
+def refuse_if_empty(name: str, listing: Listing) -> None:
+    """Raise the sentence for folders without photographs in them."""
+    if not listing.rows:
+        raise MissingData(f"{name}: there are no images in {listing.root}")

@@ -1,0 +1,352 @@
+import errno
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from helpers.awkward import picture
+from propos.data import clean_caches, list_caches, open_folder
+from propos.data.cache.building import JOURNAL, META
+from propos.data.cache.images import cache_key, cached
+from propos.data.cache.store import cache_folder, locked
+from propos.data.decoding.pool import CRASHED, DecodePool
+from propos.data.files.headers import read_headers
+from propos.data.files.scan import scan
+from propos.errors import InputError
+
+# Builds the cache of a folder in this process alone, in small steps that each take a while.
+SLOW = """
+import sys, time
+from propos.data import folder
+from propos.data.cache import images
+images.JOB = 2
+def progress(done, total):
+    print(done, flush=True)
+    time.sleep(float(sys.argv[2]))
+folder.open_folder(sys.argv[1], 8, progress=progress, workers=int(sys.argv[3]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def caches(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
+    return tmp_path / "caches"
+
+
+@pytest.fixture
+def photos(tmp_path):
+    folder = tmp_path / "photos"
+    for number in range(40):
+        path = folder / f"{number:02d}.png"
+        path.parent.mkdir(exist_ok=True)
+        picture(70, 50, seed=number).save(path)
+    return folder
+
+
+def pixels(folder, **options):
+    return np.array(open_folder(folder, 8, workers=0, **options).images)
+
+
+def expected(folder):
+    """Pillow's own reading of a folder of sound PNG files."""
+    from PIL import Image
+
+    found = []
+    for path in sorted(folder.iterdir()):
+        with Image.open(path) as image:
+            found.append(np.asarray(image.resize((8, 8), Image.Resampling.BICUBIC)))
+    return np.stack(found)
+
+
+def start(folder, pause, workers=0, **options):
+    return subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(folder), str(pause), str(workers)], stdout=subprocess.PIPE, **options
+    )
+
+
+def test_a_cache_holds_every_image_in_order(photos):
+    seen = []
+    source = open_folder(photos, 8, progress=lambda done, total: seen.append((done, total)), workers=2)
+    assert np.array_equal(source.images, expected(photos))
+    assert seen[0] == (0, 40)
+    assert seen[-1] == (40, 40)
+    assert seen == sorted(seen)
+    assert not source.images.flags.writeable
+
+
+def test_the_second_time_nothing_is_decoded(photos, caches):
+    first = pixels(photos)
+    before = (next(caches.iterdir()) / "images.npy").stat()
+    assert np.array_equal(pixels(photos, progress=lambda *_: pytest.fail("it was built again")), first)
+    after = (next(caches.iterdir()) / "images.npy").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+@pytest.mark.parametrize("change", ["time", "content", "added", "deleted", "renamed"])
+def test_a_changed_folder_is_noticed(photos, change):
+    pixels(photos)
+    status = (photos / "05.png").stat()
+    if change == "time":
+        os.utime(photos / "05.png", ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    elif change == "content":  # of the same size, and with its time put back
+        content = bytearray((photos / "05.png").read_bytes())
+        content[-1] ^= 1
+        (photos / "05.png").write_bytes(content)
+        os.utime(photos / "05.png", ns=(status.st_atime_ns, status.st_mtime_ns))
+    elif change == "added":
+        picture(70, 50, seed=99).save(photos / "055.png")
+    elif change == "deleted":
+        (photos / "05.png").unlink()
+    else:
+        (photos / "05.png").rename(photos / "99.png")
+    built = []
+    found = pixels(photos, progress=lambda *step: built.append(step))
+    assert built
+    if change != "content":
+        assert np.array_equal(found, expected(photos))
+
+
+def test_a_moved_folder_keeps_its_cache(photos):
+    pixels(photos)
+    moved = photos.rename(photos.with_name("moved"))
+    pixels(moved, progress=lambda *_: pytest.fail("it was built again"))
+
+
+def test_side_and_channels_have_caches_of_their_own(photos):
+    found = scan(photos).images
+    keys = {cache_key(found, side, channels) for side in (8, 9) for channels in (1, 3)}
+    assert len(keys) == 4
+    assert cache_key([replace(found[0], size=1), *found[1:]], 8, 3) not in keys
+    assert cache_key(found[::-1], 8, 3) not in keys
+
+
+def test_what_cannot_be_decoded_is_known_on_a_hit_too(photos):
+    content = (photos / "07.png").read_bytes()
+    (photos / "07.png").write_bytes(content[: len(content) // 2])
+    built, hit = (open_folder(photos, 8, workers=0) for _ in range(2))
+    for source in (built, hit):
+        assert [(skipped.path, skipped.reason) for skipped in source.skipped] == [("07.png", "damaged or cut short")]
+        assert len(source) == len(source.image_names()) == len(source.aspects) == 39
+        assert "07.png" not in source.image_names()
+    (photos / "07.png").unlink()
+    assert np.array_equal(hit.images, expected(photos))
+
+
+def test_a_folder_of_damaged_images_is_refused_each_time(photos):
+    for path in photos.iterdir():
+        path.write_bytes(path.read_bytes()[:200])
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"no image in it can be read: 00.png \(damaged"):
+            open_folder(photos, 8, workers=0)
+
+
+def test_killed_twenty_times_the_building_still_ends_right(photos, caches):
+    kills = random.Random(0)
+    reached = 0
+    for attempt in range(20):
+        process = start(photos, 0.01)
+        with process:
+            first = int(process.stdout.readline())
+            assert first >= reached  # what was built stays built
+            reached = first
+            for _ in range(kills.randrange(2)):
+                process.stdout.readline()
+            time.sleep(kills.random() * 0.01)
+            process.kill()
+        if attempt % 5 == 0 and list(caches.glob("*.building")):  # as a power cut might leave it
+            with next(caches.glob("*.building")).joinpath(JOURNAL).open("r+b") as journal:
+                journal.truncate(max(0, journal.seek(0, os.SEEK_END) - 7))
+            reached = max(0, reached - 2)
+    assert np.array_equal(pixels(photos), expected(photos))
+    assert [path.name for path in caches.iterdir()] == [list_caches()[0].key]
+
+
+def test_killed_with_its_workers_the_building_goes_on(photos):
+    with start(photos, 0.2, workers=2, stderr=subprocess.PIPE) as process:
+        for _ in range(4):
+            process.stdout.readline()
+        process.kill()
+        assert process.stderr.read() == b""  # its end is reached when the last worker has gone, without a word
+    steps = []
+    assert np.array_equal(pixels(photos, progress=lambda done, _: steps.append(done)), expected(photos))
+    assert 2 <= steps[0] < 40
+
+
+def test_pixels_the_journal_does_not_vouch_for_are_made_again(photos, caches):
+    with start(photos, 0.05) as process:
+        for _ in range(8):
+            process.stdout.readline()
+        process.kill()
+    path = next(caches.glob("*.building")) / "images.npy"
+    with path.open("r+b") as file:
+        file.seek(128 + 5 * 8 * 8 * 3)  # in the third step
+        file.write(b"\xff\x00\xff")
+    steps = []
+    assert np.array_equal(pixels(photos, progress=lambda done, _: steps.append(done)), expected(photos))
+    assert steps[0] == 4
+
+
+def test_interrupting_leaves_what_can_go_on(photos, caches):
+    def interrupt(done, total):
+        if done >= 32:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        open_folder(photos, 8, progress=interrupt, workers=1)
+    assert [info.complete for info in list_caches()] == [False]
+    assert not list(caches.glob("*.lock"))
+    steps = []
+    assert np.array_equal(pixels(photos, progress=lambda done, _: steps.append(done)), expected(photos))
+    assert steps == [32, 40]
+
+
+def test_two_processes_build_one_cache_together(photos, caches):
+    first = start(photos, 0.02)
+    assert first.stdout.readline() == b"0\n"
+    second = start(photos, 0.02)
+    with first, second:
+        built, waited = first.stdout.read().split(), second.stdout.read().split()
+        assert (first.wait(), second.wait()) == (0, 0)
+    assert [int(step) for step in built] == list(range(2, 41, 2))  # one did all the work
+    assert [int(step) for step in waited] == sorted(int(step) for step in waited)  # the other watched
+    assert [path.name for path in caches.iterdir()] == [list_caches()[0].key]
+    assert np.array_equal(pixels(photos), expected(photos))
+
+
+def test_two_threads_build_one_cache_together(photos):
+    found = read_headers(scan(photos)).scan
+    steps, results = [], []
+    threads = [
+        threading.Thread(
+            target=lambda: results.append(cached(found.images, photos, 8, 3, lambda *_: steps.append(1), workers=1))
+        )
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(result.images, expected(photos)) for result in results)
+
+
+@pytest.mark.parametrize("limit", [100, 3_000, 7_000])
+def test_a_full_disk_is_an_error_and_building_goes_on_later(photos, caches, limit):
+    picture(5, 5).save(photos.with_name("other.png"))
+    other = open_folder(photos.with_name("other.png"), 8, workers=0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as error:
+            open_folder(photos, 8, workers=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert error.value.errno == errno.EFBIG
+    assert [info.complete for info in list_caches() if info.source == str(photos)] in ([], [False])
+    assert np.array_equal(open_folder(photos.with_name("other.png"), 8).images, other.images)
+    assert np.array_equal(pixels(photos), expected(photos))
+
+
+def test_too_little_room_is_said_before_decoding(photos):
+    with pytest.raises(OSError, match="GB are free: make room, or name another folder in PROPOS_CACHE") as error:
+        open_folder(photos, 1_000_000, workers=0)
+    assert error.value.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("damage", ["meta.json", "images.npy", "aspects.npy"])
+def test_a_damaged_cache_is_built_again(photos, caches, damage):
+    pixels(photos)
+    path = next(caches.iterdir()) / damage
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert np.array_equal(pixels(photos), expected(photos))
+
+
+def test_caches_are_listed_and_cleaned(photos, caches):
+    pixels(photos)
+    open_folder(photos / "00.png", 100, workers=0)
+    now = time.time()
+    old = caches / cache_key(scan(photos).images, 8, 3)
+    os.utime(old / META, (now - 10 * 86_400,) * 2)
+    recent, older = list_caches()
+    assert (older.key, older.source, older.images, older.complete) == (old.name, str(photos), 40, True)
+    assert older.bytes >= 40 * 8 * 8 * 3
+    assert abs(recent.last_used - now) < 60
+    assert clean_caches(older_than_days=11) == []
+    assert clean_caches(older_than_days=9) == [older]
+    assert not old.exists()
+    kept = open_folder(photos / "00.png", 100)
+    before = kept.images.copy()
+    assert clean_caches() == [recent] or len(list_caches()) == 0
+    assert np.array_equal(kept.images, before)  # who reads it can go on
+    assert list(caches.iterdir()) == []
+
+
+def test_a_cache_being_built_is_not_cleaned_away(photos, caches):
+    with start(photos, 0.2) as process:
+        for _ in range(3):
+            process.stdout.readline()
+        assert clean_caches() == []
+        process.kill()
+    assert [info.complete for info in clean_caches()] == [False]
+    assert list_caches() == []
+
+
+def test_using_a_cache_is_noted(photos, caches):
+    pixels(photos)
+    meta = next(caches.iterdir()) / META
+    os.utime(meta, (0, 0))
+    pixels(photos)
+    assert time.time() - list_caches()[0].last_used < 60
+    assert json.loads(meta.read_bytes())["images"] == 40
+
+
+def test_the_lock_is_one_at_a_time(caches):
+    with locked("a"), pytest.raises(BlockingIOError), locked("a"):
+        pass
+    with locked("a"):
+        assert (caches / "a.lock").exists()
+    assert not (caches / "a.lock").exists()
+
+
+def test_the_folder_of_caches_follows_the_environment(monkeypatch, tmp_path):
+    assert cache_folder() == tmp_path / "caches"
+    monkeypatch.delenv("PROPOS_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "propos"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_folder() == tmp_path / "home" / ".cache" / "propos"
+
+
+def test_an_image_that_ends_its_decoder_is_skipped_alone(photos, tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # whoever reads it waits, and is killed as a crash would
+    entries = scan(photos).images[:3]
+    entries.insert(1, replace(entries[0], path=tmp_path / "pipe"))
+    with DecodePool(8, 3, workers=1) as pool:
+        future = pool.submit(entries)
+        for _ in range(2):  # among the others, then alone
+            held = _wait_for_reader(tmp_path / "pipe")
+            (worker,) = pool._running
+            worker.process.kill()
+            worker.process.wait()
+            os.close(held)
+        decoded = future.result()
+    assert decoded.failed == {1: CRASHED}
+    assert np.array_equal(decoded.images, expected(photos)[:3])
+
+
+def _wait_for_reader(pipe):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads it yet
+            time.sleep(0.01)
+    pytest.fail("nobody read the pipe")

@@ -1,0 +1,263 @@
+import os
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.awkward import awkward_folder, picture
+from propos.data import escape_name, scan, survey, unescape_name
+from propos.data.files.content import NEEDS_HEIC, NOT_AN_IMAGE, kind_of, reads_heic
+from propos.data.files.entry import Entry, Skipped, Unreadable
+from propos.data.files.headers import read_headers
+from propos.data.files.listing import ENCRYPTED, NO_SUCH_FILE, NOT_A_FILE, OUTSIDE, TWICE
+from propos.data.files.scan import sift
+from propos.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def awkward(tmp_path_factory):
+    return awkward_folder(tmp_path_factory.mktemp("awkward") / "photos")
+
+
+def save(path, width=8, height=6, seed=0, channels=3):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture(width, height, channels, seed).save(path)
+    return path
+
+
+def names(found):
+    return [entry.name for entry in found.images]
+
+
+def test_every_image_of_an_awkward_folder_has_its_true_size(awkward):
+    found = read_headers(scan(awkward.root))
+    sizes = {header.entry.name: (header.width, header.height) for header in found.headers}
+    assert {name: sizes[name] for name in awkward.images} == awkward.images
+
+
+def test_every_other_file_is_skipped_by_header_or_left_to_decoding(awkward):
+    found = read_headers(scan(awkward.root))
+    skipped = {skipped.path: skipped.reason for skipped in found.scan.skipped}
+    assert skipped.items() <= awkward.skipped.items()
+    left = set(names(found.scan)) - set(awkward.images)
+    assert left == set(awkward.skipped) - set(skipped)
+    assert left <= {name for name, reason in awkward.skipped.items() if reason.startswith("damaged")}
+
+
+def test_entries_are_sorted_and_carry_their_folder(awkward):
+    found = scan(str(awkward.root))
+    assert names(found) == sorted(names(found))
+    assert {entry.folder for entry in found.images} >= {"class 0/deep", "formats", "links/folder"}
+    for entry in found.images:
+        status = (awkward.root / unescape_name(entry.name)).stat()
+        assert (entry.size, entry.mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+
+def test_names_are_valid_text_and_lead_back_to_their_files(awkward):
+    for entry in scan(awkward.root).images:
+        assert entry.name.encode().decode() == entry.name
+        assert "\n" not in entry.name
+        assert os.path.lexists(awkward.root / unescape_name(entry.name))
+    assert "names/caf\\xe9 \\xff.png" in awkward.images
+    assert "names/back\\\\slash.png" in awkward.images
+
+
+@given(st.binary(min_size=1, max_size=40))
+def test_any_bytes_survive_being_a_name(content):
+    name = os.fsdecode(content)
+    escaped = escape_name(name)
+    assert escaped.encode("utf-8")
+    assert os.fsencode(unescape_name(escaped)) == content
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_different_names_stay_different(one, other):
+    assert (escape_name(one) == escape_name(other)) == (one == other)
+
+
+def test_a_file_is_known_by_its_content():
+    assert kind_of(b"BM" + bytes(12) + b"\x28\0\0\0") == "BMP"
+    assert kind_of(b"BMW is a make of cars, and this is a text") is None
+    assert kind_of(b"RIFF....WAVEfmt ") is None
+    assert kind_of(b"") is None
+
+
+def test_heic_names_the_extra_it_needs(tmp_path):
+    save(tmp_path / "a.png")
+    (tmp_path / "b.jpg").write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
+    found = read_headers(scan(tmp_path)).scan
+    assert names(found) == ["a.png"]
+    assert "propos[heic]" in NEEDS_HEIC
+    assert reads_heic() or found.skipped == [Skipped("b.jpg", NEEDS_HEIC)]
+
+
+def test_lists_keep_their_order_and_name_what_is_missing(tmp_path):
+    paths = [save(tmp_path / "b" / "2.png"), save(tmp_path / "a" / "1.png")]
+    found = scan([paths[0], str(paths[1]), paths[0], tmp_path / "gone.png", tmp_path / "a"])
+    assert found.root == tmp_path
+    assert names(found) == ["b/2.png", "a/1.png"]
+    assert found.skipped == [
+        Skipped("b/2.png", TWICE),
+        Skipped("gone.png", NO_SUCH_FILE),
+        Skipped("a", NOT_A_FILE),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_text_file_of_paths_is_read_from_its_own_folder(tmp_path, encoding):
+    save(tmp_path / "é" / "x y.png")
+    outside = save(tmp_path.parent / "outside.png")
+    (tmp_path / "list.txt").write_text(f"é/x y.png\r\n\r\n{outside}\r\n./gone.png", encoding=encoding, newline="")
+    found = scan(tmp_path / "list.txt")
+    assert names(found) == ["é/x y.png", str(outside)]
+    assert found.skipped == [Skipped("gone.png", NO_SUCH_FILE)]
+
+
+def test_a_text_file_may_hold_any_bytes(tmp_path):
+    save(tmp_path / "a.png").rename(tmp_path / os.fsdecode(b"caf\xe9.png"))
+    (tmp_path / "list.txt").write_bytes(b"caf\xe9.png\n")
+    assert names(scan(tmp_path / "list.txt")) == ["caf\\xe9.png"]
+
+
+def test_a_csv_brings_labels(tmp_path):
+    save(tmp_path / "1.png")
+    save(tmp_path / "2,3.png")
+    (tmp_path / "list.csv").write_text('Path,Label\n"2,3.png",dog\n1.png,cat\n')
+    found = scan(tmp_path / "list.csv")
+    assert [(entry.name, entry.label) for entry in found.images] == [("2,3.png", "dog"), ("1.png", "cat")]
+    (tmp_path / "list.csv").write_text("file\n1.png\n")
+    with pytest.raises(InputError, match="found columns file: needs image"):
+        scan(tmp_path / "list.csv")
+
+
+def test_a_zip_is_read_in_place_and_never_leads_outside(tmp_path):
+    content = save(tmp_path / "a.png").read_bytes()
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("b/2.png", "a/1.png", "../evil.png", "/etc/evil.png", "x\\..\\..\\evil.png", "C:/evil.png"):
+            archive.writestr(name, content)
+        for name in ("__MACOSX/._1.png", "a/.hidden.png", "a/"):
+            archive.writestr(name, content)
+        archive.writestr("notes.txt", "words")
+    found = scan(tmp_path / "photos.zip")
+    assert names(found) == ["a/1.png", "b/2.png"]
+    assert [entry.folder for entry in found.images] == ["a", "b"]
+    evil = [skipped.path for skipped in found.skipped if skipped.reason == OUTSIDE]
+    assert evil == ["../evil.png", "/etc/evil.png", "C:/evil.png", "x\\\\..\\\\..\\\\evil.png"]
+    assert Skipped("notes.txt", NOT_AN_IMAGE) in found.skipped
+    assert [(header.width, header.height) for header in read_headers(found).headers] == [(8, 6), (8, 6)]
+
+
+def test_encrypted_members_are_skipped(tmp_path):
+    content = save(tmp_path / "a.png").read_bytes()
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
+        archive.writestr("open.png", content)
+        archive.writestr("secret.png", content)
+    raw = bytearray((tmp_path / "photos.zip").read_bytes())
+    raw[raw.rindex(b"PK\x01\x02") + 8] |= 1  # the flag of the last member in the table of contents
+    (tmp_path / "photos.zip").write_bytes(raw)
+    found = scan(tmp_path / "photos.zip")
+    assert (names(found), found.skipped) == (["open.png"], [Skipped("secret.png", ENCRYPTED)])
+
+
+def test_one_image_is_a_source_too(tmp_path):
+    assert names(scan(save(tmp_path / ".hidden.png"))) == [".hidden.png"]
+
+
+def test_an_image_linked_to_is_listed_once_under_its_real_name(tmp_path):
+    save(tmp_path / "z" / "real.png")
+    (tmp_path / "a.png").symlink_to("z/real.png")
+    (tmp_path / "b").symlink_to("z")
+    (tmp_path / "z" / "hard.png").hardlink_to(tmp_path / "z" / "real.png")
+    assert names(scan(tmp_path)) == ["z/hard.png", "z/real.png"]
+
+
+def test_a_file_linked_to_twice_is_listed_once(tmp_path):
+    save(tmp_path / "elsewhere" / "x.png")
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    (photos / "a.png").symlink_to(tmp_path / "elsewhere" / "x.png")
+    (photos / "b.png").symlink_to(tmp_path / "elsewhere" / "x.png")
+    (photos / "c").symlink_to(tmp_path / "elsewhere")
+    assert names(scan(photos)) == ["a.png"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_what_may_not_be_read_is_listed(tmp_path):
+    save(tmp_path / "a.png")
+    save(tmp_path / "b.png").chmod(0)
+    (tmp_path / "c").mkdir(mode=0)
+    found = scan(tmp_path)
+    (tmp_path / "c").chmod(0o700)
+    assert found.skipped == [Skipped("c", "permission denied"), Skipped("b.png", "permission denied")]
+
+
+def test_no_such_path_and_no_image_are_one_line_each(tmp_path):
+    with pytest.raises(InputError, match="no such file or folder") as error:
+        scan(tmp_path / "gone\nfor good")
+    assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match="there are no images in it"):
+        scan(tmp_path)
+    with pytest.raises(InputError, match="list of images is empty"):
+        scan([])
+    (tmp_path / "a.txt").write_text("")
+    (tmp_path / "b.pdf").write_bytes(b"%PDF-")
+    with pytest.raises(InputError, match=r"no image in it can be read: a.txt \(empty file\), and 1 more"):
+        scan(tmp_path)
+    with pytest.raises(InputError, match=r"no image in it can be read: b.pdf \(not a JPEG"):
+        scan(tmp_path / "b.pdf")
+
+
+def test_a_survey_counts_and_finds_exact_duplicates(tmp_path):
+    save(tmp_path / "a.png", 10, 20, seed=1)
+    save(tmp_path / "b.jpg", 30, 20, seed=1)
+    save(tmp_path / "c.png", 10, 20, seed=2)
+    large = save(tmp_path / "d.bmp", 90, 60).read_bytes()
+    (tmp_path / "e.bmp").write_bytes(large)
+    changed = bytearray(large)
+    changed[8_000] ^= 1  # in the middle: size, first and last bytes are the same
+    (tmp_path / "f.bmp").write_bytes(changed)
+    (tmp_path / "g.png").write_bytes((tmp_path / "a.png").read_bytes())
+    found = survey(tmp_path)
+    assert found.formats == {"PNG": 3, "BMP": 3, "JPEG": 1}
+    assert list(found.formats) == ["PNG", "BMP", "JPEG"]
+    assert (found.median_width, found.median_height, found.common_size, found.channels) == (30, 20, None, 3)
+    assert found.duplicates == [["a.png", "g.png"], ["d.bmp", "e.bmp"]]
+    assert len(found) == 7
+
+
+def test_one_size_and_grey_are_noticed(tmp_path):
+    for number in range(3):
+        save(tmp_path / f"{number}.png", 9, 7, number, channels=1)
+    picture(9, 7, 1).convert("P").save(tmp_path / "palette.gif")
+    picture(9, 7, 1).convert("I;16").save(tmp_path / "deep.png")
+    found = survey(tmp_path)
+    assert (found.common_size, found.channels) == ((9, 7), 1)
+    save(tmp_path / "colour.png", 9, 7)
+    assert survey(tmp_path).channels == 3
+
+
+def test_scanning_leaves_the_folder_as_it_was(tmp_path):
+    path = save(tmp_path / "a.png")
+    before = sorted((p, p.stat().st_mtime_ns) for p in Path(tmp_path).rglob("*"))
+    survey(tmp_path)
+    assert sorted((p, p.stat().st_mtime_ns) for p in Path(tmp_path).rglob("*")) == before
+    assert path.exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.002])
+def test_quick_and_slow_files_are_parted_alike_and_in_order(seconds):
+    """Slow files, as on a network's disk, are looked at by several threads."""
+
+    def look(entry):
+        time.sleep(seconds)
+        if entry.name.endswith("7"):
+            raise Unreadable("it is a seven")
+        return entry.name
+
+    entries = [Entry(f"{number:03d}", Path("nowhere"), 1, 0, "") for number in range(60)]
+    seen, skipped = sift(entries, look)
+    assert seen == [f"{number:03d}" for number in range(60) if number % 10 != 7]
+    assert [each.path for each in skipped] == [f"{number:03d}" for number in range(7, 60, 10)]
