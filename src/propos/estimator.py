@@ -58,9 +58,9 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     def fit(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Self:
         """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
         device = choose_device(self.device)
-        found = find_source(_what(X))
+        unopened = find_source(_what(X))
         check_method(self.method)
-        config = build_recipe(self.recipe or choose_recipe(found, device.type)[0], self.method)
+        config = build_recipe(self.recipe or choose_recipe(unopened, device.type)[0], self.method)
         doubled = {"clusters", "method", "seed"} & set(self.settings or {})
         if doubled:
             raise InputError(f"settings: {', '.join(sorted(doubled))}: these are parameters of ProPos itself")
@@ -72,7 +72,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         clusters = None if self.n_clusters is None else int(self.n_clusters)
         basic = {"clusters": clusters, "method": self.method, "seed": int(seed)}
         config = config.with_settings({**(self.settings or {}), **basic})
-        source = found.open(cache_side(config.views))
+        source = unopened.open(cache_side(config.views))
         if y is not None:
             source.labels = check_labels(y, len(source), "y")
         if source.skipped:
@@ -145,8 +145,8 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     def _source(self, X: Images) -> Source:
         """Open images as the training images were opened."""
         config = self.config_
-        found = find_source(_what(X), config.pixels.black, config.pixels.white)
-        return found.open(cache_side(config.views), self._model().channels)
+        unopened = find_source(_what(X), config.pixels.black, config.pixels.white)
+        return unopened.open(cache_side(config.views), self._model().channels)
 
 
 def _what(X: Images) -> What:

@@ -2,7 +2,7 @@ import pytest
 import yaml
 
 from propos.config import Config, from_yaml, keys, parse_assignment, parse_clusters
-from propos.data import Found
+from propos.data import UnopenedSource
 from propos.errors import InputError
 from propos.recipes import RECIPES, build_recipe, choose_recipe
 
@@ -165,8 +165,8 @@ def test_released_weights_of_scattering_are_shared_by_four_processes():
 
 
 def test_the_recipe_suits_the_images():
-    def found(side, channels, written=False):
-        return Found(100, channels, side, side, open=None, labelled=False, written=written)
+    def unopened(side, channels, written=False):
+        return UnopenedSource(100, channels, side, side, open=None, labelled=False, written=written)
 
     on_a_cpu = {
         (8, 1): "digits",
@@ -176,10 +176,10 @@ def test_the_recipe_suits_the_images():
         (500, 1): "photos",
     }
     for (side, channels), recipe in on_a_cpu.items():
-        assert choose_recipe(found(side, channels), "cpu")[0] == recipe
-    assert choose_recipe(found(28, 1, written=True), "cpu")[0] == "written"
-    assert choose_recipe(found(32, 3), "cuda")[0] == "paper-32"
-    assert choose_recipe(found(500, 3), "cuda")[0] == "paper-96"
+        assert choose_recipe(unopened(side, channels), "cpu")[0] == recipe
+    assert choose_recipe(unopened(28, 1, written=True), "cpu")[0] == "written"
+    assert choose_recipe(unopened(32, 3), "cuda")[0] == "paper-32"
+    assert choose_recipe(unopened(500, 3), "cuda")[0] == "paper-96"
     assert build_recipe("written").views.flip == 0.0
 
 

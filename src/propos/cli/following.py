@@ -91,9 +91,9 @@ def follow(data: Path | None) -> None:
 def _do(words: dict[str, str], data: Path | None) -> str:
     config = from_yaml(words["config"], "the first process's settings")
     device = choose_device(words["device"])
-    found = find_configured(config, data)
+    unopened = find_configured(config, data)
     keep: Literal["stream", "build"] = "stream" if words["keep"] == "stream" else "build"
-    source = found.open(cache_side(config.views), int(words["channels"]), None, keep)
+    source = unopened.open(cache_side(config.views), int(words["channels"]), None, keep)
     if fingerprint(source) != words["fingerprint"]:
         raise InputError(f"{config.source}: holds other images here than on the first process's machine")
     say_ready()

@@ -100,8 +100,8 @@ class Subject:
     def _open(self, name: str) -> Source:
         config = self.model.config
         labels = None if is_array(name) or is_named(name) else config.labels
-        found = find_source(name, config.pixels.black, config.pixels.white, labels, config.data)
-        return found.open(cache_side(config.views), self.model.channels)
+        unopened = find_source(name, config.pixels.black, config.pixels.white, labels, config.data)
+        return unopened.open(cache_side(config.views), self.model.channels)
 
     def neighbours(self, asked: int | None) -> int:
         """Return how many neighbours vote: as many as asked for, else 20 or all there are."""

@@ -30,9 +30,9 @@ def predict(
 
     model = Model.from_run(folder, choose_device(device))
     pixels = model.config.pixels
-    found = find_source(source, pixels.black, pixels.white, data=data or model.config.data)
+    unopened = find_source(source, pixels.black, pixels.white, data=data or model.config.data)
     # Images that are read once are not worth writing to the disk first.
-    images = found.open(cache_side(model.config.views), model.channels, keep="use")
+    images = unopened.open(cache_side(model.config.views), model.channels, keep="use")
     with using(images), Terminal(quiet) as terminal:
         with terminal.working("Predicting") as progress:
             rows = write_parts(model.tabulate(images, progress), output)

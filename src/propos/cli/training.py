@@ -16,10 +16,10 @@ from propos.cli.following import announce, estimate, join_skipped
 from propos.cli.stopping import stop_on_signals
 from propos.config import Config, PixelSettings, from_yaml, parse_assignment, parse_clusters
 from propos.data import (
-    Found,
-    Keeping,
+    CachePolicy,
     Source,
     StreamedSource,
+    UnopenedSource,
     cache_side,
     data_root,
     find_configured,
@@ -131,15 +131,15 @@ def settle(
     early = (given or Config()).with_settings(settings)
     if given and earlier is None and given.source != early.source and "pixels.black" not in settings:
         early = early.with_settings({"pixels": PixelSettings().model_dump()})
-    found = find_source(name, early.pixels.black, early.pixels.white, early.labels, early.data)
-    base = given or _recipe(request, early.method, found, device, terminal)
+    unopened = find_source(name, early.pixels.black, early.pixels.white, early.labels, early.data)
+    base = given or _recipe(request, early.method, unopened, device, terminal)
     if given is not None and early.method != given.method:
         base = for_method(given, early.method, at_scale=False)
     if request.epochs is not None:
         base = base.with_epochs(request.epochs)
     config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
-    channels = None if earlier is None else fitting_channels(earlier, config, found, name)
-    source = _open(found, config, terminal, channels)
+    channels = None if earlier is None else fitting_channels(earlier, config, unopened, name)
+    source = _open(unopened, config, terminal, channels)
     return prepare(config, source), source
 
 
@@ -162,11 +162,11 @@ def resume(request: Request, device_name: str, quiet: bool, report: bool = True)
             raise InputError(f"{run.path}: is a run of {config.source}, not of {request.source}; name its --out")
         if config.source is None:
             raise InputError(f"{run.path}: was trained on an array in memory and cannot be resumed from here")
-        found = find_configured(config, request.data)
+        unopened = find_configured(config, request.data)
         begin = Start.read(run)
         channels = None if begin is None else len(config.pixels.mean or ())
-        keep: Keeping = "stream" if info["source"].get("streamed") else "build"
-        source = _open(found, config, terminal, channels, keep)
+        keep: CachePolicy = "stream" if info["source"].get("streamed") else "build"
+        source = _open(unopened, config, terminal, channels, keep)
         now = provenance(_command(), config, source, device)
         if now["source"]["fingerprint"] != info["source"]["fingerprint"]:
             raise InputError(f"{config.source}: its images are no longer those the run began with")
@@ -217,11 +217,15 @@ def _continued_config(request: Request, earlier: RunFolder) -> Config:
 
 
 def _open(
-    found: Found, config: Config, terminal: Terminal, channels: int | None = None, keep: Keeping = "build"
+    unopened: UnopenedSource,
+    config: Config,
+    terminal: Terminal,
+    channels: int | None = None,
+    keep: CachePolicy = "build",
 ) -> Source:
     """Read the images, showing how far it is, and say what had to be left out."""
     with terminal.working("Reading images") as progress:
-        source = found.open(cache_side(config.views), channels, progress, keep)
+        source = unopened.open(cache_side(config.views), channels, progress, keep)
     if isinstance(source, StreamedSource):
         why = refusal(source.entries, source.width, source.channels) or "as when the run began"
         terminal.note(f"Images are decoded anew whenever they are needed: {why}.")
@@ -246,10 +250,12 @@ def _command() -> str:
     return shlex.join(["propos", *sys.argv[1:]])
 
 
-def _recipe(request: Request, method: str, found: Found, device: torch.device, terminal: Terminal) -> Config:
+def _recipe(
+    request: Request, method: str, unopened: UnopenedSource, device: torch.device, terminal: Terminal
+) -> Config:
     if request.recipe is not None:
         return build_recipe(request.recipe, method)
-    name, why = choose_recipe(found, device.type)
+    name, why = choose_recipe(unopened, device.type)
     terminal.note(f"Recipe {name}, chosen for {why}.")
     return build_recipe(name, method)
 

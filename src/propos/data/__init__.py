@@ -13,7 +13,6 @@ from propos.data.files.names import escape_name, unescape_name
 from propos.data.files.scan import scan
 from propos.data.files.survey import Survey, survey
 from propos.data.folder import FolderSource, StreamedSource, open_folder, open_streamed
-from propos.data.found import Found, Keeping
 from propos.data.open import (
     BUILT_IN,
     What,
@@ -30,12 +29,13 @@ from propos.data.source import (
     Source,
     Statistics,
     distinct_images,
-    expect,
     fingerprint,
     pixel_statistics,
+    prefetch,
     readable,
     using,
 )
+from propos.data.unopened import CachePolicy, UnopenedSource
 
 __all__ = [
     "BUILT_IN",
@@ -43,10 +43,9 @@ __all__ = [
     "ArraySource",
     "Benchmark",
     "CacheInfo",
+    "CachePolicy",
     "Entry",
     "FolderSource",
-    "Found",
-    "Keeping",
     "MissingData",
     "Scan",
     "Skipped",
@@ -54,6 +53,7 @@ __all__ = [
     "Statistics",
     "StreamedSource",
     "Survey",
+    "UnopenedSource",
     "What",
     "benchmark",
     "cache_folder",
@@ -62,7 +62,6 @@ __all__ = [
     "data_root",
     "distinct_images",
     "escape_name",
-    "expect",
     "find_configured",
     "find_source",
     "fingerprint",
@@ -75,6 +74,7 @@ __all__ = [
     "open_source",
     "open_streamed",
     "pixel_statistics",
+    "prefetch",
     "readable",
     "refusal",
     "scan",

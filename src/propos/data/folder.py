@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -19,8 +18,8 @@ from propos.data.files.entry import Entry, Scan, Skipped
 from propos.data.files.headers import Headers, read_headers
 from propos.data.files.names import escape_name
 from propos.data.files.scan import What, refuse_if_empty, scan
-from propos.data.found import Keeping
 from propos.data.source import Source, Statistics
+from propos.data.unopened import CachePolicy
 
 UNREADABLE = 128  # the grey that stands for a streamed image found to be damaged
 MOST_AHEAD = 4
@@ -83,29 +82,22 @@ class StreamedSource:
         self.channels = channels
         self._pool = DecodePool(side, channels, own_cores() if workers is None else workers)
         weakref.finalize(self, self._pool.close)
-        self._ahead: OrderedDict[bytes, list[Future[Decoded]]] = OrderedDict()
-        self._expected: Iterator[Int[np.ndarray, " B"]] = iter(())
+        self._ahead: dict[bytes, list[Future[Decoded]]] = {}
+        self._announced: Iterator[Int[np.ndarray, " B"]] = iter(())
         self._damaged: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    def expect(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
-        """Decode these batches, which will be asked for in this order, a few ahead; what was expected before is not."""
+    def prefetch(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
+        """Decode these batches, which will be asked for in this order, four ahead; those announced before are forgotten."""
         self._forget()
-        self._expected = iter(batches)
+        self._announced = iter(batches)
         self._look_ahead()
 
     def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
         """Tell which of the images asked for so far could be decoded."""
         return np.array([self.entries[int(position)].name not in self._damaged for position in positions], dtype=bool)
-
-    def prefetch(self, positions: Int[np.ndarray, " B"]) -> None:
-        """Begin to decode a batch that will be asked for soon; at most four wait at a time."""
-        while len(self._ahead) >= MOST_AHEAD:
-            for future in self._ahead.popitem(last=False)[1]:
-                future.cancel()
-        self._ahead[_key(positions)] = self._submit(positions)
 
     def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
         """Return the images at these positions."""
@@ -140,11 +132,11 @@ class StreamedSource:
         self.close()
 
     def _look_ahead(self) -> None:
-        while len(self._ahead) < MOST_AHEAD and (positions := next(self._expected, None)) is not None:
-            self.prefetch(positions)
+        while len(self._ahead) < MOST_AHEAD and (positions := next(self._announced, None)) is not None:
+            self._ahead[_key(positions)] = self._submit(positions)
 
     def _forget(self) -> None:
-        self._expected = iter(())
+        self._announced = iter(())
         for future in (future for futures in self._ahead.values() for future in futures):
             future.cancel()
         self._ahead.clear()
@@ -160,7 +152,7 @@ class StreamedSource:
 
 
 def kept_or_streamed(
-    what: What, side: int, channels: int | None, progress: Progress | None, keep: Keeping, headers: Headers
+    what: What, side: int, channels: int | None, progress: Progress | None, keep: CachePolicy, headers: Headers
 ) -> FolderSource | StreamedSource:
     """Open images from their cache, building it if it may be built, else stream them."""
     kept = headers.scan.images, headers.small_side or side, channels or headers.channels

@@ -17,9 +17,9 @@ from propos.data.files.headers import read_headers
 from propos.data.files.names import escape_name
 from propos.data.files.scan import scan
 from propos.data.folder import kept_or_streamed
-from propos.data.found import Found, Keeping
 from propos.data.published import data_root, named, nearest
 from propos.data.source import Source
+from propos.data.unopened import CachePolicy, UnopenedSource
 from propos.errors import InputError
 
 BUILT_IN = ("digits",)
@@ -31,7 +31,7 @@ LARGEST_SIDE = 256  # a crop of a small part of a photograph is cut from no more
 What = str | Path | Sequence[str | Path] | np.ndarray
 
 
-def find_configured(config: Config, data: str | Path | None = None) -> Found:
+def find_configured(config: Config, data: str | Path | None = None) -> UnopenedSource:
     """Look at the source that a run's settings name, read as they say; `data` goes before the settings' own."""
     assert config.source is not None
     pixels = config.pixels
@@ -44,20 +44,20 @@ def find_source(
     white: float | None = None,
     labels: str | None = None,
     data: str | Path | None = None,
-) -> Found:
+) -> UnopenedSource:
     """Look at a set by name, an array, a .npy or .npz file, or a folder, list or archive of images.
 
     With `labels="folders"` the folder each image is in is its label, for scoring. Published sets are looked for under
     `data`, else PROPOS_DATA. A path that exists wins over a name.
     """
     if isinstance(what, np.ndarray):
-        return _found_array(from_array(what, black=black, white=white))
+        return _unopened_array(from_array(what, black=black, white=white))
     if not isinstance(what, str | Path):
-        return _found_folder(what, labels)
+        return _unopened_folder(what, labels)
     if is_named(what):
         if labels is not None:
             raise InputError(f"--labels {labels}: {what} has labels of its own: leave it out")
-        return _found_named(str(what), data)
+        return _unopened_named(str(what), data)
     if is_array(what):
         if labels is not None:
             raise InputError(f"--labels {labels}: {what} is an array, not a folder; give labels in an .npz file")
@@ -65,10 +65,10 @@ def find_source(
         if not path.exists():
             raise InputError(f"{what}: no such file")
         images, given = _load(path)
-        return _found_array(from_array(images, given, name=path.name, black=black, white=white))
+        return _unopened_array(from_array(images, given, name=path.name, black=black, white=white))
     if not Path(what).exists() and (near := nearest(str(what))) is not None:
         raise InputError(f"{escape_name(str(what))}: no such file, folder or data set; did you mean {near}?")
-    return _found_folder(what, labels)
+    return _unopened_folder(what, labels)
 
 
 def is_named(what: What) -> bool:
@@ -99,29 +99,31 @@ def cache_side(views: ViewSettings) -> int:
     return max(views.size, min(LARGEST_SIDE, 16 * math.ceil(wanted / 16)))
 
 
-def _found_named(name: str, data: str | Path | None) -> Found:
+def _unopened_named(name: str, data: str | Path | None) -> UnopenedSource:
     if name in BUILT_IN:
-        return _found_array(_digits())
+        return _unopened_array(_digits())
     meant = named(name)
     assert meant is not None
     benchmark, split = meant
     return benchmark.look(data_root(data), split)
 
 
-def _found_array(source: ArraySource) -> Found:
+def _unopened_array(source: ArraySource) -> UnopenedSource:
     def open_array(
-        side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+        side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
     ) -> Source:
         return source
 
-    return Found(len(source), source.channels, source.height, source.width, open_array, source.labels is not None)
+    return UnopenedSource(
+        len(source), source.channels, source.height, source.width, open_array, source.labels is not None
+    )
 
 
-def _found_folder(what: str | Path | Sequence[str | Path], labels: str | None) -> Found:
+def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None) -> UnopenedSource:
     headers = read_headers(scan(what))
 
     def open_images(
-        side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+        side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
     ) -> Source:
         source = kept_or_streamed(what, side, channels, progress, keep, headers)
         if labels == "folders":
@@ -130,7 +132,7 @@ def _found_folder(what: str | Path | Sequence[str | Path], labels: str | None) -
 
     width, height = headers.median_size
     labelled = labels == "folders" or all(header.entry.label is not None for header in headers.headers)
-    return Found(
+    return UnopenedSource(
         images=len(headers.headers),
         channels=headers.channels,
         height=round(height),

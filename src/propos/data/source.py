@@ -51,7 +51,7 @@ class Source(Protocol):
 class Streams(Protocol):
     """What a source that decodes its images anew offers besides."""
 
-    def expect(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
+    def prefetch(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
         """Prepare these batches, which will be asked for in this order."""
         ...
 
@@ -74,10 +74,10 @@ def using(source: Source) -> Iterator[None]:
             source.close()
 
 
-def expect(source: Source, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
+def prefetch(source: Source, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
     """Say which batches will be asked for next; only a source that streams makes use of it."""
     if isinstance(source, Streams):
-        source.expect(batches)
+        source.prefetch(batches)
 
 
 def readable(source: Source, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:

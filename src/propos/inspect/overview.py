@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from propos.config import Config
-from propos.data import Found, Source, cache_side, find_source
+from propos.data import Source, UnopenedSource, cache_side, find_source
 from propos.data.files.survey import Survey, survey
 from propos.recipes import build_recipe, choose_recipe
 from propos.training import estimate_seconds, prepare
@@ -46,27 +46,27 @@ def look(
     data: Path | None = None,
 ) -> tuple[Overview, Config, Source]:
     """Look at a source; return also the settings and the source that a run would train on."""
-    found = find_source(what, data=data)
-    seen = None if found.headers is None else survey(found.headers)
-    recipe, _ = choose_recipe(found, device.type)
+    unopened = find_source(what, data=data)
+    seen = None if unopened.headers is None else survey(unopened.headers)
+    recipe, _ = choose_recipe(unopened, device.type)
     config = build_recipe(recipe)
-    source = found.open(cache_side(config.views), progress=progress)
+    source = unopened.open(cache_side(config.views), progress=progress)
     if clusters is None and source.labels is None:
         clusters = min(ESTIMATE_CLUSTERS, len(source))
     config = prepare(config.with_settings({"clusters": clusters}), source)
-    return _overview(found, seen, source, recipe, estimate_seconds(config, source, device)), config, source
+    return _overview(unopened, seen, source, recipe, estimate_seconds(config, source, device)), config, source
 
 
-def _overview(found: Found, seen: Survey | None, source: Source, recipe: str, seconds: float) -> Overview:
+def _overview(unopened: UnopenedSource, seen: Survey | None, source: Source, recipe: str, seconds: float) -> Overview:
     headers = [] if seen is None else seen.headers
     sizes = Counter(f"{header.width}×{header.height}" for header in headers)
     if seen is None:
-        sizes[f"{found.width}×{found.height}"] = found.images
+        sizes[f"{unopened.width}×{unopened.height}"] = unopened.images
     return Overview(
         images=len(source),
-        channels=found.channels,
-        height=found.height,
-        width=found.width,
+        channels=unopened.channels,
+        height=unopened.height,
+        width=unopened.width,
         formats={} if seen is None else seen.formats,
         sizes=dict(sizes.most_common()),
         skipped={skipped.path: skipped.reason for skipped in source.skipped},

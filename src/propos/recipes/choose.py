@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from propos.data import Found
+from propos.data import UnopenedSource
 
 WRITTEN_SIDE = 16
 SMALL_SIDE = 64
 
 
-def choose_recipe(found: Found, device: str) -> tuple[str, str]:
+def choose_recipe(unopened: UnopenedSource, device: str) -> tuple[str, str]:
     """Return the name of a recipe and why it was chosen, in words."""
-    side = max(found.height, found.width)
-    kind = "greyscale" if found.channels == 1 else "colour"
-    images = f"{found.images:,} {kind} images of {found.height}×{found.width} on {device}"
+    side = max(unopened.height, unopened.width)
+    kind = "greyscale" if unopened.channels == 1 else "colour"
+    images = f"{unopened.images:,} {kind} images of {unopened.height}×{unopened.width} on {device}"
     if side > SMALL_SIDE:
         return ("photos" if device == "cpu" else "paper-96"), images
-    if found.channels == 1:
-        return _grey(side, found.written), images
+    if unopened.channels == 1:
+        return _grey(side, unopened.written), images
     return ("small-colour" if device == "cpu" else "paper-32"), images
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from propos.clustering import assign, stable_numbers
 from propos.config import Config
-from propos.data import Found, Source
+from propos.data import Source, UnopenedSource
 from propos.distributed import bytes_from_first_process, world_size
 from propos.errors import InputError
 from propos.runs import RunFolder, write_atomically
@@ -114,7 +114,7 @@ def start_from(run: RunFolder, source: Source, device: torch.device) -> Start:
     return Start(weights, model.prototypes.cpu(), torch.from_numpy(labels.astype(np.int64)), shared)
 
 
-def fitting_channels(run: RunFolder, config: Config, found: Found, name: str) -> int:
+def fitting_channels(run: RunFolder, config: Config, unopened: UnopenedSource, name: str) -> int:
     """Return how to read images so that they fit an earlier run's weights; refuse what does not."""
     before = run.config().network
     for key in SHAPING:
@@ -122,10 +122,10 @@ def fitting_channels(run: RunFolder, config: Config, found: Found, name: str) ->
         if was != now:
             raise InputError(f"network.{key} = {now}: {run.path} has {was}; weights go on only in the same network")
     channels: int = run.weights()["online.backbone.conv1.weight"].shape[1]
-    readable = found.headers is not None and found.channels < channels  # grey files are read as colours
-    if found.channels != channels and not readable:
+    readable = unopened.headers is not None and unopened.channels < channels  # grey files are read as colours
+    if unopened.channels != channels and not readable:
         raise InputError(
-            f"{name}: holds {KINDS[found.channels]} images; {run.path} was trained on {KINDS[channels]} ones"
+            f"{name}: holds {KINDS[unopened.channels]} images; {run.path} was trained on {KINDS[channels]} ones"
         )
     return channels
 

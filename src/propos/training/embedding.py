@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from propos.augment import plain_view
 from propos.config import Config
-from propos.data import Source, expect
+from propos.data import Source, prefetch
 from propos.distributed import gather, share
 from propos.networks import Encoder, TwinNetwork
 
@@ -57,7 +57,7 @@ def output_batches(
     was_training = part.training
     part.eval()
     which = which or slice(0, len(source))
-    expect(source, batches_in_order(which))
+    prefetch(source, batches_in_order(which))
     try:
         for positions in batches_in_order(which):
             images = torch.from_numpy(source.batch(positions)).to(device)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from propos.config import Config
-from propos.data import Source, expect
+from propos.data import Source, prefetch
 from propos.distributed import share
 from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
@@ -57,7 +57,7 @@ def train(
         balance = state.partition.labels if config.train.balanced and epoch >= config.psl_start else None
         batches = epoch_order(config.seed, epoch, learner.schedule, balance)
         mine = share(learner.schedule.batch)
-        expect(source, batches[state.step :].reshape(-1, learner.schedule.batch)[:, mine].numpy())
+        prefetch(source, batches[state.step :].reshape(-1, learner.schedule.batch)[:, mine].numpy())
         for step in range(state.step, steps):
             keeper.after_step(maximization_step(learner, source, batches[step], state))
         keeper.close_epoch()

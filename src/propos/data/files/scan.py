@@ -21,7 +21,7 @@ HANDFUL = 16  # files that tell how fast the others will be
 SLOW = 0.001  # seconds a file: below, threads only take turns at Python's lock, and half as many files a second
 
 What = str | Path | Sequence[str | Path] | Listing
-Found = TypeVar("Found")
+Seen = TypeVar("Seen")
 
 
 def scan(what: What) -> Scan:
@@ -49,16 +49,16 @@ def refuse_if_empty(found: Scan) -> None:
     raise InputError(f"{root}: no image in it can be read: {first.path} ({first.reason}){more}")
 
 
-def sift(entries: Iterable[Entry], look: Callable[[Entry], Found]) -> tuple[list[Found], list[Skipped]]:
+def sift(entries: Iterable[Entry], look: Callable[[Entry], Seen]) -> tuple[list[Seen], list[Skipped]]:
     """Look at every entry and part what was seen from what could not be read; where files are slow, many at a time."""
 
-    def attempt(entry: Entry) -> Found | Skipped:
+    def attempt(entry: Entry) -> Seen | Skipped:
         try:
             return look(entry)
         except Exception as error:  # whatever a stranger's file makes a reader raise, the file is skipped
             return Skipped(entry.name, reason_for(error))
 
-    def attempt_all(some: Sequence[Entry]) -> list[Found | Skipped]:
+    def attempt_all(some: Sequence[Entry]) -> list[Seen | Skipped]:
         return [attempt(entry) for entry in some]
 
     every = list(entries)

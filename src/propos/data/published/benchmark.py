@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from propos.data.cache.images import Progress
-from propos.data.found import Found, Keeping, Open
 from propos.data.published.layout import MissingData
 from propos.data.source import Source, Statistics
+from propos.data.unopened import CachePolicy, Open, UnopenedSource
 from propos.errors import InputError
 
 Splits = tuple[str, ...]
-Find = Callable[[str, Path, Splits], Found]
+Find = Callable[[str, Path, Splits], UnopenedSource]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Benchmark:
         """Return the folder it is in, or should be in."""
         return next((root / name for name in self.folders if (root / name).is_dir()), root / self.folders[0])
 
-    def look(self, root: Path | None, split: str | None = None) -> Found:
+    def look(self, root: Path | None, split: str | None = None) -> UnopenedSource:
         """Look at a split under the data root, or say where to get it and where to put it."""
         split = split or self.splits[0]
         name = self.name if split == self.splits[0] else f"{self.name}:{split}"
@@ -61,21 +61,21 @@ class Benchmark:
         if not folder.is_dir():
             raise MissingData(f"{name}: not found: {self.advice(root)}")
         try:
-            found = self.find(name, folder, tuple(split.split("+")))
+            unopened = self.find(name, folder, tuple(split.split("+")))
         except MissingData as error:
             raise MissingData(f"{error}: {self.advice(root)}") from None
-        return replace(found, open=self._opener(found, name))
+        return replace(unopened, open=self._opener(unopened, name))
 
     def advice(self, root: Path) -> str:
         """Say where to get it and where to put it."""
         fetch = f", or run `propos datasets fetch {self.name} --data {root}`" if self.downloads else ""
         return f"get it from {self.home} and put it at {root / self.folders[0]}{fetch}"
 
-    def _opener(self, found: Found, name: str) -> Open:
+    def _opener(self, unopened: UnopenedSource, name: str) -> Open:
         def open_named(
-            side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+            side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
         ) -> Source:
-            source = found.open(side, channels, progress, keep)
+            source = unopened.open(side, channels, progress, keep)
             source.name, source.statistics = name, self.statistics
             return source
 

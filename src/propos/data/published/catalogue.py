@@ -11,7 +11,6 @@ from propos.data.files.headers import read_headers
 from propos.data.files.listing import Listing
 from propos.data.files.scan import scan
 from propos.data.folder import kept_or_streamed
-from propos.data.found import Found, Keeping
 from propos.data.published import classes
 from propos.data.published.benchmark import Benchmark, Download, Find, Splits
 from propos.data.published.cifar import CIFAR_10, CIFAR_100, find_cifar
@@ -22,6 +21,7 @@ from propos.data.published.stl import UNLABELLED, find_stl
 from propos.data.published.tiny_imagenet import SIDE as TINY_SIDE
 from propos.data.published.tiny_imagenet import list_tiny
 from propos.data.source import Source, Statistics
+from propos.data.unopened import CachePolicy, UnopenedSource
 from propos.errors import InputError
 
 IMAGENET_PIXELS: Statistics = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -54,34 +54,34 @@ def benchmark(name: str) -> Benchmark:
     raise InputError(f"{name}: no such data set: {hint}")
 
 
-def _cifar_10(name: str, folder: Path, splits: Splits, tail: bool = False) -> Found:
+def _cifar_10(name: str, folder: Path, splits: Splits, tail: bool = False) -> UnopenedSource:
     files = tuple(file for split in splits for file in CIFAR_10[split])
     return find_cifar(name, folder, files, "labels", classes.CIFAR_10, tail)
 
 
-def _cifar_20(name: str, folder: Path, splits: Splits, tail: bool = False) -> Found:
+def _cifar_20(name: str, folder: Path, splits: Splits, tail: bool = False) -> UnopenedSource:
     files = tuple(file for split in splits for file in CIFAR_100[split])
     return find_cifar(name, folder, files, "coarse_labels", classes.CIFAR_20, tail)
 
 
-def _photographs(name: str, listing: Listing, height: int, width: int, streamed: bool = False) -> Found:
+def _photographs(name: str, listing: Listing, height: int, width: int, streamed: bool = False) -> UnopenedSource:
     """Describe a set of files without opening any of them."""
     refuse_if_empty(name, listing)
 
     def open_images(
-        side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+        side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
     ) -> Source:
         headers = read_headers(scan(listing))
         return kept_or_streamed(listing, side, channels or 3, progress, "stream" if streamed else keep, headers)
 
-    return Found(len(listing.rows), 3, height, width, open_images, labelled=True)
+    return UnopenedSource(len(listing.rows), 3, height, width, open_images, labelled=True)
 
 
-def _tiny(name: str, folder: Path, splits: Splits) -> Found:
+def _tiny(name: str, folder: Path, splits: Splits) -> UnopenedSource:
     return _photographs(name, list_tiny(name, folder, splits), TINY_SIDE, TINY_SIDE)
 
 
-def _imagenet(name: str, folder: Path, splits: Splits, chosen: str | None) -> Found:
+def _imagenet(name: str, folder: Path, splits: Splits, chosen: str | None) -> UnopenedSource:
     listing = list_imagenet(name, folder, splits, None if chosen is None else subset(chosen))
     return _photographs(name, listing, *TYPICAL, streamed=chosen is None)
 

@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from propos.data.arrays import ArraySource
-from propos.data.found import Found
-from propos.data.published.layout import array_found, missing
+from propos.data.published.layout import missing, unopened_array
 from propos.data.published.long_tail import long_tail
 from propos.data.published.pickles import read_pickle
+from propos.data.unopened import UnopenedSource
 from propos.errors import InputError
 
 SIDE = 32
@@ -24,7 +24,7 @@ Arrays = tuple[UInt8[np.ndarray, "N 32 32 3"], Int[np.ndarray, " N"]]
 
 def find_cifar(
     name: str, folder: Path, files: tuple[str, ...], key: str, classes: tuple[str, ...], tail: bool = False
-) -> Found:
+) -> UnopenedSource:
     """Read batch files one after another; `key` says which labels, `tail` keeps a long-tailed part."""
     parts = [read_batch(name, folder / file, key, len(classes)) for file in files]
     images = np.concatenate([part[0] for part in parts])
@@ -33,7 +33,7 @@ def find_cifar(
         kept = long_tail(labels, len(classes))
         images, labels = images[kept], labels[kept]
     source = ArraySource(images, np.array(classes)[labels], name)
-    return array_found(len(source), 3, SIDE, SIDE, lambda: source)
+    return unopened_array(len(source), 3, SIDE, SIDE, lambda: source)
 
 
 def read_batch(name: str, path: Path, key: str, classes: int) -> Arrays:

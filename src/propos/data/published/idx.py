@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import UInt8
 
 from propos.data.arrays import ArraySource
-from propos.data.found import Found
 from propos.data.published.classes import DIGITS
-from propos.data.published.layout import array_found, missing
+from propos.data.published.layout import missing, unopened_array
+from propos.data.unopened import UnopenedSource
 from propos.errors import InputError
 
 FILES = {"train": "train", "test": "t10k"}
@@ -23,7 +23,7 @@ _LENGTH = 4
 _BYTES = 8  # idx's number for unsigned bytes
 
 
-def find_idx(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[str, ...]) -> Found:
+def find_idx(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[str, ...]) -> UnopenedSource:
     """Look at the headers of the files of these splits."""
     images = [_path(name, folder, f"{FILES[split]}-images-idx3-ubyte") for split in splits]
     labels = [_path(name, folder, f"{FILES[split]}-labels-idx1-ubyte") for split in splits]
@@ -36,8 +36,8 @@ def find_idx(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[st
             raise InputError(f"{folder}: holds {len(pixels):,} images and {len(numbers):,} labels: fetch it again")
         return ArraySource(pixels[..., None], np.array(classes)[numbers], name)
 
-    found = array_found(sum(shape[0] for shape in shapes), 1, shapes[0][1], shapes[0][2], read)
-    return replace(found, written=classes == DIGITS)
+    unopened = unopened_array(sum(shape[0] for shape in shapes), 1, shapes[0][1], shapes[0][2], read)
+    return replace(unopened, written=classes == DIGITS)
 
 
 def read_idx(path: Path, dimensions: int) -> UInt8[np.ndarray, ...]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from propos.data.arrays import ArraySource
 from propos.data.cache.images import Progress
 from propos.data.files.listing import Listing
-from propos.data.found import Found, Keeping
 from propos.data.source import Source
+from propos.data.unopened import CachePolicy, UnopenedSource
 from propos.errors import InputError
 
 _WORDNET = re.compile(r"n\d{8}")
@@ -25,15 +25,17 @@ def missing(name: str, path: Path) -> MissingData:
     return MissingData(f"{name}: there is no {path}")
 
 
-def array_found(images: int, channels: int, height: int, width: int, read: Callable[[], ArraySource]) -> Found:
+def unopened_array(
+    images: int, channels: int, height: int, width: int, read: Callable[[], ArraySource]
+) -> UnopenedSource:
     """Describe a set that is one array, read when it is opened."""
 
     def open_array(
-        side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+        side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
     ) -> Source:
         return read()
 
-    return Found(images, channels, height, width, open_array, labelled=True)
+    return UnopenedSource(images, channels, height, width, open_array, labelled=True)
 
 
 def class_folders(name: str, folder: Path) -> list[str]:

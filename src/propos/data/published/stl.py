@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from propos.data.arrays import ArraySource
-from propos.data.found import Found
-from propos.data.published.layout import array_found, missing
+from propos.data.published.layout import missing, unopened_array
+from propos.data.unopened import UnopenedSource
 from propos.errors import InputError
 
 SIDE = 96
@@ -17,12 +17,12 @@ UNLABELLED = "unlabelled"
 _IMAGE = 3 * SIDE * SIDE
 
 
-def find_stl(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[str, ...]) -> Found:
+def find_stl(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[str, ...]) -> UnopenedSource:
     """Look at the files of these splits; the labelled ones bring the unlabelled images along."""
     if splits == (UNLABELLED,):
         pixels = map_images(name, folder / "unlabeled_X.bin")
-        found = array_found(len(pixels), 3, SIDE, SIDE, lambda: ArraySource(pixels, None, name))
-        return Found(found.images, 3, SIDE, SIDE, found.open, labelled=False)
+        unopened = unopened_array(len(pixels), 3, SIDE, SIDE, lambda: ArraySource(pixels, None, name))
+        return UnopenedSource(unopened.images, 3, SIDE, SIDE, unopened.open, labelled=False)
     parts = [map_images(name, folder / f"{split}_X.bin") for split in splits]
     labels = np.concatenate([_labels(name, folder / f"{split}_y.bin", len(classes)) for split in splits])
     images = sum(len(part) for part in parts)
@@ -36,7 +36,7 @@ def find_stl(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[st
             source.unlabelled = ArraySource(rest, None, f"{name}:{UNLABELLED}")
         return source
 
-    return array_found(images, 3, SIDE, SIDE, read)
+    return unopened_array(images, 3, SIDE, SIDE, read)
 
 
 def map_images(name: str, path: Path) -> UInt8[np.ndarray, "N 96 96 3"]:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from helpers.awkward import picture
-from propos.data import FolderSource, StreamedSource, expect, find_source, fingerprint, pixel_statistics, readable
+from propos.data import FolderSource, StreamedSource, find_source, fingerprint, pixel_statistics, prefetch, readable
 from propos.data.cache.limit import refusal
 from propos.errors import InputError
 
@@ -58,11 +58,11 @@ def test_a_streamed_source_is_to_the_bit_what_the_cache_is(found):
         assert pixel_statistics(streamed) == pixel_statistics(kept)
         order = np.random.default_rng(0).permutation(9)
         for batches in (order[:8].reshape(-1, 2), order[:6].reshape(-1, 3)):
-            expect(streamed, batches)
-            expect(kept, batches)
+            prefetch(streamed, batches)
+            prefetch(kept, batches)
             for batch in batches:
                 assert np.array_equal(streamed.batch(batch), kept.batch(batch))
-        expect(streamed, order[:8].reshape(-1, 2))
+        prefetch(streamed, order[:8].reshape(-1, 2))
         unexpected = np.array([8, 0])
         assert np.array_equal(streamed.batch(unexpected), kept.batch(unexpected))
 

@@ -11,21 +11,21 @@ from propos.data.files.headers import Headers
 from propos.data.source import Source
 
 # Of image files: keep them decoded unless they are too many, only use what is kept already, or decode them every time.
-Keeping = Literal["build", "use", "stream"]
+CachePolicy = Literal["build", "use", "stream"]
 
 
 class Open(Protocol):
     """Reads the images of a source, as squares of this side where they are files."""
 
     def __call__(
-        self, side: int, channels: int | None = None, progress: Progress | None = None, keep: Keeping = "build"
+        self, side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
     ) -> Source:
         """Return the source."""
         ...
 
 
 @dataclass(frozen=True)
-class Found:
+class UnopenedSource:
     """What a person named, looked at but not yet read: enough to choose how to read it."""
 
     images: int
