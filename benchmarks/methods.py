@@ -42,7 +42,7 @@ def run(method: str, seed: int, epochs: int) -> Row:
     source = open_source("digits")
     config = prepare(build_recipe("digits", method).with_epochs(epochs).with_settings({"seed": seed}), source)
     begin = time.perf_counter()
-    last = train(config, source, torch.device("cpu"), Silent()).history[-1]
+    last = train(config, source, torch.device("cpu"), Silent()).history[-1]["measures"]
     row = {"method": method, "seed": seed, "epochs": epochs, "seconds": time.perf_counter() - begin}
     row |= {name: last[name] for name in (*SCORES, "imbalance_ratio")}
     row["spread"] = last["uniformity_std"] / last["uniformity_reference"]

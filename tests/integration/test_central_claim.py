@@ -14,7 +14,7 @@ from propos.training import Silent, prepare, train
 def last_record(epochs, **settings):
     source = open_source("digits")
     config = prepare(build_recipe("digits").with_epochs(epochs).with_settings(settings), source)
-    return train(config, source, CPU, Silent()).history[-1]
+    return train(config, source, CPU, Silent()).history[-1]["measures"]
 
 
 def spread(record):

@@ -154,7 +154,7 @@ def test_evaluate_prints_the_scores_as_json(finished, capsys):
     assert found["imbalance_ratio"] == pytest.approx(sizes.min() / sizes.max())
     assert (found["n_clusters"], found["n_images"]) == (10, 200)
     history = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
-    assert found["nmi"] == history[-1]["nmi"]
+    assert found["nmi"] == history[-1]["measures"]["nmi"]
 
 
 def test_evaluate_takes_labels_from_a_file(finished, tmp_path, capsys):

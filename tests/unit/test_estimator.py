@@ -48,8 +48,8 @@ def test_predicting_the_training_images_gives_their_labels(fitted):
 def test_labels_score_but_never_teach(fitted):
     taught = estimator().fit(IMAGES, LABELS)
     assert taught.labels_.tolist() == fitted.labels_.tolist()
-    assert "nmi" in taught.history_[-1]
-    assert "nmi" not in fitted.history_[-1]
+    assert "nmi" in taught.history_[-1]["measures"]
+    assert "nmi" not in fitted.history_[-1]["measures"]
 
 
 def test_score_is_nmi_with_labels_and_minus_distance_without(fitted):

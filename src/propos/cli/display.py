@@ -42,15 +42,16 @@ def parse_duration(text: str) -> float:
 def summary(record: Mapping[str, Any]) -> str:
     """Write an epoch's record in a few words."""
     parts = []
-    if record.get("loss") is not None:
-        parts.append(f"loss {record['loss']:.3f}")
-    if "uniformity_std" in record:
-        parts.append(f"spread {record['uniformity_std'] / record['uniformity_reference']:.2f}")
-    if record.get("churn") is not None:
-        parts.append(f"moved {record['churn']:.1%}")
-    if "nmi" in record:
-        parts.append(f"NMI {record['nmi']:.3f}")
-        parts.append(f"accuracy {record['accuracy']:.3f}")
+    losses, measures = record["losses"], record["measures"]
+    if losses:
+        parts.append(f"loss {losses['total']:.3f}")
+    if "uniformity_std" in measures:
+        parts.append(f"spread {measures['uniformity_std'] / measures['uniformity_reference']:.2f}")
+    if measures.get("churn") is not None:
+        parts.append(f"moved {measures['churn']:.1%}")
+    if "nmi" in measures:
+        parts.append(f"NMI {measures['nmi']:.3f}")
+        parts.append(f"accuracy {measures['accuracy']:.3f}")
     return "  ".join(parts)
 
 

@@ -379,7 +379,7 @@ def _report(run: RunFolder, source: Source, terminal: Terminal) -> None:
 
 
 def _say_results(run: RunFolder, fitted: Fitted, terminal: Terminal, seconds: float) -> None:
-    last = fitted.history[-1]
+    last = fitted.history[-1]["measures"]
     terminal.bar.stop()
     terminal.note(
         f"\nDone in {duration(seconds)}: {last['n_clusters']} clusters of "

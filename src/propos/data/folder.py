@@ -90,7 +90,7 @@ class StreamedSource:
         return len(self.entries)
 
     def prefetch(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
-        """Decode these batches, which will be asked for in this order, four ahead; those announced before are forgotten."""
+        """Decode these batches, which will be asked for in this order, four ahead, and forget those before."""
         self._forget()
         self._announced = iter(batches)
         self._look_ahead()

@@ -12,6 +12,6 @@ def byol(config: Config) -> Method:
     """Align each image with its other view, nothing else."""
     return Method(
         parts=byol_parts(config),
-        terms=(Term("psa", Alignment(), weight=1.0),),
+        terms=(Term("alignment", Alignment(), weight=1.0),),
         predictor_rate=config.train.predictor_rate,
     )

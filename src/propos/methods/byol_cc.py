@@ -14,7 +14,7 @@ def byol_cc(config: Config) -> Method:
     return Method(
         parts=byol_parts(config, cluster_head=plain_head(config, config.clusters)),
         terms=(
-            Term("psa", Alignment(), weight=1.0),
+            Term("alignment", Alignment(), weight=1.0),
             Term("cluster_contrast", ClusterContrast(config.contrast.cluster_temperature), weight=1.0),
             Term("cluster_balance", ClusterBalance(), weight=1.0),
         ),

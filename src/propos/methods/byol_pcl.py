@@ -13,7 +13,7 @@ def byol_pcl(config: Config) -> Method:
     return Method(
         parts=byol_parts(config),
         terms=(
-            Term("psa", Alignment(), weight=1.0),
+            Term("alignment", Alignment(), weight=1.0),
             Term("prototypes", ProtoNce(), config.pcl.weight, starts=config.train.warmup),
         ),
         groupings=config.pcl.clusters,

@@ -18,6 +18,11 @@ class Term:
     weight: float
     starts: int = 0
 
+    @property
+    def reads_clusters(self) -> bool:
+        """Whether it needs to know the images' clusters; then images without one take no part in it."""
+        return bool(getattr(self.objective, "reads_clusters", False))
+
 
 @dataclass(frozen=True)
 class QueueSpec:

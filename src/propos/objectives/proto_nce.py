@@ -23,6 +23,8 @@ def proto_nce(query: Float[Tensor, "B D"], grouping: Grouping) -> Float[Tensor, 
 class ProtoNce:
     """ProtoNCE of both views' projections, summed over views and averaged over clusterings."""
 
+    reads_clusters = True
+
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
         losses = [proto_nce(view, grouping) for grouping in outputs.groupings for view in outputs.projections]

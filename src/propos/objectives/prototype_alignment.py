@@ -29,6 +29,8 @@ def prototype_alignment(
 class PrototypeAlignment:
     """The alignment of prototypes in both directions, averaged; the queue's entries join the batch's."""
 
+    reads_clusters = True
+
     def __init__(self, temperature: float) -> None:
         self.temperature = temperature
 

@@ -36,6 +36,8 @@ def prototype_scattering(
 class PrototypeScattering:
     """The scattering of both directions, averaged; the queue's entries join the batch's."""
 
+    reads_clusters = True
+
     def __init__(self, temperature: float) -> None:
         self.temperature = temperature
 

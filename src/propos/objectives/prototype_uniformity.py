@@ -28,6 +28,8 @@ def prototype_uniformity(
 class PrototypeUniformity:
     """The uniformity of both views' prototypes, averaged; the queue's entries join the batch's."""
 
+    reads_clusters = True
+
     def __init__(self, temperature: float) -> None:
         self.temperature = temperature
 

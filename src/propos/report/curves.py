@@ -8,10 +8,6 @@ from typing import Any
 
 import numpy as np
 
-MEASURES = frozenset(
-    {"uniformity_std", "uniformity_reference", "imbalance_ratio", "smallest_cluster", "largest_cluster", "n_clusters"}
-    | {"churn", "nmi", "ami", "ari", "accuracy", "lr", "predictor_lr", "momentum", "epoch", "seconds", "warnings"}
-)
 MOST_POINTS = 1_000  # of a curve; a screen has no more columns
 
 
@@ -27,23 +23,30 @@ class Chart:
 def charts(history: Sequence[Mapping[str, Any]]) -> tuple[list[int], list[Chart]]:
     """Return the epochs shown and the charts that have something in them."""
     records = thinned(history)
-    losses = [key for record in records[:1] for key in record if key not in MEASURES]
+    losses, measures = [record["losses"] for record in records], [record["measures"] for record in records]
+    terms = list(dict.fromkeys(name for each in losses for name in each))
     drawn = [
-        _chart(records, "Losses", "What training lowers: the weighted sum and each term.", losses),
+        _chart(losses, "Losses", "What training lowers: the weighted sum and each term.", terms),
         Chart(
             "Spread of the embeddings",
             "1 is even over the sphere, 0 a collapse.",
-            {"spread": [_ratio(record) for record in records]},
+            {"spread": [_ratio(each) for each in measures]},
         ),
         _chart(
-            records, "Scores", "Agreement with the labels, which training never saw.", ["nmi", "ari", "ami", "accuracy"]
+            measures,
+            "Scores",
+            "Agreement with the labels, which training never saw.",
+            ["nmi", "ari", "ami", "accuracy"],
         ),
         _chart(
-            records, "Images that moved", "Share of images that changed cluster since the E-step before.", ["churn"]
+            measures, "Images that moved", "Share of images that changed cluster since the E-step before.", ["churn"]
         ),
-        _chart(records, "Balance", "Smallest cluster over largest: 1 is even.", ["imbalance_ratio"]),
+        _chart(measures, "Balance", "Smallest cluster over largest: 1 is even.", ["imbalance_ratio"]),
         _chart(
-            records, "Cluster sizes", "Images in the smallest and the largest.", ["smallest_cluster", "largest_cluster"]
+            measures,
+            "Cluster sizes",
+            "Images in the smallest and the largest.",
+            ["smallest_cluster", "largest_cluster"],
         ),
     ]
     full = [chart for chart in drawn if any(value is not None for curve in chart.curves.values() for value in curve)]
@@ -59,16 +62,16 @@ def thinned(history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def warnings_of(history: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
     """Return each warning with its epoch."""
-    return [(int(record["epoch"]), str(warning)) for record in history for warning in record.get("warnings", [])]
+    return [(record["epoch"], warning["text"]) for record in history for warning in record.get("warnings", [])]
 
 
-def _chart(records: Sequence[Mapping[str, Any]], title: str, words: str, keys: Sequence[str]) -> Chart:
-    curves = {key: [_number(record.get(key)) for record in records] for key in keys}
+def _chart(lines: Sequence[Mapping[str, Any]], title: str, words: str, keys: Sequence[str]) -> Chart:
+    curves = {key: [_number(line.get(key)) for line in lines] for key in keys}
     return Chart(title, words, {key: curve for key, curve in curves.items() if any(v is not None for v in curve)})
 
 
-def _ratio(record: Mapping[str, Any]) -> float | None:
-    spread, even = _number(record.get("uniformity_std")), _number(record.get("uniformity_reference"))
+def _ratio(measures: Mapping[str, Any]) -> float | None:
+    spread, even = _number(measures.get("uniformity_std")), _number(measures.get("uniformity_reference"))
     return None if spread is None or not even else spread / even
 
 

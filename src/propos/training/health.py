@@ -15,7 +15,9 @@ from propos.distributed import sum_over_processes, world_size
 from propos.evaluation import cluster_sizes, imbalance_ratio, scores, uniformity_std
 from propos.training.expectation import Assignment
 
-Record = dict[str, Any]
+Record = dict[str, Any]  # a line of history.jsonl (docs/run-folder.md)
+Measures = dict[str, Any]
+Warning = dict[str, str]  # a code for programs and a text for people
 Labels = Shaped[np.ndarray, " N"] | None
 
 COLLAPSED_SPREAD = 0.2  # of 1/√d; a healthy run ends between 0.8 and 1
@@ -23,12 +25,12 @@ LOST_SPREAD = 0.5  # of the widest spread so far
 DOMINANT_SHARE = 0.5
 
 
-def measure(assignment: Assignment, labels: Labels) -> Record:
+def measure(assignment: Assignment, labels: Labels) -> Measures:
     """Measure an E-step."""
     clusters = assignment.labels.cpu().numpy()
     n_clusters, dimension = assignment.prototypes.shape
     sizes = cluster_sizes(clusters, n_clusters)
-    record: Record = {
+    measures: Measures = {
         "n_clusters": n_clusters,
         "uniformity_std": _spread(assignment.embeddings),
         "uniformity_reference": 1 / math.sqrt(dimension),
@@ -37,7 +39,7 @@ def measure(assignment: Assignment, labels: Labels) -> Record:
         "largest_cluster": int(sizes.max()),
         "churn": assignment.churn,
     }
-    return record if labels is None else {**record, **scores(labels, clusters)}
+    return measures if labels is None else {**measures, **scores(labels, clusters)}
 
 
 def _spread(embeddings: Float[Tensor, "n D"]) -> float:
@@ -50,31 +52,41 @@ def _spread(embeddings: Float[Tensor, "n D"]) -> float:
     return float((sum_over_processes((rows - mean).square().sum(dim=0)) / count).sqrt().mean())
 
 
-def warnings(record: Mapping[str, Any], history: Sequence[Mapping[str, Any]], images: int, settled: bool) -> list[str]:
+def warnings(
+    measures: Mapping[str, Any], history: Sequence[Mapping[str, Any]], images: int, settled: bool
+) -> list[Warning]:
     """Return what is newly wrong with a run: each kind is said once."""
-    if not settled or "uniformity_std" not in record:
+    if not settled or "uniformity_std" not in measures:
         return []
-    said = {warning.split(":")[0] for earlier in history for warning in earlier.get("warnings", [])}
-    found = [*_collapse(record, history), *_dominance(record, images)]
-    return [warning for warning in found if warning.split(":")[0] not in said]
+    said = {warning["code"] for earlier in history for warning in earlier.get("warnings", [])}
+    now = [*_collapse(measures, history), *_dominance(measures, images)]
+    return [warning for warning in now if warning["code"] not in said]
 
 
-def _collapse(record: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> list[str]:
-    spread = record["uniformity_std"] / record["uniformity_reference"]
-    widest = max((r["uniformity_std"] / r["uniformity_reference"] for r in history if "uniformity_std" in r), default=0)
+def _collapse(measures: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> list[Warning]:
+    spread = _relative_spread(measures)
+    earlier = (record["measures"] for record in history)
+    widest = max((_relative_spread(each) for each in earlier if "uniformity_std" in each), default=0)
     if spread >= COLLAPSED_SPREAD and spread >= LOST_SPREAD * widest:
         return []
-    return [
-        f"collapse: embeddings are closing in on one point (spread {spread:.2f}, healthy near 1): "
+    words = (
+        f"embeddings are closing in on one point (spread {spread:.2f}, healthy near 1): "
         "try a lower rate (--set train.lr=…), a higher network.momentum, or milder views"
-    ]
+    )
+    return [{"code": "collapse", "text": words}]
 
 
-def _dominance(record: Mapping[str, Any], images: int) -> list[str]:
-    share = record["largest_cluster"] / images
-    if share <= DOMINANT_SHARE or record["n_clusters"] < 3:
+def _dominance(measures: Mapping[str, Any], images: int) -> list[Warning]:
+    share = measures["largest_cluster"] / images
+    if share <= DOMINANT_SHARE or measures["n_clusters"] < 3:
         return []
-    return [
-        f"imbalance: one cluster holds {share:.0%} of the images: "
+    words = (
+        f"one cluster holds {share:.0%} of the images: "
         "try starting prototype scattering later (--set psl.start=…), another -k, or milder views"
-    ]
+    )
+    return [{"code": "imbalance", "text": words}]
+
+
+def _relative_spread(measures: Mapping[str, Any]) -> float:
+    spread: float = measures["uniformity_std"] / measures["uniformity_reference"]
+    return spread

@@ -91,9 +91,10 @@ class Keeper:
 
     def close_run(self, assignment: Assignment, labels: Labels, by_head: Int[Tensor, " N"] | None) -> None:
         """Write the line of the E-step after the last step, which gives the run's answer."""
-        record = {"epoch": self.state.epoch, **measure(assignment, labels)}
+        measures = measure(assignment, labels)
         if by_head is not None and labels is not None:
-            record |= {f"head_{name}": value for name, value in scores(labels, by_head.cpu().numpy()).items()}
+            measures |= {f"head_{name}": value for name, value in scores(labels, by_head.cpu().numpy()).items()}
+        record: Record = {"epoch": self.state.epoch, "losses": {}, "rates": {}, "measures": measures}
         record["seconds"] = {"estep": self._lap()}
         self._keep_embeddings(self.state.epoch - 1, assignment)
         self._write(record)
@@ -109,10 +110,10 @@ class Keeper:
     def _write(self, record: Record) -> None:
         settled = record["epoch"] >= max(self.learner.config.train.warmup, SETTLING_EPOCHS)
         images = self.learner.schedule.images
-        found = warnings(record, self.state.history, images, settled)
-        self.state.history.append({**record, "warnings": found} if found else record)
-        for warning in found:
-            self.progress.warn(warning)
+        new = warnings(record["measures"], self.state.history, images, settled)
+        self.state.history.append({**record, "warnings": new} if new else record)
+        for warning in new:
+            self.progress.warn(f"{warning['code']}: {warning['text']}")
         if self.run is not None:
             self.run.write_history(self.state.history)
         self.progress.epoch(record)
@@ -121,20 +122,34 @@ class Keeper:
         state, learner = self.state, self.learner
         assert state.losses is not None
         assert state.opening is not None
-        active = active_terms(learner, state.epoch)
-        means = state.losses.cpu().double().mean(dim=0).tolist()
+        means = self._mean_losses()
         last_step = (state.epoch + 1) * learner.schedule.steps - 1
         rate = learner.schedule.learning_rate(last_step)
         return {
             "epoch": state.epoch,
-            "loss": sum(term.weight * means[place] for place, term in active),
-            **{term.name: None for term in learner.method.terms},
-            **{term.name: means[place] for place, term in active},
-            "lr": rate,
-            "predictor_lr": learner.method.predictor_rate * self._predictor_base(rate),
-            "momentum": learner.schedule.momentum(last_step),
-            **state.opening,
+            "losses": {
+                "total": sum(term.weight * means[term.name] for _, term in active_terms(learner, state.epoch)),
+                **{term.name: means.get(term.name) for term in learner.method.terms},
+            },
+            "rates": {
+                "lr": rate,
+                "predictor_lr": learner.method.predictor_rate * self._predictor_base(rate),
+                "momentum": learner.schedule.momentum(last_step),
+            },
+            "measures": state.opening,
             "seconds": state.seconds,
+        }
+
+    def _mean_losses(self) -> dict[str, float]:
+        """Return each active term's mean over the steps in which it took part."""
+        learner, losses = self.learner, self.state.losses
+        assert losses is not None
+        # Images without clusters come first.
+        first = {True: learner.schedule.unlabelled_steps, False: 0}
+        each = losses.cpu().double()
+        return {
+            term.name: float(each[first[term.reads_clusters] :, place].mean())
+            for place, term in active_terms(learner, self.state.epoch)
         }
 
     def _predictor_base(self, rate: float) -> float:

@@ -30,8 +30,12 @@ class Schedule:
     @property
     def steps(self) -> int:
         """Optimiser steps in an epoch; images that do not fill the last one are left for another epoch."""
-        per_step = self.batch * self.accumulate
-        return self.images // per_step + self.unlabelled // per_step
+        return self.images // (self.batch * self.accumulate) + self.unlabelled_steps
+
+    @property
+    def unlabelled_steps(self) -> int:
+        """Those of them, the first of the epoch, that see images which are trained on but not clustered."""
+        return self.unlabelled // (self.batch * self.accumulate)
 
     @property
     def peak(self) -> float:

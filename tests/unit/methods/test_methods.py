@@ -51,7 +51,7 @@ def test_it_learns_something_and_writes_strict_history(trained, method):
 @pytest.mark.parametrize("method", TRAINED)
 def test_every_term_counts_once_it_has_started(trained, method):
     fitted = trained(method)
-    last = fitted.history[-2]
+    last = fitted.history[-2]["losses"]
     for term in build_method(fitted.model.config).terms:
         assert last[term.name] is not None
         assert last[term.name] != 0.0
@@ -89,7 +89,7 @@ def test_it_survives_more_clusters_than_a_batch_has_images(method):
 
 def test_a_cluster_head_is_scored_beside_k_means(trained):
     for method in METHODS:
-        assert ("head_accuracy" in trained(method).history[-1]) is (method in {"cc", "byol-cc"})
+        assert ("head_accuracy" in trained(method).history[-1]["measures"]) is (method in {"cc", "byol-cc"})
 
 
 def test_nothing_is_trained_for_the_baselines(trained):

@@ -135,9 +135,12 @@ def test_numbers_travel_as_little_endian_text():
 
 
 def test_a_value_that_is_no_number_is_left_out():
-    epochs, drawn = charts([{"epoch": 0, "loss": float("nan"), "psa": 1.0}, {"epoch": 1, "loss": 2.0, "psa": None}])
+    def line(epoch, **losses):
+        return {"epoch": epoch, "losses": losses, "measures": {}}
+
+    epochs, drawn = charts([line(0, total=float("nan"), psa=1.0), line(1, total=2.0, psa=None)])
     assert epochs == [0, 1]
-    assert drawn[0].curves == {"loss": [None, 2.0], "psa": [1.0, None]}
+    assert drawn[0].curves == {"total": [None, 2.0], "psa": [1.0, None]}
 
 
 def test_a_report_needs_no_torch():

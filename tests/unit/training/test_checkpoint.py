@@ -121,13 +121,14 @@ def test_a_loss_that_is_not_a_number_names_its_step_and_keeps_the_good_checkpoin
 def test_the_history_has_a_line_an_epoch_and_one_for_the_answer(uninterrupted):
     history = uninterrupted.history
     assert [record["epoch"] for record in history] == [0, 1, 2, 3]
-    assert history[0]["psl"] is None
-    assert history[1]["psl"] > 0
-    assert history[1]["loss"] == pytest.approx(history[1]["psa"] + 0.1 * history[1]["psl"])
-    assert history[0]["churn"] is None
-    assert 0 <= history[1]["churn"] <= 1
-    assert "loss" not in history[3]
-    for record in history:
+    assert history[0]["losses"]["psl"] is None
+    losses = history[1]["losses"]
+    assert losses["psl"] > 0
+    assert losses["total"] == pytest.approx(losses["psa"] + 0.1 * losses["psl"])
+    assert history[0]["measures"]["churn"] is None
+    assert 0 <= history[1]["measures"]["churn"] <= 1
+    assert history[3]["losses"] == {}
+    for record in (line["measures"] for line in history):
         assert {"nmi", "ami", "ari", "accuracy", "uniformity_std", "imbalance_ratio"} <= record.keys()
         assert record["uniformity_reference"] == 1 / 4
         assert record["smallest_cluster"] >= 1
@@ -135,7 +136,7 @@ def test_the_history_has_a_line_an_epoch_and_one_for_the_answer(uninterrupted):
 
 def test_epochs_without_an_estep_keep_their_labels_and_say_nothing_of_them():
     history = quick_train(estep__every=2, psl__start=0, train__warmup=0).history
-    assert ["nmi" in record for record in history] == [True, False, True, True]
+    assert ["nmi" in record["measures"] for record in history] == [True, False, True, True]
 
 
 def test_snapshots_are_kept_of_the_epochs_named(tmp_path):

@@ -82,11 +82,14 @@ def test_the_run_folder_and_the_model_hold_the_chosen_number(uninterrupted):
 
 def test_epochs_before_the_choice_are_trained_without_clusters(uninterrupted):
     history = uninterrupted[0].history
-    assert [record.get("n_clusters") for record in history] == [None, *[uninterrupted[0].model.config.clusters] * 3]
-    assert history[0]["psa"] is not None
-    assert history[0]["psl"] is None
-    assert history[1]["psl"] is not None
-    assert history[1]["churn"] is None
+    assert [record["measures"].get("n_clusters") for record in history] == [
+        None,
+        *[uninterrupted[0].model.config.clusters] * 3,
+    ]
+    assert history[0]["losses"]["psa"] is not None
+    assert history[0]["losses"]["psl"] is None
+    assert history[1]["losses"]["psl"] is not None
+    assert history[1]["measures"]["churn"] is None
 
 
 # Of 200 images there are three steps an epoch, and the opening of it: the fifth to the ninth question are asked while
@@ -126,7 +129,7 @@ def test_other_methods_choose_too(method):
 
 def test_a_choice_that_no_epoch_reaches_is_made_after_the_last():
     fitted = train(open_config(psl__start=5), unlabelled(), CPU, Warnings())
-    assert [("n_clusters" in record) for record in fitted.history] == [False, False, False, True]
+    assert [("n_clusters" in record["measures"]) for record in fitted.history] == [False, False, False, True]
 
 
 def test_streamed_embeddings_begin_with_the_choice():

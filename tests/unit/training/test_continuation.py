@@ -72,7 +72,7 @@ def test_old_images_keep_their_numbers_whatever_the_number_of_clusters(earlier, 
     fitted = train(config, source, CPU, Silent(), start=start_from(earlier, source, CPU))
     old, now = earlier.clusters().cluster, fitted.clusters.cluster[:150]
     assert (old == now).sum() == best_agreement(old, now, clusters)
-    assert fitted.history[0]["churn"] is not None
+    assert fitted.history[0]["measures"]["churn"] is not None
 
 
 def test_a_start_is_read_back_as_it_was_written(earlier, tmp_path):

@@ -13,30 +13,36 @@ def record(spread=0.9, largest=20, clusters=10):
     }
 
 
+def line(measures):
+    return {"epoch": 0, "measures": measures}
+
+
 def test_a_healthy_run_has_no_warning():
-    assert warnings(record(), [record()], images=100, settled=True) == []
+    assert warnings(record(), [line(record())], images=100, settled=True) == []
 
 
 def test_a_collapse_is_said_with_what_to_try():
     (warning,) = warnings(record(spread=0.1), [], images=100, settled=True)
-    assert "closing in on one point" in warning
-    assert "train.lr" in warning
+    assert warning["code"] == "collapse"
+    assert "closing in on one point" in warning["text"]
+    assert "train.lr" in warning["text"]
 
 
 def test_a_falling_spread_is_said_before_it_reaches_zero():
-    assert warnings(record(spread=0.4), [record(spread=0.9)], images=100, settled=True)
-    assert not warnings(record(spread=0.4), [record(spread=0.5)], images=100, settled=True)
+    assert warnings(record(spread=0.4), [line(record(spread=0.9))], images=100, settled=True)
+    assert not warnings(record(spread=0.4), [line(record(spread=0.5))], images=100, settled=True)
 
 
 def test_one_cluster_holding_most_images_is_said():
     (warning,) = warnings(record(largest=60), [], images=100, settled=True)
-    assert "60% of the images" in warning
+    assert warning["code"] == "imbalance"
+    assert "60% of the images" in warning["text"]
     assert not warnings(record(largest=60, clusters=2), [], images=100, settled=True)
 
 
 def test_each_warning_is_said_once():
     bad = record(spread=0.1)
-    said = {**bad, "warnings": warnings(bad, [], images=100, settled=True)}
+    said = {**line(bad), "warnings": warnings(bad, [], images=100, settled=True)}
     assert warnings(bad, [said], images=100, settled=True) == []
 
 

@@ -10,11 +10,13 @@ from propos.data.arrays import ArraySource
 from propos.errors import InputError
 from propos.objectives import alignment, prototype_scattering
 from propos.training.expectation import Partition, expectation
+from propos.training.keeper import Keeper
 from propos.training.learner import build_learner, choose_device
 from propos.training.loop import estep_due
 from propos.training.maximization import maximization_step
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare
+from propos.training.progress import Silent
 from propos.training.seeds import derive, generator
 from propos.training.state import first_state
 
@@ -253,6 +255,21 @@ def test_images_that_are_not_clustered_are_aligned_but_not_scattered():
     noise = 0.001 * torch.randn((2, 64, 16), generator=generator(0, "noise", 16, 0))
     _, (p1, p2), (t1, t2), _ = twin.network(views, (noise[0], noise[1]))
     torch.testing.assert_close(psa, ((alignment(p1, t2) + alignment(p2, t1)) / 2).detach())
+
+
+def test_a_mean_is_over_the_steps_in_which_a_term_took_part():
+    source = with_unlabelled()
+    learner = build_learner(quick_config(), source, CPU)
+    state = at(learner, 2, 0)
+    state.opening, state.step = {}, 7
+    # Four steps on images without clusters, then three on the others.
+    state.losses = torch.tensor([[1.0, 0.0]] * 4 + [[3.0, 0.5], [3.0, 1.0], [3.0, 1.5]])
+    Keeper(learner, state, None, Silent(), lambda: False).close_epoch()
+    assert state.history[0]["losses"] == {
+        "total": pytest.approx(13 / 7 + 0.1),
+        "psa": pytest.approx(13 / 7),
+        "psl": 1.0,
+    }
 
 
 def test_a_run_with_unlabelled_images_clusters_the_others_alone():
