@@ -24,7 +24,7 @@ import torch.nn.functional as F
 
 from propos.data import Source, open_source
 from propos.methods import METHODS
-from propos.objectives import Grouping
+from propos.outputs import Grouping
 from propos.recipes import build_recipe
 from propos.training import Silent, prepare, train
 from propos.training.estimate import late_state
@@ -89,7 +89,7 @@ def late_step(method: str, source: Source) -> Callable[[], object]:
     positions, state = epoch_order(0, 0, learner.schedule)[0], late_state(learner)
     assert state.partition is not None
     groupings = []
-    for clusters in learner.method.groupings:
+    for clusters in () if learner.stage.further is None else learner.stage.further.clusters:
         centres = F.normalize(torch.randn(clusters, learner.config.network.dimension), dim=1)
         groupings.append(Grouping(torch.arange(len(source)) % clusters, centres, torch.ones(clusters)))
     state.partition = replace(state.partition, groupings=tuple(groupings))

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from helpers import together
+from helpers import together, two_stages
+from helpers.small import quick_train
 from helpers.torchrun import TESTS, run
 
 
@@ -99,3 +100,15 @@ def test_processes_agree_when_one_raises_a_flag(two):
 def test_rows_are_collected_on_the_first_process_alone(two):
     assert two[0]["collected"].tolist() == list(range(7))
     assert len(two[1]["collected"]) == 0
+
+
+def test_a_run_in_two_stages_ends_alike_on_one_and_two_processes_and_across_a_stop(two):
+    two_stages.register()
+    try:
+        one = quick_train(**two_stages.QUICK)
+    finally:
+        two_stages.unregister()
+    for process in two:
+        whole, resumed = process["stages"]["whole"], process["stages"]["resumed"]
+        assert (whole["clusters"].numpy() == one.clusters.cluster).mean() > 0.99
+        assert all(torch.equal(whole[name], resumed[name]) for name in whole)

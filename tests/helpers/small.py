@@ -5,8 +5,10 @@ import torch
 
 from propos.data import open_source
 from propos.data.arrays import ArraySource
+from propos.methods import build_method
 from propos.recipes import build_recipe
 from propos.training import Silent, prepare, train
+from propos.training.choosing import estep_due
 
 CPU = torch.device("cpu")
 QUICK = {
@@ -39,6 +41,13 @@ def quick_train(source=None, run=None, progress=None, stop=lambda: False, **sett
     """Train for a second or two."""
     source = source or digits()
     return train(quick_config(source, **settings), source, CPU, progress or Silent(), run, stop)
+
+
+def esteps(config):
+    """Return the epochs that an E-step opens."""
+    method = build_method(config)
+    stages = zip(method.stages, method.spans(config.train.epochs), strict=True)
+    return [epoch for stage, span in stages for epoch in span if estep_due(config, stage, epoch - span.start, epoch)]
 
 
 def same_weights(first, second):

@@ -4,16 +4,20 @@ As a script under torchrun it writes what each process found into the folder it 
 """
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
+from helpers import two_stages
 from helpers.small import CPU, digits, quick_config
 from propos.distributed import any_process, collect, gather, joined, rank, share
+from propos.errors import Interrupted
 from propos.methods import METHODS
 from propos.networks.norm import BatchNorm, Groups, set_groups
+from propos.runs import RunFolder
 from propos.training import Silent, train
 from propos.training.expectation import expectation
 from propos.training.learner import build_learner
@@ -124,9 +128,26 @@ def images_read():
     return [torch.from_numpy(asked) for asked in source.asked if len(asked) == len(range(64)[share(64)])]
 
 
-def everything():
-    """Return all that is compared, of this process."""
+def two_stage_run(folder):
+    """Return the clusters and weights of a run in two stages, whole, and stopped at the border and gone on with."""
+    source, settings = digits(), quick_config(**two_stages.QUICK)
+    whole = train(settings, source, CPU, Silent())
+    run = RunFolder.create(folder / "staged", {}, settings) if rank() == 0 else None
+    asked = iter(range(1, 100))
+    with suppress(Interrupted):  # after two epochs of an opening and three steps each
+        train(settings, source, CPU, Silent(), run, lambda: next(asked) >= 8)
+    resumed = train(settings, source, CPU, Silent(), run)
     return {
+        name: {"clusters": torch.from_numpy(each.clusters.cluster), **each.model.network.state_dict()}
+        for name, each in (("whole", whole), ("resumed", resumed))
+    }
+
+
+def everything(folder):
+    """Return all that is compared, of this process."""
+    two_stages.register()
+    return {
+        "stages": two_stage_run(folder),
         "steps": {name: one_step(settings) for name, settings in CASES.items()},
         "norms": {groups: batch_norm(groups) for groups in (1, 2, 3, 4, 6)},
         "half": batch_norm(1, torch.bfloat16),
@@ -139,7 +160,7 @@ def main():
     folder = Path(sys.argv[1])
     torch.set_num_threads(1)
     with joined():
-        found = everything()
+        found = everything(folder)
         piece = collect(torch.arange(7.0)[share(7)], 7)
         found["collected"] = torch.empty(0) if piece is None else piece
         torch.save(found, folder / f"{rank()}.pt")

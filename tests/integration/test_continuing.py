@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from PIL import Image
+from safetensors.numpy import load_file
 
 from helpers.command import command, run, start
 from helpers.interruption import checkpoints, results, wait_for
@@ -55,6 +56,40 @@ def test_a_grown_folder_goes_on_and_old_images_keep_their_numbers(grown, tmp_pat
     again = command(capsys, "run", "--from", tmp_path / "more", "--out", tmp_path / "third", "--quiet")
     assert again.code == 0, again.err  # the same folder, for as long as it went on before
     assert len((tmp_path / "third/history.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_continuation_that_chooses_its_number_begins_with_the_earlier_weights(grown, tmp_path, capsys):
+    """At a rate of next to nothing, what it ends with is what it began with."""
+    arguments = ["--from", grown / "run", "--out", tmp_path / "more", "-k", "4..7", "--epochs", 2]
+    slow = ["--set", "psl.start=1", "--set", "train.lr=1e-12", "--set", "train.weight_decay=0"]
+    result = command(capsys, "run", grown / "photos", *arguments, *slow)
+    assert result.code == 0, result.err
+    assert "Going on from" in result.out
+    before, after = (load_file(folder / "model.safetensors") for folder in (grown / "run", tmp_path / "more"))
+    learnt = [name for name in before if name.startswith("online.") and name.endswith("weight")]
+    assert learnt
+    for name in learnt:
+        np.testing.assert_allclose(after[name], before[name], atol=1e-6)
+    assert json.loads((tmp_path / "more/suggestion.json").read_text())["chosen"] in range(4, 8)
+
+
+def test_a_run_that_learnt_nothing_is_not_gone_on_from(grown, tmp_path, capsys):
+    pixels = tmp_path / "pixels"
+    made = command(capsys, "run", grown / "photos", "-k", 6, "--method", "kmeans-pixels", *SETTINGS, "--out", pixels)
+    assert made.code == 0, made.err
+    result = command(capsys, "run", grown / "photos", "--from", pixels, "--out", tmp_path / "more")
+    assert result.code == 2
+    assert (
+        result.err == f"propos: {pixels}: was made by kmeans-pixels, which learns nothing to go on from: start anew\n"
+    )
+
+
+def test_weights_go_on_only_in_a_network_that_has_their_places(grown, tmp_path, capsys):
+    more = ["--from", grown / "run", "--out", tmp_path / "more", "--method", "simclr"]
+    result = command(capsys, "run", grown / "photos", *more)
+    assert result.code == 2
+    assert "--method simclr" in result.err
+    assert "was trained by propos, whose network differs" in result.err
 
 
 def test_a_continuation_that_is_killed_and_resumed_ends_with_the_same_bits(grown, tmp_path):

@@ -37,7 +37,7 @@ from propos.report import write_report
 from propos.runs import RunFolder, newest_folder, next_free_folder
 from propos.training import (
     Fitted,
-    Start,
+    WarmStart,
     choose_device,
     clusters_needed,
     continued,
@@ -89,7 +89,13 @@ def start(request: Request, device_name: str, quiet: bool, report: bool = True) 
             config = prepare(config, source)  # a short run may have no epoch left before it needs clusters
         run, begin = _create(out, config, source, device, earlier, terminal)
         terminal.note(f"{_aim(config)} in {len(source):,} images; results go to {out}")
-        late = [term.name for term in build_method(config).terms if term.starts >= config.train.epochs]
+        method = build_method(config)
+        late = [
+            term.name
+            for stage, span in zip(method.stages, method.spans(config.train.epochs), strict=True)
+            for term in stage.terms
+            if term.starts >= len(span)
+        ]
         if late:
             terminal.warn(
                 f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer"
@@ -102,7 +108,7 @@ def start(request: Request, device_name: str, quiet: bool, report: bool = True) 
 
 def _create(
     out: Path, config: Config, source: Source, device: torch.device, earlier: RunFolder | None, terminal: Terminal
-) -> tuple[RunFolder, Start | None]:
+) -> tuple[RunFolder, WarmStart | None]:
     """Make the run folder, with what an earlier run gives it to begin with, and list what was left out."""
     begin = None if earlier is None else start_from(earlier, source, device)
     origin = {} if earlier is None else {"from": str(earlier.path.resolve())}
@@ -163,7 +169,7 @@ def resume(request: Request, device_name: str, quiet: bool, report: bool = True)
         if config.source is None:
             raise InputError(f"{run.path}: was trained on an array in memory and cannot be resumed from here")
         unopened = find_configured(config, request.data)
-        begin = Start.read(run)
+        begin = WarmStart.read(run)
         channels = None if begin is None else len(config.pixels.mean or ())
         keep: CachePolicy = "stream" if info["source"].get("streamed") else "build"
         source = _open(unopened, config, terminal, channels, keep)
@@ -321,7 +327,7 @@ def _train(
     source: Source,
     device: torch.device,
     terminal: Terminal,
-    start: Start | None = None,
+    start: WarmStart | None = None,
     seconds: float | None = None,
 ) -> None:
     """Train, write the results, and whatever happens leave a run folder that says so."""

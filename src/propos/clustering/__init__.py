@@ -3,6 +3,7 @@
 from propos.clustering.concentration import concentrations
 from propos.clustering.kmeans import Clustering, assign, spherical_kmeans
 from propos.clustering.matching import churn, stable_numbers
+from propos.clustering.neighbours import nearest_neighbours
 from propos.clustering.suggestion import Suggestion, points_to_look_at, suggest_clusters
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "assign",
     "churn",
     "concentrations",
+    "nearest_neighbours",
     "points_to_look_at",
     "spherical_kmeans",
     "stable_numbers",

@@ -1,9 +1,10 @@
-"""Methods: each names its network's parts, objectives, weights, noise, rates and which network embeds."""
+"""Methods: each names its network's parts and the stages that train them."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from dataclasses import replace
 
 from propos.config import Config
 from propos.errors import InputError
@@ -13,9 +14,10 @@ from propos.methods.byol_cc import byol_cc
 from propos.methods.byol_pcl import byol_pcl
 from propos.methods.cc import cc
 from propos.methods.cc_psl import cc_psl
-from propos.methods.method import Method, QueueSpec, Term
+from propos.methods.method import FurtherClusterings, Method, Pairing, QueueSpec, Stage, Term
 from propos.methods.moco import moco
 from propos.methods.pcl import pcl
+from propos.methods.preparations import Confident, Features, Neighbours, Preparation, Seen
 from propos.methods.propos import propos
 from propos.methods.propos_alignment_only import propos_alignment_only
 from propos.methods.propos_no_psa import propos_no_psa
@@ -24,7 +26,23 @@ from propos.methods.propos_uniformity_only import propos_uniformity_only
 from propos.methods.simclr import simclr
 from propos.methods.simsiam import simsiam
 
-__all__ = ["METHODS", "Method", "QueueSpec", "Term", "build_method", "check_method", "describe"]
+__all__ = [
+    "METHODS",
+    "Confident",
+    "Features",
+    "FurtherClusterings",
+    "Method",
+    "Neighbours",
+    "Pairing",
+    "Preparation",
+    "QueueSpec",
+    "Seen",
+    "Stage",
+    "Term",
+    "build_method",
+    "check_method",
+    "describe",
+]
 
 METHODS: dict[str, Callable[[Config], Method]] = {
     "propos": propos,
@@ -57,7 +75,17 @@ def check_method(name: str) -> None:
 def build_method(config: Config) -> Method:
     """Build the method that complete settings name."""
     check_method(config.method)
-    return METHODS[config.method](config)
+    method = METHODS[config.method](config)
+    return _balanced(method, config.psl_start) if config.train.balanced else method
+
+
+def _balanced(method: Method, start: int) -> Method:
+    """Return a method that draws from every cluster as often, from the start of scattering on."""
+    first, *later = method.stages
+    return replace(
+        method,
+        stages=(replace(first, balanced_from=start), *(replace(stage, balanced_from=0) for stage in later)),
+    )
 
 
 def describe(name: str) -> str:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from propos.config import Config
-from propos.methods.method import Method, Term
+from propos.methods.method import Method, Stage, Term
 from propos.methods.parts import byol_parts
 from propos.objectives import Alignment
 
 
 def byol(config: Config) -> Method:
     """Align each image with its other view, nothing else."""
-    return Method(
-        parts=byol_parts(config),
-        terms=(Term("alignment", Alignment(), weight=1.0),),
-        predictor_rate=config.train.predictor_rate,
-    )
+    train = Stage(terms=(Term("alignment", Alignment()),), predictor_rate=config.train.predictor_rate)
+    return Method(byol_parts(config), (train,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from propos.config import Config
-from propos.methods.method import Method, Term
+from propos.methods.method import Method, Stage, Term
 from propos.methods.parts import byol_parts, plain_head
 from propos.objectives import Alignment, ClusterBalance, ClusterContrast
 
@@ -11,12 +11,12 @@ from propos.objectives import Alignment, ClusterBalance, ClusterContrast
 def byol_cc(config: Config) -> Method:
     """BYOL, and a cluster head whose columns are told apart and held to equal shares."""
     assert config.clusters is not None
-    return Method(
-        parts=byol_parts(config, cluster_head=plain_head(config, config.clusters)),
+    train = Stage(
         terms=(
-            Term("alignment", Alignment(), weight=1.0),
-            Term("cluster_contrast", ClusterContrast(config.contrast.cluster_temperature), weight=1.0),
-            Term("cluster_balance", ClusterBalance(), weight=1.0),
+            Term("alignment", Alignment()),
+            Term("cluster_contrast", ClusterContrast(config.contrast.cluster_temperature)),
+            Term("cluster_balance", ClusterBalance()),
         ),
         predictor_rate=config.train.predictor_rate,
     )
+    return Method(byol_parts(config, cluster_head=plain_head(config, config.clusters)), (train,))

@@ -1,22 +1,31 @@
-"""What a method is made of."""
+"""What a method is made of: the parts of its network, and the stages that train them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal
 
-from propos.networks import Parts
+from propos.errors import InputError
+from propos.methods.preparations import Preparation
+from propos.networks import EVERY_PART, PartName, Parts
 from propos.objectives import Objective
 
 
 @dataclass(frozen=True)
 class Term:
-    """One objective in the sum, its weight and the epoch it starts at."""
+    """One objective in the sum, its weight, and the epochs of its stage in which it counts."""
 
     name: str
     objective: Objective
-    weight: float
+    weight: float = 1.0
     starts: int = 0
+    ends: int | None = None
+
+    def counts_at(self, epoch: int) -> bool:
+        """Return whether it takes part in an epoch of its stage."""
+        return bool(self.weight) and self.starts <= epoch and (self.ends is None or epoch < self.ends)
 
     @property
     def reads_clusters(self) -> bool:
@@ -33,15 +42,95 @@ class QueueSpec:
 
 
 @dataclass(frozen=True)
-class Method:
-    """What is optimised and how; the training step reads it. Without terms there is nothing to train."""
+class FurtherClusterings:
+    """Numbers of clusters that the E-step finds as well, from an epoch on, and the temperature of their tightness."""
 
-    parts: Parts
+    clusters: tuple[int, ...]
+    starts: int
+    temperature: float
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """What the two views of a step are of, and how each is made.
+
+    The second view is of the image itself, or of one of its neighbours, drawn anew in every step (the stage then opens
+    with `Neighbours`). A random view is augmented as the settings say, a plain one is the whole image. Where a stage is
+    fed features in place of images (it opens with `Features`), there are no views: they are what is paired.
+    """
+
+    partner: Literal["itself", "neighbour"] = "itself"
+    first: Literal["random", "plain"] = "random"
+    second: Literal["random", "plain"] = "random"
+    of: Literal["images", "features"] = "images"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of training: what learns, from which views, by which terms, for how long, and what then answers."""
+
+    name: str = "train"
     terms: tuple[Term, ...] = ()
+    share: float = 1.0  # of the run's epochs, in proportion to the other stages'
+    changes: Mapping[str, Any] = field(default_factory=dict)  # to the settings under `train`
+    trains: tuple[PartName, ...] = EVERY_PART  # the other parts are frozen
+    pairs: Pairing = Pairing()
+    opens_with: tuple[Preparation, ...] = ()  # computed of all images when the stage opens
+    answer: Literal["k-means", "head"] = "k-means"  # what says where an image belongs
     predictor_rate: float = 1.0  # the predictor's learning rate over everyone else's
     predictor_constant: bool = False  # whether the predictor's rate stays at its peak
     noise: float = 0.0  # σ of the noise on projections before the predictor
     noise_starts: int = 0
     queue: QueueSpec | None = None
-    groupings: tuple[int, ...] = ()  # numbers of clusters the E-step also finds, from the end of the warm-up
+    further: FurtherClusterings | None = None
+    balanced_from: int | None = None  # the epoch from which every cluster is drawn from as often
+
+    @property
+    def clusters_needed(self) -> int | None:
+        """The epoch of the stage at which it first needs the images' clusters; None if it never does."""
+        starts = [term.starts for term in self.terms if term.reads_clusters and term.weight]
+        starts += [] if self.further is None else [self.further.starts]
+        starts += [] if self.balanced_from is None else [self.balanced_from]
+        return min(starts, default=None)
+
+
+@dataclass(frozen=True)
+class Method:
+    """What is optimised and how; the training step reads it. Without terms there is nothing to train."""
+
+    parts: Parts
+    stages: tuple[Stage, ...] = (Stage(),)
     embeds: Literal["target", "online"] = "target"
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of all stages."""
+        return tuple(term for stage in self.stages for term in stage.terms)
+
+    @property
+    def answer(self) -> Literal["k-means", "head"]:
+        """What gives the run's answer: that of the last stage."""
+        return self.stages[-1].answer
+
+    def spans(self, epochs: int) -> tuple[range, ...]:
+        """Deal the epochs of a run out to the stages by their shares, at least one to each."""
+        if epochs < len(self.stages):
+            raise InputError(f"train.epochs = {epochs}: the method has {len(self.stages)} stages: give each an epoch")
+        whole = sum(stage.share for stage in self.stages)
+        bounds, done = [0], 0.0
+        for place, stage in enumerate(self.stages):
+            done += stage.share
+            left = len(self.stages) - place - 1
+            bounds.append(min(max(round(epochs * done / whole), bounds[-1] + 1), epochs - left))
+        return tuple(range(start, stop) for start, stop in pairwise(bounds))
+
+    def clusters_needed(self, epochs: int) -> int:
+        """Return the epoch at which training first needs clusters: the end, where it never does."""
+        if not self.terms:
+            return 0
+        firsts = (
+            span.start + stage.clusters_needed
+            for stage, span in zip(self.stages, self.spans(epochs), strict=True)
+            if stage.clusters_needed is not None
+        )
+        return min(firsts, default=epochs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from propos.config import Config
 from propos.errors import InputError
-from propos.methods.method import QueueSpec
+from propos.methods.method import FurtherClusterings, QueueSpec
 from propos.networks import Head, Parts, features
 
 
@@ -34,3 +34,8 @@ def negative_queue(config: Config) -> QueueSpec:
     if not config.queue.size:
         raise InputError(f"queue.size = 0: {config.method} tells images from a queue: set it to 1 or more")
     return QueueSpec(config.queue.size, random_start=True)
+
+
+def further_clusterings(config: Config) -> FurtherClusterings:
+    """Return the clusterings at several granularities that PCL's prototypes are of, found after the warm-up."""
+    return FurtherClusterings(config.pcl.clusters, config.train.warmup, config.pcl.temperature)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from propos.config import Config
-from propos.methods.method import Method, Term
-from propos.methods.parts import moco_parts, negative_queue
+from propos.methods.method import Method, Stage, Term
+from propos.methods.parts import further_clusterings, moco_parts, negative_queue
 from propos.objectives import InfoNce, ProtoNce
 
 
 def pcl(config: Config) -> Method:
     """MoCo, and after the warm-up each image beside the prototypes of several clusterings."""
-    return Method(
-        parts=moco_parts(config),
+    train = Stage(
         terms=(
-            Term("contrast", InfoNce(config.contrast.temperature), weight=1.0),
+            Term("contrast", InfoNce(config.contrast.temperature)),
             Term("prototypes", ProtoNce(), config.pcl.weight, starts=config.train.warmup),
         ),
         queue=negative_queue(config),
-        groupings=config.pcl.clusters,
+        further=further_clusterings(config),
     )
+    return Method(moco_parts(config), (train,))

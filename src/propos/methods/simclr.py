@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from propos.config import Config
-from propos.methods.method import Method, Term
+from propos.methods.method import Method, Stage, Term
 from propos.methods.parts import plain_head
 from propos.networks import Parts
 from propos.objectives import NtXent
@@ -11,8 +11,5 @@ from propos.objectives import NtXent
 
 def simclr(config: Config) -> Method:
     """Tell each image's other view from the other images of the batch."""
-    return Method(
-        parts=Parts(projector=plain_head(config, config.network.dimension)),
-        terms=(Term("contrast", NtXent(config.contrast.temperature), weight=1.0),),
-        embeds="online",
-    )
+    train = Stage(terms=(Term("contrast", NtXent(config.contrast.temperature)),))
+    return Method(Parts(projector=plain_head(config, config.network.dimension)), (train,), embeds="online")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from propos.config import Config
-from propos.methods.method import Method, Term
+from propos.methods.method import Method, Stage, Term
 from propos.networks import Head, Parts
 from propos.objectives import NegativeCosine
 
@@ -15,13 +15,10 @@ def simsiam(config: Config) -> Method:
     """
     width, outer = config.network.hidden, config.network.dimension
     hidden = (width,) if config.network.stem == "small" else (width, width)
-    return Method(
-        parts=Parts(
-            projector=Head((*hidden, outer), norm_last=True),
-            predictor=Head((max(1, outer // 4), outer)),
-            target="stop-gradient",
-        ),
-        terms=(Term("cosine", NegativeCosine(), weight=1.0),),
-        predictor_constant=True,
-        embeds="online",
+    parts = Parts(
+        projector=Head((*hidden, outer), norm_last=True),
+        predictor=Head((max(1, outer // 4), outer)),
+        target="stop-gradient",
     )
+    train = Stage(terms=(Term("cosine", NegativeCosine()),), predictor_constant=True)
+    return Method(parts, (train,), embeds="online")

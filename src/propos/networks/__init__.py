@@ -1,14 +1,16 @@
 """The networks: backbones, heads, and the twin of online and target."""
 
 from propos.networks.heads import Head, Mlp
-from propos.networks.parts import Parts
+from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.resnet import ResNet, backbone, features, smallest_side
 from propos.networks.twin import Encoder, TwinNetwork, build_network
 
 __all__ = [
+    "EVERY_PART",
     "Encoder",
     "Head",
     "Mlp",
+    "PartName",
     "Parts",
     "ResNet",
     "TwinNetwork",

@@ -7,6 +7,8 @@ from typing import Literal
 
 from propos.networks.heads import Head
 
+PartName = Literal["backbone", "projector", "predictor", "cluster_head"]
+EVERY_PART: tuple[PartName, ...] = ("backbone", "projector", "predictor", "cluster_head")
 TargetKind = Literal["moving average", "stop-gradient", "none"]
 
 

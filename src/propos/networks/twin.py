@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from itertools import chain
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,20 +14,11 @@ from propos.config import NetworkSettings
 from propos.distributed import gather, share
 from propos.networks.heads import Mlp, initialise_predictor
 from propos.networks.norm import ALONE, Groups, set_groups
-from propos.networks.parts import Parts
+from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.resnet import backbone
+from propos.outputs import Outputs, Pair
 
-Views = tuple[Float[Tensor, "B C S S"], Float[Tensor, "B C S S"]]
-Pair = tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]
-
-
-class Passed(NamedTuple):
-    """What a network makes of two views of a batch, all raw."""
-
-    projections: Pair
-    predictions: Pair  # of projection + noise
-    targets: Pair
-    assignments: Pair | None  # the cluster head's softmax
+Views = tuple[Float[Tensor, "B ..."], Float[Tensor, "B ..."]]  # images, or the backbone's features of them
 
 
 class Encoder(nn.Module):
@@ -68,7 +58,7 @@ class TwinNetwork(nn.Module):
     def __init__(self, settings: NetworkSettings, parts: Parts, channels: int) -> None:
         super().__init__()
         self.parts, self.joint, self.bn_groups = parts, settings.joint_views, settings.bn_groups
-        self.groups = ALONE
+        self.groups, self.learning = ALONE, EVERY_PART
         self.online = Encoder(settings, parts, channels)
         self.target: Encoder | None = None
         if parts.target == "moving average":
@@ -84,10 +74,31 @@ class TwinNetwork(nn.Module):
         # Channels last measured faster, on CPUs too (docs/speed.md); torch leaves the keyword out of its types.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
+    def learn_only(self, parts: tuple[PartName, ...]) -> None:
+        """Freeze all parts but these: nothing of the others moves, nor of the target's copies, nor their statistics."""
+        self.learning = parts
+        for name, part in self._own_parts().items():
+            part.requires_grad_(name in parts)
+
+    def begin_step(self) -> None:
+        """Have the parts that learn normalise by their batch, and the frozen ones by what they have learnt."""
+        self.train()
+        frozen = [part for part in EVERY_PART if part not in self.learning]
+        for owner in (self, self.online, self.target):
+            for name in frozen:
+                part = getattr(owner, name, None)
+                if isinstance(part, nn.Module):
+                    part.eval()
+
     def forward(
-        self, views: Views, noise: Pair | None, batch: int | None = None, shuffle: Int[Tensor, " batch"] | None = None
-    ) -> Passed:
-        """Pass both views of this process's share of a batch through every part.
+        self,
+        views: Views,
+        noise: Pair | None,
+        batch: int | None = None,
+        shuffle: Int[Tensor, " batch"] | None = None,
+        features_given: bool = False,
+    ) -> Outputs:
+        """Pass both views of this process's share of a batch through every part; given features, all but the backbone.
 
         With `shuffle`, an order of the batch, the target's batch norm groups the batch in that order.
         """
@@ -95,7 +106,7 @@ class TwinNetwork(nn.Module):
         self.groups = Groups.of(batch, self.bn_groups)
         seen = self.groups.doubled() if self.joint else self.groups
         set_groups(self, seen.twice() if self._behind else seen)
-        features = self._both(self.online.backbone, views)
+        features = views if features_given else self._both(self.online.backbone, views)
         projections = self._both(self.online.projector, features)
         noisy = projections if noise is None else (projections[0] + noise[0], projections[1] + noise[1])
         predictions = self._both(self.predictor, noisy)
@@ -103,7 +114,8 @@ class TwinNetwork(nn.Module):
         if self.cluster_head is not None:
             first, second = self._both(self.cluster_head, features)
             assignments = F.softmax(first, dim=1), F.softmax(second, dim=1)
-        return Passed(projections, predictions, self._targets(views, projections, batch, shuffle), assignments)
+        target = None if self.target is None else self.target.projector if features_given else self.target
+        return Outputs(projections, predictions, self._targets(target, views, projections, batch, shuffle), assignments)
 
     def encoder(self, which: str) -> Encoder:
         """Return the online or the target encoder."""
@@ -113,26 +125,41 @@ class TwinNetwork(nn.Module):
 
     @torch.no_grad()
     def move_target(self, momentum: float) -> None:
-        """Move the target's parameters, if there are any, a step of 1 - momentum towards the online ones."""
-        if self.target is not None:
-            torch._foreach_lerp_(list(self.target.parameters()), list(self.online.parameters()), 1 - momentum)
+        """Move what learns of the target, if there is one, a step of 1 - momentum towards the online network."""
+        if self.target is None:
+            return
+        pairs = zip(self.target.parameters(), self.online.parameters(), strict=True)
+        moving = [(ours, theirs) for ours, theirs in pairs if theirs.requires_grad]
+        if moving:
+            torch._foreach_lerp_([ours for ours, _ in moving], [theirs for _, theirs in moving], 1 - momentum)
 
     def without_predictor(self) -> list[nn.Parameter]:
-        """Return the parameters of the online encoder and the cluster head: all that learns but the predictor."""
+        """Return what learns of the online encoder and the cluster head: all but the predictor."""
         head = [] if self.cluster_head is None else self.cluster_head.parameters()
-        return list(chain(self.online.parameters(), head))
+        return [parameter for parameter in chain(self.online.parameters(), head) if parameter.requires_grad]
+
+    def of_predictor(self) -> list[nn.Parameter]:
+        """Return what learns of the predictor."""
+        return [parameter for parameter in self.predictor.parameters() if parameter.requires_grad]
 
     def trained(self) -> list[nn.Parameter]:
         """Return the parameters that gradients reach."""
-        return [*self.without_predictor(), *self.predictor.parameters()]
+        return [*self.without_predictor(), *self.of_predictor()]
 
-    def _targets(self, views: Views, projections: Pair, batch: int, shuffle: Tensor | None) -> Pair:
-        if self.target is not None:
+    def _own_parts(self) -> dict[str, nn.Module]:
+        head = {} if self.cluster_head is None else {"cluster_head": self.cluster_head}
+        encoder = {"backbone": self.online.backbone, "projector": self.online.projector}
+        return {**encoder, "predictor": self.predictor, **head}
+
+    def _targets(
+        self, target: nn.Module | None, views: Views, projections: Pair, batch: int, shuffle: Tensor | None
+    ) -> Pair:
+        if target is not None:
             with torch.no_grad():
                 if shuffle is None:
-                    return self._both(self.target, views)
+                    return self._both(target, views)
                 here = shuffle[share(batch)]
-                mixed = self._both(self.target, (gather(views[0], batch)[here], gather(views[1], batch)[here]))
+                mixed = self._both(target, (gather(views[0], batch)[here], gather(views[1], batch)[here]))
                 home = shuffle.argsort()[share(batch)]
                 return gather(mixed[0], batch)[home], gather(mixed[1], batch)[home]
         if self.parts.target == "stop-gradient":

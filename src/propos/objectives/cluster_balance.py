@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs
+from propos.outputs import Outputs
 
 
 def cluster_balance(assignments: Float[Tensor, "B K"]) -> Float[Tensor, ""]:

@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.objectives.nt_xent import nt_xent
-from propos.objectives.outputs import Outputs
+from propos.outputs import Outputs
 
 
 def cluster_contrast(

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs, both_directions
+from propos.objectives.objective import both_directions
+from propos.outputs import Outputs
 
 
 def info_nce(

@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs, mean_of_directions
+from propos.objectives.objective import mean_of_directions
+from propos.outputs import Outputs
 
 
 def negative_cosine(prediction: Float[Tensor, "B D"], target: Float[Tensor, "B D"]) -> Float[Tensor, ""]:

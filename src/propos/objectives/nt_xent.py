@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs
+from propos.outputs import Outputs
 
 
 def nt_xent(first: Float[Tensor, "B D"], second: Float[Tensor, "B D"], temperature: float) -> Float[Tensor, ""]:

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Grouping, Outputs
+from propos.outputs import Grouping, Outputs
 
 
 def proto_nce(query: Float[Tensor, "B D"], grouping: Grouping) -> Float[Tensor, ""]:

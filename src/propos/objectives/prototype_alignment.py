@@ -7,8 +7,9 @@ from functools import partial
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs, mean_of_directions
+from propos.objectives.objective import mean_of_directions
 from propos.objectives.prototypes import membership, prototypes
+from propos.outputs import Outputs
 
 
 def prototype_alignment(

@@ -8,8 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs, mean_of_directions
+from propos.objectives.objective import mean_of_directions
 from propos.objectives.prototypes import membership, prototypes
+from propos.outputs import Outputs
 
 
 def prototype_scattering(

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.outputs import Outputs
 from propos.objectives.prototypes import membership, prototypes
+from propos.outputs import Outputs
 
 
 def prototype_uniformity(

@@ -1,7 +1,7 @@
 """The EM loop and what it needs."""
 
 from propos.training.choosing import clusters_needed
-from propos.training.continuation import Start, continued, fitting_channels, start_from
+from propos.training.continuation import WarmStart, continued, fitting_channels, start_from
 from propos.training.estimate import estimate_seconds
 from propos.training.learner import choose_device
 from propos.training.loop import train
@@ -16,7 +16,7 @@ __all__ = [
     "Prediction",
     "Progress",
     "Silent",
-    "Start",
+    "WarmStart",
     "Warnings",
     "choose_device",
     "clusters_needed",

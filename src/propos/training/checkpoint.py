@@ -19,10 +19,10 @@ from torch import Tensor
 
 from propos.distributed import bytes_from_first_process, collect, share
 from propos.errors import RunFailed
-from propos.objectives import Grouping
+from propos.outputs import Grouping
 from propos.runs import RunFolder, write_atomically
 from propos.training.expectation import Partition
-from propos.training.learner import Learner
+from propos.training.learner import Learner, at_stage
 from propos.training.progress import Progress
 from propos.training.queue import Memory
 from propos.training.state import State, first_state
@@ -50,13 +50,13 @@ def save_checkpoint(run: RunFolder | None, learner: Learner, state: State) -> No
         path.unlink()
 
 
-def load_checkpoint(run: RunFolder | None, learner: Learner, progress: Progress) -> State:
-    """Put the newest whole checkpoint into the learner and return its state; without any, the start of the run.
+def load_checkpoint(run: RunFolder | None, learner: Learner, progress: Progress) -> tuple[Learner, State]:
+    """Return the learner and the state of the newest whole checkpoint; without any, the start of the run.
 
-    The process that has the run folder reads it for all.
+    The process that has the run folder reads it for all. The learner's network is the one given.
     """
     content = bytes_from_first_process(None if run is None else _newest(run.path / "checkpoint", progress))
-    return first_state(learner) if content is None else _restore(content, learner, run)
+    return (learner, first_state(learner)) if content is None else _restore(content, learner, run)
 
 
 def _newest(folder: Path, progress: Progress) -> bytes | None:
@@ -93,6 +93,7 @@ def _tensors(learner: Learner, state: State, streamed: Tensor | None) -> dict[st
         tensors["state.streamed"] = streamed
     if state.queue is not None:
         tensors |= {"state.queue.embeddings": state.queue.embeddings, "state.queue.images": state.queue.images}
+    tensors |= {f"state.prepared.{name}": rows for name, rows in state.prepared.items()}
     if state.losses is not None:
         tensors["state.losses"] = state.losses
     return {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
@@ -100,6 +101,7 @@ def _tensors(learner: Learner, state: State, streamed: Tensor | None) -> dict[st
 
 def _plain(learner: Learner, state: State) -> dict[str, Any]:
     return {
+        "stage": state.stage,
         "epoch": state.epoch,
         "step": state.step,
         "opening": state.opening,
@@ -126,18 +128,20 @@ def _partition(tensors: dict[str, Tensor]) -> Partition | None:
     return Partition(tensors["state.labels"], tensors["state.prototypes"], tuple(groupings))
 
 
-def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> State:
+def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[Learner, State]:
     tensors = {name: tensor.to(learner.device) for name, tensor in safetensors.torch.load(content).items()}
     # The header of a safetensors file: its length in eight bytes, then JSON.
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     plain = json.loads(header["__metadata__"]["state"])
     streamed = tensors.get("state.streamed")
+    learner = at_stage(learner, plain["stage"])
     with torch.no_grad():
         for name, tensor in learner.network.state_dict().items():
             tensor.copy_(tensors[f"network.{name}"])
     _restore_optimiser(learner, tensors)
     learner.scaler.load_state_dict(plain["scaler"])
-    return State(
+    state = State(
+        stage=plain["stage"],
         epoch=plain["epoch"],
         step=plain["step"],
         opening=plain["opening"],
@@ -145,10 +149,12 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> State:
         partition=_partition(tensors),
         streamed=None if streamed is None else streamed[share(len(streamed))].clone(),
         queue=_queue(tensors, plain["queue_next"]),
+        prepared={name[15:]: rows for name, rows in tensors.items() if name.startswith("state.prepared.")},
         losses=tensors.get("state.losses"),
         # The history is written before the checkpoint; lines of epochs that will be done again are dropped.
         history=[] if run is None else run.history()[: plain["epoch"]],
     )
+    return learner, state
 
 
 def _restore_optimiser(learner: Learner, tensors: dict[str, Tensor]) -> None:

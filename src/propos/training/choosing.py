@@ -11,10 +11,10 @@ from propos.config import Config
 from propos.data import Source
 from propos.distributed import any_process, from_first_process, rows_of_all
 from propos.errors import Interrupted
-from propos.methods import build_method
+from propos.methods import Stage, build_method
 from propos.training.expectation import embeddings_now
-from propos.training.keeper import Keeper
 from propos.training.learner import Learner
+from propos.training.recorder import Recorder
 from propos.training.seeds import generator
 
 
@@ -24,38 +24,47 @@ def first_estep(config: Config) -> int:
 
 
 def clusters_needed(config: Config) -> int:
-    """Return the epoch at which training first needs clusters: when scattering, or contrast with prototypes, starts."""
-    grouped = build_method(config).groupings
-    return min(config.psl_start, config.train.warmup) if grouped else config.psl_start
+    """Return the epoch at which training first needs clusters, as the method says: the end, where it never does."""
+    return build_method(config).clusters_needed(config.train.epochs)
 
 
-def settle_clusters(keeper: Keeper, source: Source) -> Learner:
+def estep_due(config: Config, stage: Stage, since: int, epoch: int) -> bool:
+    """Return whether an E-step opens an epoch: one when the stage first needs clusters, then every r epochs from there.
+
+    `since` is the same epoch counted from the start of the stage.
+    """
+    needed = stage.clusters_needed or 0
+    counted = since - needed if since >= needed else since
+    return epoch >= first_estep(config) and counted % config.estep.every == 0
+
+
+def choose_clusters(recorder: Recorder, source: Source) -> Learner:
     """Return the learner with its number of clusters, chosen now and written into the run if it was not known."""
-    learner = keeper.learner
+    learner = recorder.learner
     if learner.config.clusters is not None:
         return learner
-    found = _suggest(keeper, source)
+    found = _suggest(recorder, source)
     # Unlike machines may round their scores differently; there is one number.
     chosen = int(from_first_process(torch.tensor(found.chosen)))
     config = learner.config.with_settings({"clusters": chosen})
-    keeper.learner = replace(learner, config=config)
-    if keeper.run is not None:
-        keeper.run.write_suggestion(found.plain(), config)
-    keeper.progress.suggestion(found)
-    return keeper.learner
+    recorder.learner = replace(learner, config=config)
+    if recorder.run is not None:
+        recorder.run.write_suggestion(found.plain(), config)
+    recorder.progress.suggestion(found)
+    return recorder.learner
 
 
-def _suggest(keeper: Keeper, source: Source) -> Suggestion:
+def _suggest(recorder: Recorder, source: Source) -> Suggestion:
     """Suggest a number from the present embeddings; a stopped run chooses again, and the same."""
-    config = keeper.learner.config
+    config = recorder.learner.config
     assert config.suggest.range is not None
 
     def stop_if_asked(clusters: int) -> None:
-        if any_process(keeper.stop())[0]:
+        if any_process(recorder.stop())[0]:
             raise Interrupted
 
     draw = generator(config.seed, "suggestion")
-    embeddings = embeddings_now(keeper.learner, source, keeper.state.epoch)
+    embeddings = embeddings_now(recorder.learner, source, recorder.state.epoch)
     sample = points_to_look_at(len(source), config.suggest.range[1], draw).to(embeddings.device)
     points = rows_of_all(embeddings, sample, len(source))
     return suggest_clusters(points, *config.suggest.range, draw, stop_if_asked)

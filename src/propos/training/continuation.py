@@ -18,6 +18,7 @@ from propos.config import Config
 from propos.data import Source, UnopenedSource
 from propos.distributed import bytes_from_first_process, world_size
 from propos.errors import InputError
+from propos.methods import build_method
 from propos.runs import RunFolder, write_atomically
 from propos.training.expectation import Assignment, Partition
 from propos.training.learner import Learner
@@ -31,7 +32,7 @@ SAME = 1e-3  # the same image through the same network has embeddings closer tha
 
 
 @dataclass(frozen=True)
-class Start:
+class WarmStart:
     """What a run begins with instead of chance."""
 
     weights: dict[str, Tensor]
@@ -41,11 +42,12 @@ class Start:
 
     def begin(self, learner: Learner, state: State) -> None:
         """Put the weights in, and the clusters where the first E-step looks for those before it."""
-        if state.partition is not None:
-            return  # the run is past its first E-step: a checkpoint has it all
+        if not state.fresh:
+            return  # a checkpoint has it all
         learner.network.load_state_dict(self.weights)
         clusters, device = learner.config.clusters, learner.device
-        state.partition = Partition(_below(self.labels, clusters).to(device), self.prototypes.to(device))
+        if clusters is not None:  # where a number is still to be chosen, the first E-step comes after it
+            state.partition = Partition(_below(self.labels, clusters).to(device), self.prototypes.to(device))
 
     def renumber(self, answer: Assignment) -> Assignment:
         """Give the final clusters the numbers under which most images were known to the earlier run."""
@@ -66,7 +68,7 @@ class Start:
         return safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
     @classmethod
-    def read(cls, run: RunFolder) -> Start | None:
+    def read(cls, run: RunFolder) -> WarmStart | None:
         """Read what a run began with; nothing when it began by chance."""
         if "from" not in run.info():
             return None
@@ -77,13 +79,13 @@ class Start:
             raise InputError(f"{path}: cannot be read: start the run anew with another --out") from None
 
     @classmethod
-    def of_first_process(cls, start: Start | None) -> Start | None:
+    def of_first_process(cls, start: WarmStart | None) -> WarmStart | None:
         """Return what the first process begins with."""
         content = bytes_from_first_process(None if start is None else start._packed()) if world_size() > 1 else None
         return start if content is None else cls._unpacked(content)
 
     @classmethod
-    def _unpacked(cls, content: bytes) -> Start:
+    def _unpacked(cls, content: bytes) -> WarmStart:
         tensors = safetensors.torch.load(content)
         weights = {name[8:]: tensor for name, tensor in tensors.items() if name.startswith("network.")}
         return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]))
@@ -102,7 +104,7 @@ def continued(run: RunFolder) -> Config:
     return config.with_settings({"psl.start": 0, "suggest.range": None, "keep_epochs": ()})
 
 
-def start_from(run: RunFolder, source: Source, device: torch.device) -> Start:
+def start_from(run: RunFolder, source: Source, device: torch.device) -> WarmStart:
     """Look up which images an earlier run knew, and return what to begin with."""
     model = Model.from_run(run, device)
     embeddings = torch.cat(list(model.embed(source)))
@@ -111,17 +113,15 @@ def start_from(run: RunFolder, source: Source, device: torch.device) -> Start:
     if shared == 0:
         labels = assign(embeddings, model.prototypes)[0].cpu().numpy()
     weights = {name: tensor.cpu() for name, tensor in model.network.state_dict().items()}
-    return Start(weights, model.prototypes.cpu(), torch.from_numpy(labels.astype(np.int64)), shared)
+    return WarmStart(weights, model.prototypes.cpu(), torch.from_numpy(labels.astype(np.int64)), shared)
 
 
 def fitting_channels(run: RunFolder, config: Config, unopened: UnopenedSource, name: str) -> int:
     """Return how to read images so that they fit an earlier run's weights; refuse what does not."""
-    before = run.config().network
-    for key in SHAPING:
-        was, now = getattr(before, key), getattr(config.network, key)
-        if was != now:
-            raise InputError(f"network.{key} = {now}: {run.path} has {was}; weights go on only in the same network")
-    channels: int = run.weights()["online.backbone.conv1.weight"].shape[1]
+    earlier = run.config()
+    _refuse_other_networks(run, earlier, config)
+    assert earlier.pixels.mean is not None
+    channels = len(earlier.pixels.mean)
     readable = unopened.headers is not None and unopened.channels < channels  # grey files are read as colours
     if unopened.channels != channels and not readable:
         raise InputError(
@@ -144,6 +144,21 @@ def known_clusters(run: RunFolder, names: list[str], embeddings: Float[np.ndarra
         _, nearest = KDTree(old).query(embeddings[rest], distance_upper_bound=SAME)
         found[rest] = np.where(nearest < len(old), nearest, -1)
     return np.where(found >= 0, table.cluster[found], -1)
+
+
+def _refuse_other_networks(run: RunFolder, earlier: Config, config: Config) -> None:
+    """Refuse settings whose network cannot take the weights of an earlier run."""
+    for key in SHAPING:
+        was, now = getattr(earlier.network, key), getattr(config.network, key)
+        if was != now:
+            raise InputError(f"network.{key} = {now}: {run.path} has {was}; weights go on only in the same network")
+    before = build_method(earlier).parts
+    if before.projector is None:
+        raise InputError(f"{run.path}: was made by {earlier.method}, which learns nothing to go on from: start anew")
+    if before.cluster_head is not None and config.clusters != earlier.clusters:
+        raise InputError(f"{run.path}: its cluster head is of {earlier.clusters} clusters: say -k {earlier.clusters}")
+    if before != build_method(config).parts:
+        raise InputError(f"--method {config.method}: {run.path} was trained by {earlier.method}, whose network differs")
 
 
 def _below(labels: Int[Tensor, " N"], clusters: int | None) -> Int[Tensor, " N"]:

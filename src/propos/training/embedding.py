@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +33,29 @@ def embed_batches(
         yield F.normalize(projections, dim=1)
 
 
+class _Seeing(nn.Module):
+    """All that a network makes of plain views at once: embeddings, features, and what its cluster head says."""
+
+    def __init__(self, network: TwinNetwork, embeds: str) -> None:
+        super().__init__()
+        self.encoder, self.online, self.head = network.encoder(embeds), network.online, network.cluster_head
+
+    def forward(self, images: Float[Tensor, "B C S S"]) -> tuple[Tensor, Tensor, Tensor | None]:
+        features = self.encoder.backbone(images)
+        embeddings = F.normalize(self.encoder.projector(features), dim=1)
+        if self.head is None:
+            return embeddings, features, None
+        seen = features if self.encoder is self.online else self.online.backbone(images)
+        return embeddings, features, F.softmax(self.head(seen), dim=1)
+
+
+def see_batches(
+    network: TwinNetwork, embeds: str, source: Source, config: Config, which: slice | None = None
+) -> Iterator[tuple[Float[Tensor, "B D"], Float[Tensor, "B F"], Float[Tensor, "B K"] | None]]:
+    """Yield embeddings, backbone features and the cluster head's assignments of images, a batch at a time."""
+    return output_batches(_Seeing(network, embeds), network.online.device, source, config, which)
+
+
 def head_clusters(network: TwinNetwork, source: Source, config: Config) -> Int[Tensor, " N"] | None:
     """Return the cluster that the network's cluster head, if it has one, puts each image into."""
     if network.cluster_head is None:
@@ -50,7 +74,7 @@ def batches_in_order(images: slice) -> Iterator[Int[np.ndarray, " B"]]:
 @torch.no_grad()
 def output_batches(
     part: nn.Module, device: torch.device, source: Source, config: Config, which: slice | None = None
-) -> Iterator[Float[Tensor, "B D"]]:
+) -> Iterator[Any]:
     """Yield what part of a network, in evaluation mode, makes of images in order, a batch at a time."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None

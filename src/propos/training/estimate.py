@@ -11,11 +11,12 @@ import torch
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import from_first_process, world_size
+from propos.training.choosing import estep_due
 from propos.training.embedding import BATCH, embed_batches
 from propos.training.expectation import Partition
-from propos.training.learner import Learner, build_learner
-from propos.training.loop import estep_due
+from propos.training.learner import Learner, at_stage, build_learner
 from propos.training.maximization import maximization_step
+from propos.training.opening import open_stage
 from propos.training.order import epoch_order
 from propos.training.state import State, first_state
 
@@ -28,33 +29,42 @@ def estimate_seconds(config: Config, source: Source, device: torch.device) -> fl
     All processes take part, and get the first one's answer.
     """
     learner = build_learner(config, source, device)
-    epochs = config.train.epochs if learner.method.terms else 0
-    state = late_state(learner)
     encoder = learner.network.encoder(learner.method.embeds)
-
-    def step() -> None:
-        maximization_step(learner, source, positions, state)
 
     def embed() -> None:
         next(iter(embed_batches(encoder, source, config)))
 
-    positions = epoch_order(config.seed, 0, learner.schedule)[0]
-    per_step, per_batch = _seconds(step, device) if epochs else 0.0, _seconds(embed, device)
-    esteps = 1 + sum(estep_due(config, epoch) for epoch in range(epochs))
-    batches = np.ceil(len(source) / BATCH / world_size())
-    return float(per_step * learner.schedule.steps * epochs + per_batch * batches * esteps)
+    per_batch, batches = _seconds(embed, device), np.ceil(len(source) / BATCH / world_size())
+    steps, esteps = 0.0, 1
+    per_step = 0.0
+    for number in range(len(learner.method.stages) if learner.method.terms else 0):
+        learner = at_stage(learner, number)
+        if not (number and learner.stage.opens_with):  # what it computes first is not there yet: as the one before
+            per_step = _step_seconds(learner, source)
+        steps += per_step * learner.schedule.steps * len(learner.epochs)
+        esteps += sum(estep_due(config, learner.stage, learner.since(epoch), epoch) for epoch in learner.epochs)
+        esteps += bool(learner.stage.opens_with)
+    return float(steps + per_batch * batches * esteps)
+
+
+def _step_seconds(learner: Learner, source: Source) -> float:
+    state = late_state(learner)
+    positions = epoch_order(learner.config.seed, 0, learner.schedule)[0]
+    if learner.stage.opens_with:
+        open_stage(learner, source, state)
+    return _seconds(lambda: maximization_step(learner, source, positions, state), learner.device)
 
 
 def late_state(learner: Learner) -> State:
-    """Return a state of the last epoch, every term at work, with made-up labels."""
+    """Return a state of the stage's last epoch, every term at work, with made-up labels."""
     state = first_state(learner)
     labels = torch.arange(learner.schedule.images, device=learner.device) % (learner.config.clusters or 2)
-    state.epoch = learner.config.train.epochs - 1
+    state.stage, state.epoch = learner.number, learner.epochs.stop - 1
     state.partition = Partition(labels, torch.zeros(0, device=learner.device))
     return state
 
 
-def _seconds(work: Callable[[], None], device: torch.device) -> float:
+def _seconds(work: Callable[[], object], device: torch.device) -> float:
     """Return the median time of some work after a first, slower time."""
     times: list[float] = []
     begin = time.perf_counter()

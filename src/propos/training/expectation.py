@@ -1,19 +1,20 @@
-"""The E-step: embed all images with the target, cluster them, keep the clusters' numbers stable."""
+"""The E-step: embed all images, cluster them or ask the cluster head, keep the clusters' numbers stable."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.clustering import churn, concentrations, spherical_kmeans, stable_numbers
 from propos.data import Source
-from propos.distributed import any_process, gather, world_size
+from propos.distributed import any_process, gather, share, sum_over_processes, world_size
 from propos.errors import RunFailed
-from propos.objectives import Grouping
-from propos.training.embedding import embed
+from propos.outputs import Grouping
+from propos.training.embedding import embed, see_batches
 from propos.training.learner import Learner
 from propos.training.seeds import generator
 
@@ -45,6 +46,7 @@ class Assignment:
     embeddings: Float[Tensor, "n D"]  # of this process's share of the images
     churn: float | None  # the share of images that changed cluster; None the first time
     groupings: tuple[Grouping, ...] = ()
+    confidence: Float[Tensor, " n"] | None = None  # the cluster head's, where it gives the answer
 
     def partition(self) -> Partition:
         """Return what the next E-step starts from."""
@@ -67,6 +69,8 @@ def expectation(
     assert config.clusters is not None
     if previous is not None and not len(previous.prototypes):
         previous = None
+    if learner.stage.answer == "head":
+        return _by_head(learner, source, epoch, previous)
     embeddings = embeddings_now(learner, source, epoch) if streamed is None else _finite(streamed, epoch)
     # K-means sums in double precision, which MPS has not.
     points = embeddings.cpu() if embeddings.device.type == "mps" else embeddings
@@ -103,20 +107,39 @@ def _finite(embeddings: Float[Tensor, "n D"], epoch: int) -> Float[Tensor, "n D"
     return embeddings
 
 
+def _by_head(learner: Learner, source: Source, epoch: int, previous: Partition | None) -> Assignment:
+    """Take each image's cluster from the cluster head; a prototype is the normalised mean of its cluster's embeddings.
+
+    A cluster that no image is in has the mean of all images, weighed by how much the head would put them there.
+    """
+    mine = see_batches(learner.network, learner.method.embeds, source, learner.config, share(len(source)))
+    batches = [(embeddings, assignments) for embeddings, _, assignments in mine]
+    embeddings = _finite(torch.cat([batch for batch, _ in batches]), epoch)
+    assignments = torch.cat([batch for _, batch in batches if batch is not None])
+    confidence, clusters = assignments.max(dim=1)
+    members = F.one_hot(clusters, assignments.shape[1]).to(embeddings.dtype)
+    hard, soft = sum_over_processes(torch.stack([members.T @ embeddings, assignments.T @ embeddings])).unbind()
+    empty = sum_over_processes(members.sum(dim=0)) == 0
+    prototypes = F.normalize(torch.where(empty[:, None], soft, hard), dim=1)
+    labels = gather(clusters, len(source))
+    moved = None if previous is None else churn(previous.labels.cpu().numpy(), labels.cpu().numpy())
+    return Assignment(labels, prototypes, embeddings, moved, confidence=confidence)
+
+
 def _groupings(
     learner: Learner, points: Float[Tensor, "N D"], epoch: int, previous: Partition | None
 ) -> tuple[Grouping, ...]:
     """Cluster the embeddings into each further number of clusters, from one start and where it stood before."""
-    config = learner.config
-    if not config.train.warmup <= epoch < config.train.epochs:
+    further = learner.stage.further
+    if further is None or learner.since(epoch) < further.starts or epoch not in learner.epochs:
         return ()
     before = () if previous is None else previous.groupings
     found = []
-    for place, clusters in enumerate(learner.method.groupings):
-        draw = generator(config.seed, "grouping", epoch, place)
+    for place, clusters in enumerate(further.clusters):
+        draw = generator(learner.config.seed, "grouping", epoch, place)
         last = before[place].prototypes.to(points.device) if before else None
         each = spherical_kmeans(points, clusters, 1, draw, previous=last, sharded=world_size() > 1)
-        tight = concentrations(points, each.labels, each.centres, config.pcl.temperature, sharded=world_size() > 1)
+        tight = concentrations(points, each.labels, each.centres, further.temperature, sharded=world_size() > 1)
         labels = gather(each.labels, learner.schedule.images)
         found.append(Grouping(*(tensor.to(learner.device) for tensor in (labels, each.centres, tight))))
     return tuple(found)

@@ -1,8 +1,9 @@
-"""Everything that learns: the network, its method, its optimiser and the views it sees."""
+"""Everything that learns: the network, its method, and what the present stage trains it with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from propos.config import Config
 from propos.data import Source
 from propos.distributed import launched, local_rank, world_size
 from propos.errors import InputError
-from propos.methods import Method, build_method
+from propos.methods import Method, Stage, build_method
 from propos.networks import TwinNetwork, build_network
 from propos.training.optimiser import build_optimiser
 from propos.training.schedule import Schedule
@@ -27,10 +28,19 @@ class Learner:
     device: torch.device
     network: TwinNetwork
     method: Method
+    number: int  # of the stage
+    stage: Stage
+    epochs: range  # of the run that are the stage's
+    seed: int  # of what the stage's steps draw
+    images: tuple[int, int]  # how many are clustered, and how many are only trained on
     optimiser: torch.optim.Optimizer
     scaler: torch.amp.GradScaler
     views: RandomViews
     schedule: Schedule
+
+    def since(self, epoch: int) -> int:
+        """Return an epoch of the run as one of the stage."""
+        return epoch - self.epochs.start
 
     def varying(self) -> list[Tensor]:
         """Return what a step leaves different on each process: gradients, and the running buffers of batch norm."""
@@ -39,23 +49,45 @@ class Learner:
 
 
 def build_learner(config: Config, source: Source, device: torch.device) -> Learner:
-    """Build a learner for a source from complete settings."""
+    """Build a learner for a source from complete settings, in its first stage."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
     check_shares(config, len(source))
     method = build_method(config)
     network = build_network(config.network, method.parts, source.channels, derive(config.seed, "network"))
     network = network.to(device)
-    return Learner(
-        config=config,
-        device=device,
-        network=network,
-        method=method,
-        optimiser=build_optimiser(config.train, method, network, device),
-        scaler=torch.amp.GradScaler(device.type, enabled=config.train.precision == "float16"),
-        views=RandomViews(config.views, config.pixels.mean, config.pixels.std),
-        schedule=Schedule(config.train, config.network, len(source), len(source.unlabelled or ())),
-    )
+    views = RandomViews(config.views, config.pixels.mean, config.pixels.std)
+    images = len(source), len(source.unlabelled or ())
+    stage = _of_stage(config, method, network, device, images, 0)
+    return Learner(config, device, network, method, views=views, images=images, **stage)
+
+
+def at_stage(learner: Learner, number: int) -> Learner:
+    """Return the learner in one of its stages, which begins with an optimiser of its own; in its own, itself."""
+    if number == learner.number:
+        return learner
+    stage = _of_stage(learner.config, learner.method, learner.network, learner.device, learner.images, number)
+    return replace(learner, **stage)
+
+
+def _of_stage(
+    config: Config, method: Method, network: TwinNetwork, device: torch.device, images: tuple[int, int], number: int
+) -> dict[str, Any]:
+    """Return what belongs to a stage, and freeze what it does not train."""
+    stage, epochs = method.stages[number], method.spans(config.train.epochs)[number]
+    changes = {f"train.{key}": value for key, value in {**stage.changes, "epochs": len(epochs)}.items()}
+    settings = config.with_settings(changes).train
+    network.learn_only(stage.trains)
+    return {
+        "number": number,
+        "stage": stage,
+        "epochs": epochs,
+        "seed": derive(config.seed, "stage", number) if number else config.seed,
+        "optimiser": build_optimiser(settings, stage, network, device),
+        "scaler": torch.amp.GradScaler(device.type, enabled=settings.precision == "float16"),
+        # What a stage computes of the images when it opens it knows of those that are clustered.
+        "schedule": Schedule(settings, config.network, images[0], 0 if stage.opens_with else images[1]),
+    }
 
 
 def check_shares(config: Config, images: int) -> None:

@@ -1,8 +1,8 @@
-"""The M-step: two views, the objectives, a gradient step, the moving average."""
+"""The M-step: a pair of views, the objectives, a gradient step, the moving average."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -12,9 +12,10 @@ from torch import Tensor
 from propos.data import Source
 from propos.distributed import gather_together, mean_over_processes, share
 from propos.methods import Term
-from propos.objectives import Grouping, Outputs
+from propos.outputs import Grouping, Outputs
 from propos.training.learner import Learner
 from propos.training.optimiser import set_rates
+from propos.training.pairs import paired_views
 from propos.training.queue import labels_of
 from propos.training.seeds import generator
 from propos.training.state import State
@@ -28,11 +29,11 @@ def maximization_step(
     Accumulated batches are each a batch of their own for batch norm and prototypes. What the step makes of its
     images is left in the state's queue and streamed embeddings, where there are any.
     """
-    step = state.epoch * learner.schedule.steps + state.step
+    step = learner.since(state.epoch) * learner.schedule.steps + state.step
     set_rates(learner.optimiser, learner.schedule, step)
-    learner.network.train()
+    learner.network.begin_step()
     batches = positions.chunk(learner.schedule.accumulate)
-    losses = torch.zeros(len(learner.method.terms), device=learner.device)
+    losses = torch.zeros(len(learner.stage.terms), device=learner.device)
     for part, batch in enumerate(batches):
         where = batch.to(learner.device)
         outputs = _outputs(learner, source, batch, where, state, (step, part))
@@ -47,13 +48,14 @@ def maximization_step(
 
 
 def active_terms(learner: Learner, epoch: int) -> list[tuple[int, Term]]:
-    """Return the terms that count at an epoch, with their places."""
-    return [(place, term) for place, term in enumerate(learner.method.terms) if epoch >= term.starts and term.weight]
+    """Return the stage's terms that count at an epoch of the run, with their places."""
+    since = learner.since(epoch)
+    return [(place, term) for place, term in enumerate(learner.stage.terms) if term.counts_at(since)]
 
 
 def _backward(learner: Learner, outputs: Outputs, labels: Int[Tensor, " B"], epoch: int) -> Float[Tensor, " T"]:
     """Add the gradients of one batch and return the loss of each term."""
-    losses = torch.zeros(len(learner.method.terms), device=learner.device)
+    losses = torch.zeros(len(learner.stage.terms), device=learner.device)
     total = torch.zeros((), device=learner.device)
     for place, term in active_terms(learner, epoch):
         loss = term.objective(outputs, labels)
@@ -71,44 +73,31 @@ def _outputs(
     state: State,
     when: tuple[int, int],
 ) -> Outputs:
-    """Pass two views through the networks and gather what they make of the global batch, in float32."""
-    config, device, method = learner.config, learner.device, learner.method
-    part, images, aspects = share(len(batch)), *_images(source, batch)
-    draw = generator(config.seed, "views", *when)
-    views = learner.views(images.to(device, non_blocking=True), draw, aspects, (len(batch), part))
+    """Pass a pair of views through the networks and gather what they make of the global batch, in float32."""
+    config, device, stage = learner.config, learner.device, learner.stage
+    part = share(len(batch))
+    views = paired_views(learner, source, batch, state, when)
     noise, shuffle = None, None
-    if method.noise and state.epoch >= method.noise_starts:
+    if stage.noise and learner.since(state.epoch) >= stage.noise_starts:
         shape = 2, len(batch), config.network.dimension
-        drawn = torch.randn(shape, generator=generator(config.seed, "noise", *when))
-        first, second = (method.noise * drawn[:, part]).to(device, non_blocking=True)
+        drawn = torch.randn(shape, generator=generator(learner.seed, "noise", *when))
+        first, second = (stage.noise * drawn[:, part]).to(device, non_blocking=True)
         noise = first, second
     if config.network.shuffle_bn and config.network.bn_groups > 1:
-        shuffle = torch.randperm(len(batch), generator=generator(config.seed, "shuffle", *when)).to(device)
-    mixed = config.train.precision != "float32"
-    with torch.autocast(device.type, getattr(torch, config.train.precision), enabled=mixed):
-        passed = learner.network(views, noise, len(batch), shuffle)
-    pairs = _gathered([pair for pair in passed if pair is not None], len(batch))
+        shuffle = torch.randperm(len(batch), generator=generator(learner.seed, "shuffle", *when)).to(device)
+    precision = learner.schedule.settings.precision
+    with torch.autocast(device.type, getattr(torch, precision), enabled=precision != "float32"):
+        passed = learner.network(views, noise, len(batch), shuffle, stage.pairs.of == "features")
     assert state.partition is not None
-    return Outputs(
-        projections=pairs[0],
-        predictions=pairs[1],
-        targets=pairs[2],
-        assignments=pairs[3] if len(pairs) > 3 else None,
+    return replace(
+        _gathered(passed, len(batch)),
         queue=None if state.queue is None else state.queue.entries(state.partition.labels),
         groupings=tuple(
             Grouping(labels_of(where, each.labels), each.prototypes, each.concentrations)
             for each in state.partition.groupings
         ),
+        prepared={name: rows[where] for name, rows in state.prepared.items()},
     )
-
-
-def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None]:
-    """Read this process's images of a batch, and all true shapes; positions past the clustered name the others."""
-    places = batch.numpy()
-    if source.unlabelled is not None and places[0] >= len(source):
-        source, places = source.unlabelled, places - len(source)
-    aspects = None if source.aspects is None else torch.from_numpy(source.aspects[places]).float()
-    return torch.from_numpy(source.batch(places[share(len(places))])), aspects
 
 
 def _labels(state: State, where: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
@@ -116,10 +105,11 @@ def _labels(state: State, where: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
     return labels_of(where, state.partition.labels)
 
 
-def _gathered(pairs: Sequence[tuple[Tensor, Tensor]], batch: int) -> list[tuple[Tensor, Tensor]]:
+def _gathered(passed: Outputs, batch: int) -> Outputs:
     """Return what all processes made of a batch, in float32."""
-    whole = gather_together([view.float() for pair in pairs for view in pair], batch)
-    return list(zip(whole[::2], whole[1::2], strict=True))
+    pairs = passed.pairs()
+    whole = iter(gather_together([view.float() for pair in pairs.values() for view in pair], batch))
+    return passed.with_pairs({name: (next(whole), next(whole)) for name in pairs})
 
 
 def _remember(learner: Learner, outputs: Outputs, where: Int[Tensor, " B"], state: State) -> None:
@@ -127,10 +117,11 @@ def _remember(learner: Learner, outputs: Outputs, where: Int[Tensor, " B"], stat
     if state.queue is None and state.streamed is None:
         return
     made = outputs.targets if learner.method.embeds == "target" else outputs.projections
-    first, second = (F.normalize(view.detach(), dim=1) for view in made)
+    of_image = made[:1] if learner.stage.pairs.partner == "neighbour" else made
+    views = [F.normalize(view.detach(), dim=1) for view in of_image]
     if state.queue is not None:
-        state.queue.push(torch.cat([first, second]), where.repeat(2))
+        state.queue.push(torch.cat(views), where.repeat(len(views)))
     if state.streamed is not None:
         mine = share(learner.schedule.images)
         known = (where >= mine.start) & (where < mine.stop)
-        state.streamed[where[known] - mine.start] = F.normalize(first + second, dim=1)[known]
+        state.streamed[where[known] - mine.start] = F.normalize(sum(views[1:], start=views[0]), dim=1)[known]

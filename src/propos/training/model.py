@@ -18,7 +18,7 @@ from propos.errors import InputError
 from propos.methods import build_method
 from propos.networks import Encoder, TwinNetwork
 from propos.runs import Clusters, RunFolder
-from propos.training.embedding import embed_batches, output_batches
+from propos.training.embedding import embed_batches, output_batches, see_batches
 from propos.training.expectation import Assignment
 from propos.training.health import Record
 from propos.training.learner import Learner
@@ -37,9 +37,12 @@ class Prediction:
     distance: Float[np.ndarray, " N"]  # 1 − cosine to the prototype
 
 
-def predict_from_cosines(cosines: Float[Tensor, "N K"], clusters: Int[Tensor, " N"]) -> Prediction:
-    """Return confidence (softmax of cosine / 0.1) and distance of each image's cluster."""
-    confidence = torch.softmax(cosines / CONFIDENCE_TEMPERATURE, dim=1).gather(1, clusters[:, None])[:, 0]
+def predict_from_cosines(
+    cosines: Float[Tensor, "N K"], clusters: Int[Tensor, " N"], confidence: Float[Tensor, " N"] | None = None
+) -> Prediction:
+    """Return confidence (that of a cluster head, else softmax of cosine / 0.1) and distance of each image's cluster."""
+    if confidence is None:
+        confidence = torch.softmax(cosines / CONFIDENCE_TEMPERATURE, dim=1).gather(1, clusters[:, None])[:, 0]
     distance = 1 - cosines.gather(1, clusters[:, None])[:, 0]
     return Prediction(clusters.cpu().numpy(), confidence.cpu().numpy(), distance.cpu().numpy())
 
@@ -101,16 +104,27 @@ class Model:
             )
 
     def predict(self, source: Source) -> Prediction:
-        """Put each image into the cluster of its nearest prototype."""
+        """Put each image into a cluster."""
         parts = list(self.predict_batches(source))
         columns = zip(*((part.cluster, part.confidence, part.distance) for part in parts), strict=True)
         return Prediction(*(np.concatenate(column) for column in columns))
 
     def predict_batches(self, source: Source) -> Iterator[Prediction]:
-        """Put each image into the cluster of its nearest prototype, a batch at a time, in order."""
+        """Put images into the cluster of their nearest prototype, or the head's, a batch at a time, in order."""
+        if build_method(self.config).answer == "head":
+            yield from self._predict_by_head(source)
+            return
         for embeddings in self.embed(source):
             clusters, cosines = assign(embeddings, self.prototypes)
             yield predict_from_cosines(cosines, clusters)
+
+    def _predict_by_head(self, source: Source) -> Iterator[Prediction]:
+        self._check(source)
+        embeds = build_method(self.config).embeds
+        for embeddings, _, assignments in see_batches(self.network, embeds, source, self.config):
+            assert assignments is not None
+            confidence, clusters = assignments.max(dim=1)
+            yield predict_from_cosines(embeddings @ self.prototypes.T, clusters, confidence)
 
     def tabulate(self, source: Source, progress: Callable[[int, int], object] = lambda done, total: None) -> Rows:
         """Yield the rows of the images in order, a batch at a time, without those that turn out to be unreadable."""
@@ -159,7 +173,7 @@ def fitted(learner: Learner, source: Source, answer: Assignment, history: list[R
     """Gather what training gives after the last E-step; of several processes only the first has the embeddings."""
     images = len(source)
     cosines = answer.embeddings @ answer.prototypes.T
-    found = predict_from_cosines(cosines, answer.labels[share(images)])
+    found = predict_from_cosines(cosines, answer.labels[share(images)], answer.confidence)
     embeddings = collect(answer.embeddings, images)
     confidence, distance = (
         gather(torch.from_numpy(column), images).numpy() for column in (found.confidence, found.distance)

@@ -9,21 +9,21 @@ import torch
 from torch import nn
 
 from propos.config import TrainSettings
-from propos.methods import Method
+from propos.methods import Stage
 from propos.networks import TwinNetwork
 from propos.optimisers import Lars
 from propos.training.schedule import Schedule
 
 
 def build_optimiser(
-    settings: TrainSettings, method: Method, network: TwinNetwork, device: torch.device
+    settings: TrainSettings, stage: Stage, network: TwinNetwork, device: torch.device
 ) -> torch.optim.Optimizer:
     """Build the optimiser that the settings name; each group keeps its rate over the schedule's."""
     base = {"rate": 1.0, "constant": False}
-    predictor = {"rate": method.predictor_rate, "constant": method.predictor_constant}
+    predictor = {"rate": stage.predictor_rate, "constant": stage.predictor_constant}
     groups = [
         *_groups(network.without_predictor(), base, settings),
-        *_groups(network.predictor.parameters(), predictor, settings),
+        *_groups(network.of_predictor(), predictor, settings),
     ]
     if settings.optimiser == "lars":
         return Lars(groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay)

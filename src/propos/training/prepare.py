@@ -62,7 +62,8 @@ def prepare(config: Config, source: Source) -> Config:
 
 def _check_method(config: Config, source: Source) -> None:
     """Refuse further clusterings that the images cannot fill."""
-    finest = max(build_method(config).groupings, default=0)
+    further = (stage.further for stage in build_method(config).stages)
+    finest = max((clusters for each in further if each is not None for clusters in each.clusters), default=0)
     distinct = distinct_images(source, enough=finest) if finest else 0
     if distinct < finest:
         raise InputError(

@@ -18,12 +18,14 @@ from propos.training.queue import Memory
 class State:
     """All that changes during a run, the learner's weights and momenta aside."""
 
+    stage: int = 0  # the one that is open
     epoch: int = 0
     step: int = 0  # within the epoch
     opening: Record | None = None  # what the E-step that opens this epoch measured; None before it
     partition: Partition | None = None
     streamed: Float[Tensor, "n D"] | None = None  # the last embedding of each image of this process's share
     queue: Memory | None = None
+    prepared: dict[str, Tensor] = field(default_factory=dict)  # what the stage computed of all images when it opened
     losses: Float[Tensor, "S T"] | None = None  # of this epoch's steps so far, by term
     seconds: dict[str, float] = field(default_factory=dict)  # spent in this epoch, by phase
     history: list[Record] = field(default_factory=list)
@@ -39,6 +41,11 @@ class State:
         bad = (~torch.isfinite(self.losses[: self.step])).any(dim=1).nonzero()
         return int(bad[0]) if len(bad) else None
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing has happened yet."""
+        return (self.epoch, self.step, self.opening) == (0, 0, None)
+
     def next_epoch(self) -> None:
         """Move to the start of the next epoch."""
         self.epoch, self.step, self.opening, self.losses, self.seconds = self.epoch + 1, 0, None, None, {}
@@ -46,8 +53,13 @@ class State:
 
 def first_state(learner: Learner) -> State:
     """Return the start of a run."""
-    spec, config = learner.method.queue, learner.config
-    queue = None if spec is None else Memory.start(spec, config.network.dimension, config.seed, learner.device)
+    config = learner.config
     # Where K is suggested, training begins before there is an E-step.
     partition = None if config.suggest.range is None else unassigned(learner.schedule.images, learner.device)
-    return State(partition=partition, queue=queue)
+    return State(partition=partition, queue=first_queue(learner))
+
+
+def first_queue(learner: Learner) -> Memory | None:
+    """Return the queue with which a stage begins, if it has one."""
+    spec = learner.stage.queue
+    return None if spec is None else Memory.start(spec, learner.config.network.dimension, learner.seed, learner.device)

@@ -127,7 +127,7 @@ def test_simsiam_at_the_papers_scale():
     assert shapes(method.parts.projector) == ((2048, 2048), True, True)
     assert shapes(method.parts.predictor) == ((512, 2048), True, False)
     assert method.parts.target == "stop-gradient"
-    assert method.predictor_constant
+    assert method.stages[0].predictor_constant
     assert config.train.lr * config.train.batch_size / 256 == pytest.approx(0.06)
     large = build_method(build_recipe("paper-96", "simsiam"))
     assert large.parts.projector.widths == (2048, 2048, 2048)
@@ -140,9 +140,13 @@ def test_moco_and_pcl_at_the_papers_scale():
         assert shapes(method.parts.projector) == ((512, 256), False, False)
         assert (config.train.batch_size, config.train.weight_decay, config.network.momentum) == (512, 1e-4, 0.99)
         assert config.train.lr * config.train.batch_size / 256 == pytest.approx(0.1)
-        assert (method.queue.size, method.queue.random_start, config.contrast.temperature) == (4096, True, 1.0)
+        assert (method.stages[0].queue.size, method.stages[0].queue.random_start, config.contrast.temperature) == (
+            4096,
+            True,
+            1.0,
+        )
         assert method.embeds == "target"
-    assert build_method(at_scale("pcl")).groupings == (250, 500, 1000)
+    assert build_method(at_scale("pcl")).stages[0].further.clusters == (250, 500, 1000)
     assert [term.weight for term in build_method(at_scale("pcl")).terms] == [1.0, 0.01]
 
 

@@ -64,20 +64,22 @@ def test_the_predictor_starts_small():
 
 def test_noise_reaches_the_predictions_and_nothing_else(network):
     noise = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(1))
-    plain, noisy = network(views(), None), network(views(), (noise[0], noise[1]))
-    for place, changes in enumerate((False, True, False)):
-        for before, after in zip(plain[place], noisy[place], strict=True):
+    plain, noisy = network(views(), None).pairs(), network(views(), (noise[0], noise[1])).pairs()
+    for name, changes in {"projections": False, "predictions": True, "targets": False}.items():
+        for before, after in zip(plain[name], noisy[name], strict=True):
             assert torch.equal(before, after) is not changes
 
 
 def test_noise_is_added_to_the_raw_projection(network):
     noise = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(1))
-    projections, predictions, _, _ = network(views(), (noise[0], noise[1]))
+    outputs = network(views(), (noise[0], noise[1]))
+    projections, predictions = outputs.projections, outputs.predictions
     torch.testing.assert_close(predictions[1], network.predictor(projections[1] + noise[1]))
 
 
 def test_no_gradient_reaches_the_target_network(network):
-    _, predictions, targets, _ = network(views(), None)
+    outputs = network(views(), None)
+    predictions, targets = outputs.predictions, outputs.targets
     assert not targets[0].requires_grad
     predictions[0].sum().backward()
     assert network.online.backbone.conv1.weight.grad is not None
@@ -87,7 +89,7 @@ def test_no_gradient_reaches_the_target_network(network):
 def test_each_view_has_its_own_batch_statistics(network):
     first, second = views()
     alone = network.online(first)
-    (beside, _), *_ = network((first, 100 * second), None)
+    beside = network((first, 100 * second), None).projections[0]
     torch.testing.assert_close(beside, alone)
 
 

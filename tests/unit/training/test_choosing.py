@@ -5,14 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from helpers.small import CPU, QUICK, digits, quick_config, same_weights, without_times
+from helpers.small import CPU, QUICK, digits, esteps, quick_config, same_weights, without_times
 from propos.data.arrays import ArraySource
 from propos.errors import InputError, Interrupted
 from propos.recipes import build_recipe
 from propos.runs import RunFolder
 from propos.training import Silent, Warnings, prepare, train
 from propos.training.choosing import first_estep
-from propos.training.loop import estep_due
 
 
 def unlabelled(count=200):
@@ -42,10 +41,10 @@ def test_without_labels_the_number_stays_open_until_scattering_starts():
     config = prepare(build_recipe("digits").with_settings({**QUICK, "psl.start": 2}), unlabelled())
     assert config.clusters is None
     assert config.suggest.range == (2, 40)
-    assert [estep_due(config, epoch) for epoch in range(3)] == [False, False, True]
+    assert esteps(config) == [2]
     assert quick_config(digits()).clusters == 10
     assert quick_config(digits()).suggest.range is None
-    assert [estep_due(quick_config(digits(), psl__start=2), epoch) for epoch in range(3)] == [True, True, True]
+    assert esteps(quick_config(digits(), psl__start=2)) == [0, 1, 2]
 
 
 def test_a_range_leaves_the_number_open_even_with_labels():
@@ -64,9 +63,13 @@ def test_the_range_ends_at_half_the_different_images():
         prepare(config.with_settings({"suggest.range": (11, 12)}), source)
 
 
-def test_a_method_with_groupings_needs_clusters_at_the_end_of_the_warm_up():
+def test_the_method_says_when_clusters_are_first_needed():
+    """PCL's further clusterings at the end of the warm-up, ProPos's at the start of scattering, others never."""
     assert first_estep(open_config(method="pcl", psl__start=2)) == 1
-    assert first_estep(open_config(method="byol", psl__start=2)) == 2
+    assert first_estep(open_config(method="propos", psl__start=2)) == 2
+    for method in ("byol", "simclr", "moco", "propos-no-psl"):
+        assert first_estep(open_config(method=method, psl__start=2)) == 3
+    assert first_estep(open_config(method="byol", psl__start=2, train__balanced=True)) == 2
 
 
 def test_the_run_folder_and_the_model_hold_the_chosen_number(uninterrupted):

@@ -7,7 +7,7 @@ from helpers.small import CPU, digits, quick_config, same_weights
 from propos.data.arrays import ArraySource
 from propos.errors import InputError
 from propos.runs import RunFolder
-from propos.training import Silent, Start, continued, start_from, train
+from propos.training import Silent, WarmStart, continued, start_from, train
 from propos.training.continuation import known_clusters
 
 
@@ -79,15 +79,15 @@ def test_a_start_is_read_back_as_it_was_written(earlier, tmp_path):
     start = start_from(earlier, some(np.arange(200)), CPU)
     run = RunFolder.create(tmp_path / "run", {"from": "earlier"}, earlier.config())
     with pytest.raises(InputError, match="start the run anew"):
-        Start.read(run)
+        WarmStart.read(run)
     start.write(run)
-    again = Start.read(run)
+    again = WarmStart.read(run)
     assert again is not None
     assert torch.equal(again.labels, start.labels)
     assert torch.equal(again.prototypes, start.prototypes)
     assert again.shared == start.shared
     assert all(torch.equal(again.weights[name], tensor) for name, tensor in start.weights.items())
-    assert Start.read(earlier) is None
+    assert WarmStart.read(earlier) is None
 
 
 def test_training_begins_with_the_earlier_weights(earlier):

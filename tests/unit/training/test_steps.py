@@ -3,20 +3,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from helpers.small import CPU, digits, quick_config, quick_train
+from helpers.small import CPU, digits, esteps, quick_config, quick_train
 from propos.clustering import stable_numbers
 from propos.data import from_array, open_source
 from propos.data.arrays import ArraySource
 from propos.errors import InputError
 from propos.objectives import alignment, prototype_scattering
 from propos.training.expectation import Partition, expectation
-from propos.training.keeper import Keeper
 from propos.training.learner import build_learner, choose_device
-from propos.training.loop import estep_due
 from propos.training.maximization import maximization_step
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare
 from propos.training.progress import Silent
+from propos.training.recorder import Recorder
 from propos.training.seeds import derive, generator
 from propos.training.state import first_state
 
@@ -94,7 +93,8 @@ def test_accumulated_batches_are_batches_of_their_own():
         learner = build_learner(quick_config(train__batch_size=32), digits(), CPU)
         images = torch.from_numpy(digits().batch(positions.numpy()))
         views = learner.views(images, generator(learner.config.seed, "views", 5, part))
-        (z1, z2), _, (t1, t2), _ = learner.network(views, None)
+        passed = learner.network(views, None)
+        (z1, z2), (t1, t2) = passed.projections, passed.targets
         labels = LABELS[positions]
         parts.append((prototype_scattering(z1, t2, labels, 0.5) + prototype_scattering(z2, t1, labels, 0.5)) / 2)
     torch.testing.assert_close(losses[1], torch.stack(parts).mean().detach())
@@ -152,7 +152,7 @@ def test_an_epochs_order_holds_each_image_once_and_depends_on_seed_and_epoch():
 
 def test_esteps_come_every_r_epochs_counted_from_the_start_of_scattering():
     config = quick_config(estep__every=4, psl__start=6, train__epochs=20)
-    assert [epoch for epoch in range(20) if estep_due(config, epoch)] == [0, 4, 6, 10, 14, 18]
+    assert esteps(config) == [0, 4, 6, 10, 14, 18]
 
 
 def test_seeds_differ_by_purpose():
@@ -253,7 +253,8 @@ def test_images_that_are_not_clustered_are_aligned_but_not_scattered():
     twin = build_learner(quick_config(), source, CPU)
     views = twin.views(images, generator(0, "views", 16, 0))
     noise = 0.001 * torch.randn((2, 64, 16), generator=generator(0, "noise", 16, 0))
-    _, (p1, p2), (t1, t2), _ = twin.network(views, (noise[0], noise[1]))
+    passed = twin.network(views, (noise[0], noise[1]))
+    (p1, p2), (t1, t2) = passed.predictions, passed.targets
     torch.testing.assert_close(psa, ((alignment(p1, t2) + alignment(p2, t1)) / 2).detach())
 
 
@@ -264,7 +265,7 @@ def test_a_mean_is_over_the_steps_in_which_a_term_took_part():
     state.opening, state.step = {}, 7
     # Four steps on images without clusters, then three on the others.
     state.losses = torch.tensor([[1.0, 0.0]] * 4 + [[3.0, 0.5], [3.0, 1.0], [3.0, 1.5]])
-    Keeper(learner, state, None, Silent(), lambda: False).close_epoch()
+    Recorder(learner, state, None, Silent(), lambda: False).close_epoch()
     assert state.history[0]["losses"] == {
         "total": pytest.approx(13 / 7 + 0.1),
         "psa": pytest.approx(13 / 7),

@@ -27,8 +27,8 @@ LOWER_RATE = "start a new run at a lower rate (--set train.lr=…)"
 NAN_CHECK_EVERY = 50  # steps; reading a loss makes a GPU wait
 
 
-class Keeper:
-    """Keeps a run's state, records and checkpoints; without a run folder nothing is written.
+class Recorder:
+    """Records a run: its state, history and checkpoints; without a run folder nothing is written.
 
     Of several processes the first has the folder. Stopping and saving are the same step on all of them.
     """
@@ -56,7 +56,7 @@ class Keeper:
             self._keep_embeddings(state.epoch - 1, assignment)
             if self.learner.config.estep.embeddings == "streamed" and state.streamed is None:
                 state.streamed = assignment.embeddings.clone()
-        state.losses = torch.zeros(self.learner.schedule.steps, len(self.learner.method.terms))
+        state.losses = torch.zeros(self.learner.schedule.steps, len(self.learner.stage.terms))
         state.losses = state.losses.to(self.learner.device)
         state.spend("estep", self._lap())
         self._stop_if(any_process(self.stop())[0])
@@ -94,7 +94,13 @@ class Keeper:
         measures = measure(assignment, labels)
         if by_head is not None and labels is not None:
             measures |= {f"head_{name}": value for name, value in scores(labels, by_head.cpu().numpy()).items()}
-        record: Record = {"epoch": self.state.epoch, "losses": {}, "rates": {}, "measures": measures}
+        record: Record = {
+            "epoch": self.state.epoch,
+            "stage": self.learner.stage.name,
+            "losses": {},
+            "rates": {},
+            "measures": measures,
+        }
         record["seconds"] = {"estep": self._lap()}
         self._keep_embeddings(self.state.epoch - 1, assignment)
         self._write(record)
@@ -108,7 +114,7 @@ class Keeper:
             self.run.write_array(f"snapshots/epoch-{epoch:04d}.npy", whole.numpy())
 
     def _write(self, record: Record) -> None:
-        settled = record["epoch"] >= max(self.learner.config.train.warmup, SETTLING_EPOCHS)
+        settled = self.learner.since(record["epoch"]) >= max(self.learner.schedule.settings.warmup, SETTLING_EPOCHS)
         images = self.learner.schedule.images
         new = warnings(record["measures"], self.state.history, images, settled)
         self.state.history.append({**record, "warnings": new} if new else record)
@@ -123,17 +129,18 @@ class Keeper:
         assert state.losses is not None
         assert state.opening is not None
         means = self._mean_losses()
-        last_step = (state.epoch + 1) * learner.schedule.steps - 1
+        last_step = (learner.since(state.epoch) + 1) * learner.schedule.steps - 1
         rate = learner.schedule.learning_rate(last_step)
         return {
             "epoch": state.epoch,
+            "stage": learner.stage.name,
             "losses": {
                 "total": sum(term.weight * means[term.name] for _, term in active_terms(learner, state.epoch)),
-                **{term.name: means.get(term.name) for term in learner.method.terms},
+                **{term.name: means.get(term.name) for term in learner.stage.terms},
             },
             "rates": {
                 "lr": rate,
-                "predictor_lr": learner.method.predictor_rate * self._predictor_base(rate),
+                "predictor_lr": learner.stage.predictor_rate * self._predictor_base(rate),
                 "momentum": learner.schedule.momentum(last_step),
             },
             "measures": state.opening,
@@ -153,7 +160,7 @@ class Keeper:
         }
 
     def _predictor_base(self, rate: float) -> float:
-        return self.learner.schedule.peak if self.learner.method.predictor_constant else rate
+        return self.learner.schedule.peak if self.learner.stage.predictor_constant else rate
 
     def _stop_on_nan(self) -> None:
         bad = self.state.first_bad_step()

@@ -1,10 +1,10 @@
-"""What the networks made of the global batch, and what an objective makes of that."""
+"""What the networks make of a batch: written by networks, completed by the training step, read by objectives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -43,6 +43,17 @@ class Outputs:
     assignments: tuple[Float[Tensor, "B K"], Float[Tensor, "B K"]] | None = None  # the cluster head's
     queue: Queue | None = None
     groupings: tuple[Grouping, ...] = ()
+    prepared: Mapping[str, Tensor] = field(default_factory=dict)  # the batch's rows of what the stage computed first
+
+    def pairs(self) -> dict[str, Pair]:
+        """Return what there is of both views, by name."""
+        named = {name: getattr(self, name) for name in ("projections", "predictions", "targets", "assignments")}
+        return {name: pair for name, pair in named.items() if pair is not None}
+
+    def with_pairs(self, pairs: Mapping[str, Pair]) -> Outputs:
+        """Return these outputs with other tensors of both views."""
+        changes: dict[str, Any] = dict(pairs)
+        return replace(self, **changes)
 
     def with_queue(self, pair: Pair) -> Pair:
         """Return both views with the queue's embeddings after the batch's."""
@@ -53,26 +64,3 @@ class Outputs:
     def labels_with_queue(self, labels: Int[Tensor, " B"]) -> Int[Tensor, " B+Q"]:
         """Return the batch's labels and after them the queue's."""
         return labels if self.queue is None else torch.cat([labels, self.queue.labels])
-
-
-class Objective(Protocol):
-    """A stateless loss: it never gathers, logs or draws."""
-
-    def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
-        """Return the loss of the batch."""
-        ...
-
-
-def both_directions(
-    loss: Callable[[Tensor, Tensor], Float[Tensor, ""]], ours: Pair, theirs: Pair
-) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Return a loss between our first view and their second, and between our second and their first."""
-    return loss(ours[0], theirs[1]), loss(ours[1], theirs[0])
-
-
-def mean_of_directions(
-    loss: Callable[[Tensor, Tensor], Float[Tensor, ""]], ours: Pair, theirs: Pair
-) -> Float[Tensor, ""]:
-    """Return the mean of a loss over both directions."""
-    forward, backward = both_directions(loss, ours, theirs)
-    return (forward + backward) / 2

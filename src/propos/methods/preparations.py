@@ -1,0 +1,77 @@
+"""What a stage computes of all images when it opens: one row an image, kept with the state of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from propos.clustering import nearest_neighbours
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the network as it is makes of all images; `mine` are this process's rows of it."""
+
+    embeddings: Float[Tensor, "N D"]  # unit vectors
+    features: Float[Tensor, "N F"]  # the backbone's, of the network that embeds
+    assignments: Float[Tensor, "N K"] | None  # the cluster head's, where there is one
+    mine: slice
+
+
+class Preparation(Protocol):
+    """A table with a row for each image, computed once; in a step, objectives find the batch's rows by its name."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the state of a run and in `Outputs.prepared`."""
+        ...
+
+    def __call__(self, seen: Seen) -> Tensor:
+        """Return the rows of this process's images."""
+        ...
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The images nearest to each by the cosine of their embeddings, nearest first."""
+
+    count: int
+    name: str = "neighbours"
+
+    def __call__(self, seen: Seen) -> Int[Tensor, "n count"]:
+        """Return the rows of this process's images."""
+        return nearest_neighbours(seen.embeddings, self.count, seen.mine)
+
+
+@dataclass(frozen=True)
+class Features:
+    """The backbone's features of each image, for stages that freeze it and pair features in place of images."""
+
+    name: str = "features"
+
+    def __call__(self, seen: Seen) -> Float[Tensor, "n F"]:
+        """Return the rows of this process's images."""
+        return seen.features[seen.mine]
+
+
+@dataclass(frozen=True)
+class Confident:
+    """Whether each image is among the surest of the cluster that the head puts it into."""
+
+    share: float
+    name: str = "confident"
+
+    def __call__(self, seen: Seen) -> Bool[Tensor, " n"]:
+        """Return the rows of this process's images."""
+        assert seen.assignments is not None
+        sureness, cluster = seen.assignments.max(dim=1)
+        chosen = torch.zeros_like(cluster, dtype=torch.bool)
+        for number in range(seen.assignments.shape[1]):
+            members = (cluster == number).nonzero()[:, 0]
+            surest = sureness[members].argsort(descending=True, stable=True)
+            chosen[members[surest[: round(self.share * len(members))]]] = True
+        return chosen[seen.mine]

@@ -1,0 +1,37 @@
+"""What every objective is, and a loss over both directions of a pair of views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.outputs import Outputs, Pair
+
+
+class Objective(Protocol):
+    """A stateless loss: it never gathers, logs or draws.
+
+    One that needs to know the images' clusters says so by a class attribute, `reads_clusters = True`.
+    """
+
+    def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+        """Return the loss of the batch."""
+        ...
+
+
+def both_directions(
+    loss: Callable[[Tensor, Tensor], Float[Tensor, ""]], ours: Pair, theirs: Pair
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Return a loss between our first view and their second, and between our second and their first."""
+    return loss(ours[0], theirs[1]), loss(ours[1], theirs[0])
+
+
+def mean_of_directions(
+    loss: Callable[[Tensor, Tensor], Float[Tensor, ""]], ours: Pair, theirs: Pair
+) -> Float[Tensor, ""]:
+    """Return the mean of a loss over both directions."""
+    forward, backward = both_directions(loss, ours, theirs)
+    return (forward + backward) / 2

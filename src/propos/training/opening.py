@@ -1,0 +1,36 @@
+"""Opening a stage: a queue of its own, and what it computes of all images first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from propos.data import Source
+from propos.distributed import gather, share
+from propos.methods import Seen
+from propos.training.embedding import see_batches
+from propos.training.learner import Learner
+from propos.training.state import State, first_queue
+
+
+def open_stage(learner: Learner, source: Source, state: State) -> None:
+    """Put a state at the start of the learner's stage; where it is inside it already, complete it."""
+    if state.stage != learner.number:
+        state.stage, state.queue, state.streamed, state.prepared = learner.number, first_queue(learner), None, {}
+        if state.partition is not None:
+            state.partition = replace(state.partition, groupings=())
+    if any(preparation.name not in state.prepared for preparation in learner.stage.opens_with):
+        seen = _see(learner, source)
+        for preparation in learner.stage.opens_with:
+            state.prepared[preparation.name] = gather(preparation(seen).contiguous(), len(source))
+
+
+def _see(learner: Learner, source: Source) -> Seen:
+    """Return what the network makes of all images, on every process."""
+    mine = share(len(source))
+    batches = list(see_batches(learner.network, learner.method.embeds, source, learner.config, mine))
+    embeddings, features = torch.cat([batch[0] for batch in batches]), torch.cat([batch[1] for batch in batches])
+    heads = [batch[2] for batch in batches if batch[2] is not None]
+    assignments = gather(torch.cat(heads), len(source)) if heads else None
+    return Seen(gather(embeddings, len(source)), gather(features, len(source)), assignments, mine)

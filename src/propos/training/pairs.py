@@ -1,0 +1,64 @@
+"""What a step feeds the networks: two views of each image, of an image and a neighbour, or their features."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.augment import plain_view
+from propos.data import Source
+from propos.distributed import share
+from propos.training.learner import Learner
+from propos.training.seeds import generator
+from propos.training.state import State
+
+Pair = tuple[Float[Tensor, "b ..."], Float[Tensor, "b ..."]]
+
+
+def paired_views(
+    learner: Learner, source: Source, batch: Int[Tensor, " B"], state: State, when: tuple[int, int]
+) -> Pair:
+    """Return this process's share of the pairs of a batch, as the stage pairs them."""
+    pairs = learner.stage.pairs
+    partners = batch if pairs.partner == "itself" else _neighbours(learner, batch, state, when)
+    if pairs.of == "features":
+        mine, table = share(len(batch)), state.prepared["features"]
+        return table[batch[mine].to(table.device)], table[partners[mine].to(table.device)]
+    views = _random_views(learner, source, batch, when)
+    if partners is not batch:
+        # Drawn once for both: which of the two views is taken decides what is random about it.
+        views = views[0], _random_views(learner, source, partners, when)[1]
+    first = _plain_view(learner, source, batch) if pairs.first == "plain" else views[0]
+    second = _plain_view(learner, source, partners) if pairs.second == "plain" else views[1]
+    return first, second
+
+
+def _neighbours(learner: Learner, batch: Int[Tensor, " B"], state: State, when: tuple[int, int]) -> Int[Tensor, " B"]:
+    """Return one of the neighbours of each image, drawn for the whole batch."""
+    table = state.prepared["neighbours"]
+    drawn = torch.randint(table.shape[1], (len(batch),), generator=generator(learner.seed, "neighbours", *when))
+    return table[batch.to(table.device), drawn.to(table.device)].cpu()
+
+
+def _random_views(learner: Learner, source: Source, batch: Int[Tensor, " B"], when: tuple[int, int]) -> Pair:
+    images, aspects = _images(source, batch)
+    draw = generator(learner.seed, "views", *when)
+    return learner.views(images.to(learner.device, non_blocking=True), draw, aspects, (len(batch), share(len(batch))))
+
+
+def _plain_view(learner: Learner, source: Source, batch: Int[Tensor, " B"]) -> Float[Tensor, "b C S S"]:
+    config = learner.config
+    assert config.pixels.mean is not None
+    assert config.pixels.std is not None
+    images = _images(source, batch)[0].to(learner.device, non_blocking=True)
+    return plain_view(images, config.views.size, config.pixels.mean, config.pixels.std)
+
+
+def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None]:
+    """Read this process's images of a batch, and all true shapes; positions past the clustered name the others."""
+    places = batch.numpy()
+    if source.unlabelled is not None and places[0] >= len(source):
+        source, places = source.unlabelled, places - len(source)
+    aspects = None if source.aspects is None else torch.from_numpy(source.aspects[places]).float()
+    return torch.from_numpy(source.batch(places[share(len(places))])), aspects
