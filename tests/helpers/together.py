@@ -16,7 +16,7 @@ from helpers.small import CPU, digits, quick_config
 from propos.distributed import any_process, collect, gather, joined, rank, share
 from propos.errors import Interrupted
 from propos.methods import METHODS
-from propos.networks.norm import BatchNorm, Groups, set_groups
+from propos.networks.norm import BatchNorm, BatchGroups, set_groups
 from propos.runs import RunFolder
 from propos.training import Silent, train
 from propos.training.expectation import expectation
@@ -100,7 +100,7 @@ def batch_norm(groups, precision=torch.float32):
     x, weights = (tensor[share(ROWS)].to(precision) for tensor in rows())
     x = x.clone().requires_grad_()
     norm = BatchNorm(CHANNELS)
-    set_groups(norm, Groups.of(ROWS, groups))
+    set_groups(norm, BatchGroups.of(ROWS, groups))
     y = norm(x)
     (y * weights).sum().backward()
     return {"y": y.detach(), "dx": x.grad, "mean": norm.running_mean, "var": norm.running_var}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from propos.config import Config
 from propos.errors import InputError
 from propos.methods.method import FurtherClusterings, QueueSpec
-from propos.networks import Head, Parts, features
+from propos.networks import Head, Parts, feature_width
 
 
 def byol_parts(config: Config, cluster_head: Head | None = None) -> Parts:
@@ -16,7 +16,7 @@ def byol_parts(config: Config, cluster_head: Head | None = None) -> Parts:
 
 def plain_head(config: Config, outer: int) -> Head:
     """Return a head d-d-ReLU-outer without batch norm, d the width of the backbone's output."""
-    return Head((features(config.network.backbone), outer), norm=False)
+    return Head((feature_width(config.network.backbone), outer), norm=False)
 
 
 def moco_parts(config: Config) -> Parts:

@@ -2,7 +2,7 @@
 
 from propos.networks.heads import Head, Mlp
 from propos.networks.parts import EVERY_PART, PartName, Parts
-from propos.networks.resnet import ResNet, backbone, features, smallest_side
+from propos.networks.resnet import ResNet, backbone, feature_width, smallest_side
 from propos.networks.twin import Encoder, TwinNetwork, build_network
 
 __all__ = [
@@ -16,6 +16,6 @@ __all__ = [
     "TwinNetwork",
     "backbone",
     "build_network",
-    "features",
+    "feature_width",
     "smallest_side",
 ]

@@ -17,7 +17,7 @@ from propos.distributed import share, sum_over_processes, world_size
 
 
 @dataclass(frozen=True)
-class Groups:
+class BatchGroups:
     """How a batch falls into groups, and this process's rows of it."""
 
     here: tuple[int, ...]  # this process's rows in each group
@@ -26,7 +26,7 @@ class Groups:
     passes: int = 1  # how many batches, one behind the other, the groups are of
 
     @classmethod
-    def of(cls, batch: int, groups: int) -> Groups:
+    def of(cls, batch: int, groups: int) -> BatchGroups:
         """Cut a batch into groups of consecutive rows."""
         bounds, part = [batch * number // groups for number in range(groups + 1)], share(batch)
         spans = list(pairwise(bounds))
@@ -34,16 +34,16 @@ class Groups:
         # Where each process has as many groups as the others, its share begins and ends with one of them.
         return cls(here, tuple(stop - start for start, stop in spans), shared=groups % world_size() != 0)
 
-    def doubled(self) -> Groups:
+    def doubled(self) -> BatchGroups:
         """Return the groups of a batch that holds each image twice, group by group."""
         return replace(self, here=tuple(2 * rows for rows in self.here), whole=tuple(2 * rows for rows in self.whole))
 
-    def twice(self) -> Groups:
+    def twice(self) -> BatchGroups:
         """Return the groups of two batches that pass one behind the other, each with statistics of its own."""
         return replace(self, here=2 * self.here, whole=2 * self.whole, passes=2)
 
 
-ALONE = Groups((), (), shared=False)
+ALONE = BatchGroups((), (), shared=False)
 
 
 class BatchNorm(_BatchNorm):
@@ -64,7 +64,7 @@ class BatchNorm(_BatchNorm):
             return super().forward(x)
         assert sum(groups.here) == len(x), f"{len(x)} rows for groups of {groups.here}"
         self._buffer("num_batches_tracked").add_(1)
-        return self._together(x) if groups.shared else self._apart(x)
+        return self._over_processes(x) if groups.shared else self._on_this_process(x)
 
     def _check_input_dim(self, input: Tensor) -> None:
         assert input.ndim in (2, 4)
@@ -72,7 +72,7 @@ class BatchNorm(_BatchNorm):
     def _buffer(self, name: str) -> Tensor:
         return self.get_buffer(name)
 
-    def _apart(self, x: Tensor) -> Tensor:
+    def _on_this_process(self, x: Tensor) -> Tensor:
         """Normalise groups that all lie on this process."""
         running = [self._buffer("running_mean"), self._buffer("running_var")]
         mine = [rows for rows in self.groups.here if rows]
@@ -85,7 +85,7 @@ class BatchNorm(_BatchNorm):
             buffer.copy_(each.mean(dim=0))
         return torch.cat(parts)
 
-    def _together(self, x: Tensor) -> Tensor:
+    def _over_processes(self, x: Tensor) -> Tensor:
         """Normalise groups that lie on several processes."""
         normalised, means, variances = _Shared.apply(x, self.weight, self.bias, self.eps, self.groups)  # type: ignore[no-untyped-call]
         counts = _counts(self.groups, x)[:, 0].to(variances.dtype)
@@ -103,7 +103,7 @@ class _Shared(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float, groups: Groups
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float, groups: BatchGroups
     ) -> tuple[Tensor, Tensor, Tensor]:
         sums = torch.stack([_sums(part) for part in x.split(groups.here)])
         means, squares = sum_over_processes(sums).div_(_counts(groups, x)).unbind(dim=1)
@@ -119,7 +119,7 @@ class _Shared(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, means, variances = ctx.saved_tensors
-        groups: Groups = ctx.groups
+        groups: BatchGroups = ctx.groups
         pairs = zip(gradient.split(groups.here), x.split(groups.here), means, variances, strict=True)
         of_weight, of_bias = torch.stack([_of_weight_and_bias(*each, weight, ctx.eps) for each in pairs], dim=1)
         sums = torch.stack([of_weight, of_bias], dim=1).double()
@@ -160,20 +160,20 @@ def _sums(part: Float[Tensor, "b C ..."]) -> Float[Tensor, "2 C"]:
     return torch.stack([mean, variance + mean.square()]).mul_(count)
 
 
-def _counts(groups: Groups, x: Tensor) -> Float[Tensor, "G 1 1"]:
+def _counts(groups: BatchGroups, x: Tensor) -> Float[Tensor, "G 1 1"]:
     """Return how many values of each channel a group has."""
     rows = torch.tensor(groups.whole, dtype=torch.float64, device=x.device)
     return rows.mul_(x[0, 0].numel())[:, None, None]
 
 
-def _rows(groups: Groups, x: Tensor) -> Callable[[Float[Tensor, "G C"]], Float[Tensor, "b C ..."]]:
+def _rows(groups: BatchGroups, x: Tensor) -> Callable[[Float[Tensor, "G C"]], Float[Tensor, "b C ..."]]:
     """Return what gives each row of x its group's values."""
     here = torch.tensor(groups.here, device=x.device)
     group = torch.arange(len(here), device=x.device).repeat_interleave(here, output_size=len(x))
     return lambda values: values[group].view(len(x), -1, *[1] * (x.ndim - 2))
 
 
-def set_groups(network: nn.Module, groups: Groups) -> None:
+def set_groups(network: nn.Module, groups: BatchGroups) -> None:
     """Tell every batch norm of a network how the next batch falls into groups."""
     for module in network.modules():
         if isinstance(module, BatchNorm):

@@ -140,7 +140,7 @@ def smallest_side(name: str, stem: Stem) -> int:
     return (4 if stem == "imagenet" else 1) << (len(SHAPES[name].depths) - 1)
 
 
-def features(name: str) -> int:
+def feature_width(name: str) -> int:
     """Return the width of a backbone's output."""
     shape = _shape(name)
     return shape.widths[-1] * shape.block.expansion

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from propos.config import NetworkSettings
 from propos.distributed import gather, share
 from propos.networks.heads import Mlp, initialise_predictor
-from propos.networks.norm import ALONE, Groups, set_groups
+from propos.networks.norm import ALONE, BatchGroups, set_groups
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.resnet import backbone
 from propos.outputs import Outputs, Pair
@@ -103,7 +103,7 @@ class TwinNetwork(nn.Module):
         With `shuffle`, an order of the batch, the target's batch norm groups the batch in that order.
         """
         batch = batch or len(views[0])
-        self.groups = Groups.of(batch, self.bn_groups)
+        self.groups = BatchGroups.of(batch, self.bn_groups)
         seen = self.groups.doubled() if self.joint else self.groups
         set_groups(self, seen.twice() if self._behind else seen)
         features = views if features_given else self._both(self.online.backbone, views)

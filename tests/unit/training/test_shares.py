@@ -5,7 +5,7 @@ import torch
 
 from helpers.small import CPU, digits, quick_config
 from propos.errors import InputError
-from propos.networks.norm import Groups
+from propos.networks.norm import BatchGroups
 from propos.training.learner import build_learner
 
 
@@ -21,7 +21,7 @@ def test_a_share_has_the_views_its_images_have_in_the_whole_batch():
 
 
 def test_a_batch_is_cut_into_consecutive_groups_by_hand():
-    groups = Groups.of(13, 4)
+    groups = BatchGroups.of(13, 4)
     assert groups.here == groups.whole == (3, 3, 3, 4)
     assert not groups.shared
     assert groups.doubled().here == (6, 6, 6, 8)
