@@ -1,7 +1,8 @@
 """Clustering of arrays; knows nothing of networks."""
 
 from propos.clustering.concentration import concentrations
-from propos.clustering.kmeans import Clustering, assign, spherical_kmeans
+from propos.clustering.kmeans import assign, spherical_kmeans
+from propos.clustering.lloyd import Clustering
 from propos.clustering.matching import churn, stable_numbers
 from propos.clustering.neighbours import nearest_neighbours
 from propos.clustering.suggestion import Suggestion, points_to_look_at, suggest_clusters

@@ -14,8 +14,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from propos.clustering.kmeans import MAX_ITERATIONS, TOLERANCE, Clustering, spherical_kmeans
-from propos.clustering.lloyd import nearest
+from propos.clustering.kmeans import MAX_ITERATIONS, TOLERANCE, spherical_kmeans
+from propos.clustering.lloyd import Clustering, nearest
 from propos.clustering.points import Points, prepare
 from propos.errors import InputError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from propos.clustering.lloyd import best_first, cluster_sums, directions, inertia, lloyd
+from propos.clustering.lloyd import Clustering, best_first, cluster_sums, directions, inertia, lloyd
 from propos.clustering.points import Points, prepare
-from propos.clustering.polish import Polished, polish
 from propos.clustering.seeding import Seeding, sample, seed
+from propos.clustering.yinyang import yinyang
 from propos.distributed import from_first_process
 from propos.errors import InputError
 
@@ -30,17 +30,6 @@ FEW_CLUSTERS = 32  # few clusters have few, far apart fixed points, so that it p
 STARTS_A_RESTART = 4  # a run on the sample costs a fraction of one on all points: of few clusters so many are made
 RANKED_CENTRES = 128  # about so many centres of the best scouts are compared on all points, in one product
 FINALISTS = 2  # the best of those, of few clusters, go on to a fixed point on all points
-
-
-@dataclass(frozen=True)
-class Clustering:
-    """A fixed point of Lloyd's iteration."""
-
-    labels: Int[Tensor, " N"]
-    centres: Float[Tensor, "K D"]
-    inertia: float  # Σ weight · (1 − cosine to the own centre)
-    iterations: int
-    repeated: int = 0  # clusters that only repeat another's direction, for want of distinct points
 
 
 def spherical_kmeans(
@@ -74,11 +63,11 @@ def spherical_kmeans(
     size = _scout_size(held, clusters, scout_size)
     if size is None or restarts == 0:
         starts = _joined(seed(held, clusters, restarts, generator, seeding), previous)
-        return _best(held, [_settle(held, start, max_iter, tol) for start in starts])
+        return _best(held, [_fixed_point(held, start, max_iter, tol) for start in starts])
     if size >= held.total:
-        return _together(held, clusters, restarts, generator, seeding, previous, max_iter, tol)
+        return _all_restarts(held, clusters, restarts, generator, seeding, previous, max_iter, tol)
     starts = _scout(held, clusters, restarts, generator, seeding, previous, size)
-    return _best(held, [_settle(held, start, max_iter, tol) for start in starts])
+    return _best(held, [_fixed_point(held, start, max_iter, tol) for start in starts])
 
 
 def assign(points: Float[Tensor, "N D"], centres: Float[Tensor, "K D"]) -> tuple[Int[Tensor, " N"], Tensor]:
@@ -98,7 +87,7 @@ def _scout_size(points: Points, clusters: int, scout_size: int | str | None) -> 
     return usual if scout_size == "auto" else max(int(scout_size), clusters)
 
 
-def _together(
+def _all_restarts(
     points: Points,
     clusters: int,
     restarts: int,
@@ -113,8 +102,8 @@ def _together(
     starts = _joined(seed(everything, clusters, restarts, generator, seeding), previous)
     found = lloyd(everything, starts, max_iter, tol)
     best = int(best_first(everything, found.inertia)[0])
-    polished = polish(points, _same(points, found.centres[best]), 1, tol)
-    return replace(_best(points, [polished]), iterations=int(found.iterations[best]))
+    fixed = yinyang(points, _same(points, found.centres[best]), 1, tol)
+    return replace(fixed, iterations=int(found.iterations[best]))
 
 
 def _scout(
@@ -138,17 +127,16 @@ def _scout(
     return directions(sums[order], candidates[order])
 
 
-def _settle(points: Points, start: Float[Tensor, "K D"], max_iter: int, tol: float) -> Polished:
+def _fixed_point(points: Points, start: Float[Tensor, "K D"], max_iter: int, tol: float) -> Clustering:
     """Take one start to a fixed point; an accelerator runs whole passes, which never wait for the host."""
     if points.device.type == "cpu":
-        return polish(points, start, max_iter, tol)
+        return yinyang(points, start, max_iter, tol)
     found = lloyd(points, start[None], max_iter, tol)
-    return replace(polish(points, found.centres[0], 1, tol), iterations=int(found.iterations[0]))
+    return replace(yinyang(points, found.centres[0], 1, tol), iterations=int(found.iterations[0]))
 
 
-def _best(points: Points, runs: list[Polished]) -> Clustering:
-    best = runs[int(best_first(points, torch.tensor([run.inertia for run in runs], dtype=torch.float64))[0])]
-    return Clustering(best.labels, best.centres, best.inertia, best.iterations, best.repeated)
+def _best(points: Points, runs: list[Clustering]) -> Clustering:
+    return runs[int(best_first(points, torch.tensor([run.inertia for run in runs], dtype=torch.float64))[0])]
 
 
 def _joined(starts: Float[Tensor, "R K D"], previous: Float[Tensor, "K D"] | None) -> Float[Tensor, "R1 K D"]:

@@ -18,6 +18,17 @@ CHECK_EVERY = 8  # iterations between two questions to an accelerator; the CPU i
 
 
 @dataclass(frozen=True)
+class Clustering:
+    """A fixed point of Lloyd's iteration on all the points; the labels are those of this process's points."""
+
+    labels: Int[Tensor, " N"]
+    centres: Float[Tensor, "K D"]
+    inertia: float  # Σ weight · (1 − cosine to the own centre)
+    iterations: int
+    repeated: int = 0  # clusters that only repeat another's direction, for want of distinct points
+
+
+@dataclass(frozen=True)
 class Restarts:
     """Where Lloyd's iteration led from each start."""
 

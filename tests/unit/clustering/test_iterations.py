@@ -6,8 +6,8 @@ import torch
 
 from propos.clustering.lloyd import cluster_sums, lloyd, worst_served
 from propos.clustering.points import prepare
-from propos.clustering.polish import polish
 from propos.clustering.seeding import sample, seed
+from propos.clustering.yinyang import yinyang
 
 
 def seeded(number: int = 0) -> torch.Generator:
@@ -34,9 +34,9 @@ def cloud() -> torch.Tensor:
 
 @pytest.mark.parametrize("iterations", [1, 2, 5, 20, 60])
 @pytest.mark.parametrize("clusters", [2, 10, 45, 100])
-def test_polishing_makes_the_steps_of_the_plain_iteration(cloud, clusters, iterations):
+def test_bounds_make_the_steps_of_the_plain_iteration(cloud, clusters, iterations):
     starts = cloud[:clusters].clone()
-    found = polish(points_of(cloud), starts, iterations, tol=0)
+    found = yinyang(points_of(cloud), starts, iterations, tol=0)
     labels, centres = plain_lloyd(cloud.numpy(), starts.numpy(), iterations)
     np.testing.assert_array_equal(found.labels.numpy(), labels)
     np.testing.assert_allclose(found.centres.numpy(), centres, atol=1e-9)
@@ -63,11 +63,11 @@ def test_asking_the_device_less_often_ends_at_the_same_fixed_points(cloud):
 
 def test_a_tolerance_bounds_how_much_nearer_another_centre_may_be(cloud):
     for tol in (0.1, 0.01, 0.001):
-        found = polish(points_of(cloud), cloud[:20].clone(), 300, tol)
+        found = yinyang(points_of(cloud), cloud[:20].clone(), 300, tol)
         cosines = cloud @ found.centres.T
         own = cosines.gather(1, found.labels[:, None])[:, 0]
         assert float((cosines.amax(dim=1) - own).max()) <= tol
-    assert found.iterations > polish(points_of(cloud), cloud[:20].clone(), 300, 0.1).iterations
+    assert found.iterations > yinyang(points_of(cloud), cloud[:20].clone(), 300, 0.1).iterations
 
 
 def test_sums_and_sizes_are_those_of_the_nearest_centres(cloud):

@@ -1,21 +1,32 @@
-"""Lloyd's iteration that looks again only at points whose nearest centre may have changed.
+"""Lloyd's iteration with Yinyang bounds: only points whose nearest centre may have changed are looked at again.
 
-For unit vectors |x·c' − x·c| ≤ |c' − c|. So each point carries a lower bound on the cosine to its own centre and, for
-every group of other centres, an upper bound on the largest cosine; a move of the centres moves the bounds by as much.
-While the first exceeds the others the point cannot have changed cluster. Late iterations look at a few points in a
-hundred, and move only those that changed from one sum to another. The result is that of the plain iteration.
+As in Yinyang k-means (Ding et al., 2015) each point carries one bound for its own centre and one for each group of the
+others; with a single group they would be Hamerly's (2010), with a group for every centre Elkan's (2003). Here they are
+bounds on cosines: for unit vectors |x·c' − x·c| ≤ |c' − c|, so a move of the centres moves the lower bound on the
+cosine to the own centre, and the upper bound on the largest cosine of each group, by as much. While the first exceeds
+the others the point cannot have changed cluster. Unlike Yinyang's, groups go by the centres' numbers, and a point in
+doubt is compared with all centres, in one matrix product. Late iterations look at a few points in a hundred, and move
+only those that changed from one sum to another. The result is that of the plain iteration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.clustering.lloyd import chunk_sums, directions, furthest_move, inertia, nearest, refill, stillness
+from propos.clustering.lloyd import (
+    Clustering,
+    chunk_sums,
+    directions,
+    furthest_move,
+    inertia,
+    nearest,
+    refill,
+    stillness,
+)
 from propos.clustering.points import Points, rows_per_chunk, spans
 
 GROUPS = 32  # bounds a point: more let more points rest, fewer take less memory and time to keep
@@ -24,39 +35,28 @@ BOUND_VALUES = 2**24  # 64 MB of float32 at most
 SELECT_BELOW = 0.6  # with fewer points than this share in doubt they are picked out; with more, all are read in order
 
 
-@dataclass(frozen=True)
-class Polished:
-    """A fixed point on all the points; the labels are those of this process's points."""
-
-    labels: Int[Tensor, " N"]
-    centres: Float[Tensor, "K D"]
-    inertia: float
-    iterations: int
-    repeated: int  # clusters that only repeat another's direction, for want of distinct points
-
-
-def polish(points: Points, centres: Float[Tensor, "K D"], max_iter: int, tol: float) -> Polished:
+def yinyang(points: Points, centres: Float[Tensor, "K D"], max_iter: int, tol: float) -> Clustering:
     """Move the centres to a fixed point on all the points; no cluster is left empty."""
-    watch = _Watch(points, len(centres))
+    bounds = _Bounds(points, len(centres))
     iterations = 0
     settled = False
     while not settled and iterations < max_iter:
         iterations += 1
-        watch.look(centres)
-        moved = directions(watch.sums, centres)
-        refilled = bool(refill(points, moved[None], watch.sizes[None]))
+        bounds.look(centres)
+        moved = directions(bounds.sums, centres)
+        refilled = bool(refill(points, moved[None], bounds.sizes[None]))
         still = float(furthest_move(centres, moved)) <= stillness(tol, points.dtype)
-        watch.follow(centres, moved)
+        bounds.follow(centres, moved)
         centres = moved
         settled = still and not refilled
-    repeated = _share_out(points, watch, centres)
+    repeated = _share_out(points, bounds, centres)
     if repeated:
-        centres = directions(watch.sums, centres)
-    return Polished(watch.labels, centres, float(inertia(points, watch.sums)), iterations, repeated)
+        centres = directions(bounds.sums, centres)
+    return Clustering(bounds.labels, centres, float(inertia(points, bounds.sums)), iterations, repeated)
 
 
-class _Watch:
-    """Every point's centre and the bounds on its cosines, and every cluster's sum and size."""
+class _Bounds:
+    """Yinyang's: every point's centre and the bounds on its cosines, and every cluster's sum and size."""
 
     def __init__(self, points: Points, clusters: int) -> None:
         self.points = points
@@ -151,32 +151,32 @@ def _add_changed(
     change.index_add_(0, before[changed], moving, alpha=-1)
 
 
-def _share_out(points: Points, watch: _Watch, centres: Float[Tensor, "K D"]) -> int:
+def _share_out(points: Points, bounds: _Bounds, centres: Float[Tensor, "K D"]) -> int:
     """Give each cluster still empty the worst-served point of one that can spare it; return how many there were.
 
     Clusters stay empty when there are fewer distinct directions than clusters, or when the iterations ran out.
     """
-    empty = (watch.sizes == 0).nonzero()[:, 0].tolist()
+    empty = (bounds.sizes == 0).nonzero()[:, 0].tolist()
     if not empty:
         return 0
     cosines = torch.cat(
-        [(points.rows(w) * centres.index_select(0, watch.labels[w])).sum(dim=1) for w in points.spans(0)]
+        [(points.rows(w) * centres.index_select(0, bounds.labels[w])).sum(dim=1) for w in points.spans(0)]
     )
-    change = torch.zeros_like(watch.sums)
+    change = torch.zeros_like(bounds.sums)
     for cluster in empty:
-        spare = cosines.where(watch.sizes[watch.labels] > 1, torch.inf)
+        spare = cosines.where(bounds.sizes[bounds.labels] > 1, torch.inf)
         place = int(spare.argmin()) if len(spare) else -1
-        offer = [float(spare[place]), float(watch.labels[place])] if place >= 0 else [torch.inf, 0.0]
+        offer = [float(spare[place]), float(bounds.labels[place])] if place >= 0 else [torch.inf, 0.0]
         offers = points.of_each_process(torch.tensor(offer, dtype=torch.float64, device=points.device))
         giver = int(offers[:, 0].argmin())
         source = int(offers[giver, 1])
-        watch.sizes[source] -= 1
-        watch.sizes[cluster] += 1
+        bounds.sizes[source] -= 1
+        bounds.sizes[cluster] += 1
         if giver == points.rank:
-            watch.labels[place] = cluster
+            bounds.labels[place] = cluster
             row = points.rows(slice(place, place + 1))[0].double()
             row = row if points.weights is None else row * points.weights[place]
             change[cluster] += row
             change[source] -= row
-    watch.sums += points.over_processes(change)
+    bounds.sums += points.over_processes(change)
     return len(empty)
