@@ -14,21 +14,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from propos.durations import duration
 from propos.errors import InputError
 
 if TYPE_CHECKING:
     from propos.clustering import Suggestion
 
 PLAIN_LINE_SECONDS = 10.0
-
-
-def duration(seconds: float) -> str:
-    """Write a length of time as people say it."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if seconds < 3600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
 
 
 def parse_duration(text: str) -> float:

@@ -70,7 +70,8 @@ def evaluate(
 
 
 def _scores(folder: RunFolder, known: Shaped[np.ndarray, " N"] | None) -> Result:
-    from propos.evaluation import imbalance_ratio, scores, silhouette, uniformity_std
+    from propos.evaluation import imbalance_ratio, scores, uniformity_std
+    from propos.evaluation.silhouette import silhouette
 
     clusters = folder.clusters()
     embeddings, n_clusters = folder.array("embeddings.npy"), len(folder.array("prototypes.npy"))

@@ -39,7 +39,7 @@ def inspect(
 
 
 def _print(overview: Overview, views: Path | None) -> None:
-    from propos.cli.display import duration
+    from propos.durations import duration
 
     def line(name: str, text: str) -> None:
         typer.echo(f"{name:14} {text}")

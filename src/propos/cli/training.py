@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from propos.cli.display import Terminal, duration, parse_duration
+from propos.cli.display import Terminal, parse_duration
 from propos.cli.following import announce, estimate, join_skipped
 from propos.cli.stopping import stop_on_signals
 from propos.config import Config, PixelSettings, from_yaml, parse_assignment, parse_clusters
@@ -30,6 +30,7 @@ from propos.data import (
     using,
 )
 from propos.distributed import UNNAMED_JOB, job, lost_another, restarts
+from propos.durations import duration
 from propos.errors import InputError, Interrupted, RunFailed, describe_os_error
 from propos.methods import build_method, check_method
 from propos.recipes import build_recipe, choose_recipe, for_method

@@ -17,6 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
 from propos.clustering.kmeans import assign, spherical_kmeans
+from propos.clustering.silhouette import cosine_silhouette
 from propos.errors import InputError
 
 POINTS = 4096  # so many points are looked at, or more when the largest number of clusters wants them
@@ -90,23 +91,6 @@ def points_to_look_at(count: int, highest: int, generator: torch.Generator) -> I
     """Return the positions of all points, or of many a random choice."""
     size = max(POINTS, POINTS_A_CLUSTER * highest)
     return torch.arange(count) if count <= size else torch.randperm(count, generator=generator)[:size]
-
-
-def cosine_silhouette(points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], clusters: int) -> float:
-    """Return the mean silhouette of unit vectors under 1 − cosine: from −1 to 1, of a point alone 0.
-
-    Cosines are linear, so that the sum of distances to a cluster needs only the sum of its points.
-    """
-    members = F.one_hot(labels, clusters).to(points.dtype)
-    sizes = members.sum(dim=0)
-    distances = sizes - points @ (members.T @ points).T
-    own_size = sizes[labels]
-    own = distances.gather(1, labels[:, None])[:, 0] / (own_size - 1).clamp(min=1)
-    others = (distances / sizes.clamp(min=1)).masked_fill((members > 0) | (sizes == 0), torch.inf)
-    nearest = others.min(dim=1).values
-    larger = torch.maximum(own, nearest)
-    counted = (own_size > 1) & torch.isfinite(nearest) & (larger > 0)
-    return float(torch.where(counted, (nearest - own) / larger, 0.0).mean())
 
 
 def _scores(points: Float[Tensor, "N D"], clusters: int, generator: torch.Generator) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """How good a clustering and a representation are: against labels, and by themselves.
 
-What needs torch (neighbours, linear, preservation) is imported from its own module, so that scores stay without it.
+What needs torch (neighbours, linear, preservation, silhouette) is imported from its own module: scores stay without it.
 """
 
 from propos.evaluation.scores import (
@@ -14,7 +14,6 @@ from propos.evaluation.scores import (
     scores,
     uniformity_std,
 )
-from propos.evaluation.silhouette import silhouette
 
 __all__ = [
     "accuracy",
@@ -25,6 +24,5 @@ __all__ = [
     "matched_confusion",
     "nmi",
     "scores",
-    "silhouette",
     "uniformity_std",
 ]

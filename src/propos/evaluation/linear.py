@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from propos.clustering.points import spans
 from propos.errors import InputError
-from propos.optimisers import Lars, lars_groups
+from propos.optimisers import Lars, exempt_vectors
 
 STEPS_AN_EPOCH = 16
 
@@ -86,7 +86,7 @@ def _begin(features: int, classes: int, generator: torch.Generator) -> nn.Linear
 
 def _optimiser(probe: nn.Linear, settings: ProbeSettings, rate: float) -> torch.optim.Optimizer:
     if settings.optimiser == "lars":
-        return Lars(lars_groups(probe), lr=rate, momentum=settings.momentum)
+        return Lars(exempt_vectors(probe.parameters(), adapts=True), lr=rate, momentum=settings.momentum)
     return torch.optim.SGD(probe.parameters(), lr=rate, momentum=settings.momentum)
 
 

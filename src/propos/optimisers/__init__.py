@@ -1,5 +1,6 @@
-"""Optimisers that torch does not have."""
+"""Optimisers that torch does not have, and groups of parameters for any."""
 
-from propos.optimisers.lars import Lars, lars_groups
+from propos.optimisers.groups import exempt_vectors
+from propos.optimisers.lars import Lars
 
-__all__ = ["Lars", "lars_groups"]
+__all__ = ["Lars", "exempt_vectors"]

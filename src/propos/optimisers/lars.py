@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from propos.errors import InputError
 
@@ -72,16 +72,6 @@ class Lars(torch.optim.Optimizer):
         torch._foreach_mul_(buffers, momentum)
         torch._foreach_add_(buffers, updates)
         return buffers
-
-
-def lars_groups(module: nn.Module) -> list[dict[str, Any]]:
-    """Return a module's parameters in two groups: weights, and biases and batch norm, which neither adapt nor decay."""
-    trained = [p for p in module.parameters() if p.requires_grad]
-    groups: list[dict[str, Any]] = [
-        {"params": [p for p in trained if p.ndim > 1]},
-        {"params": [p for p in trained if p.ndim <= 1], "adapt": False, "weight_decay": 0.0},
-    ]
-    return [group for group in groups if group["params"]]
 
 
 def _trusted(parameters: list[Tensor], updates: list[Tensor], trust: float) -> tuple[Float[Tensor, ""], ...]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from propos.config import Config
+from propos.durations import duration
 
 VIEWS = {"natural": "photographs", "greyscale": "small grey pictures", "digits": "written characters"}
 METHODS = {"propos": "ProPos", "byol": "BYOL"}
@@ -52,14 +53,7 @@ def _time(info: Mapping[str, Any]) -> str:
     seconds = info.get("seconds")
     if not isinstance(seconds, int | float) or seconds <= 0:
         return ""
-    words = (
-        f"{seconds:.0f} s"
-        if seconds < 90
-        else f"{seconds / 60:.0f} min"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} h"
-    )
-    return f", {words} on {info.get('device', 'an unknown device')}"
+    return f", {duration(seconds)} on {info.get('device', 'an unknown device')}"
 
 
 def _scattering(config: Config) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from torch import nn
 from propos.config import TrainSettings
 from propos.methods import Stage
 from propos.networks import TwinNetwork
-from propos.optimisers import Lars
+from propos.optimisers import Lars, exempt_vectors
 from propos.training.schedule import Schedule
 
 
@@ -46,9 +46,6 @@ def _groups(
     parameters: Iterable[nn.Parameter], shared: dict[str, Any], settings: TrainSettings
 ) -> list[dict[str, Any]]:
     """Return one group, or two where biases and batch norm (all that has one dimension) are not to decay."""
-    every = list(parameters)
     if settings.decay_norms:
-        return [{"params": every, **shared}]
-    matrices, vectors = ([p for p in every if (p.ndim > 1) is wide] for wide in (True, False))
-    exempt = {"weight_decay": 0.0, **({"adapt": False} if settings.optimiser == "lars" else {})}
-    return [{"params": matrices, **shared}, {"params": vectors, **shared, **exempt}]
+        return [{"params": list(parameters), **shared}]
+    return [{**group, **shared} for group in exempt_vectors(parameters, adapts=settings.optimiser == "lars")]

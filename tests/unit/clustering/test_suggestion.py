@@ -5,7 +5,8 @@ import pytest
 import torch
 from sklearn import metrics
 
-from propos.clustering.suggestion import _best_first, cosine_silhouette, numbers_to_try, suggest_clusters
+from propos.clustering.silhouette import cosine_silhouette
+from propos.clustering.suggestion import _best_first, numbers_to_try, suggest_clusters
 from propos.errors import InputError
 
 

@@ -1,11 +1,10 @@
-import importlib
-
 import numpy as np
 import pytest
 from sklearn.metrics import silhouette_score
 
+from propos.clustering import silhouette as of_points
 from propos.errors import InputError
-from propos.evaluation import silhouette
+from propos.evaluation.silhouette import silhouette
 
 
 def blobs(count, dimension, clusters, spread, seed=0):
@@ -47,8 +46,7 @@ def test_images_that_are_all_the_same_have_no_silhouette_to_speak_of():
 
 
 def test_more_images_than_a_chunk_holds_give_the_same(monkeypatch):
-    # The package's own name for it is the function, so the module is found by its full name.
-    monkeypatch.setattr(importlib.import_module("propos.evaluation.silhouette"), "CHUNK_VALUES", 100)
+    monkeypatch.setattr(of_points, "CHUNK_VALUES", 100)
     points, own = blobs(130, 8, 3, 1.0)
     assert silhouette(points, own) == pytest.approx(silhouette_score(points, own, metric="cosine"), abs=1e-9)
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from propos.errors import InputError
-from propos.optimisers import Lars, lars_groups
+from propos.optimisers import Lars, exempt_vectors
 
 
 def parameter(*values):
@@ -102,18 +102,20 @@ def test_parameters_without_a_gradient_stay():
 
 def test_bias_and_batch_norm_neither_adapt_nor_decay():
     head = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
-    weights, others = lars_groups(head)
+    weights, others = exempt_vectors(head.parameters(), adapts=True)
     assert [tuple(p.shape) for p in weights["params"]] == [(8, 4), (2, 8)]
     assert [tuple(p.shape) for p in others["params"]] == [(8,), (8,), (8,), (2,)]
-    optimiser = Lars(lars_groups(head), lr=0.1, weight_decay=1e-6)
+    optimiser = Lars(exempt_vectors(head.parameters(), adapts=True), lr=0.1, weight_decay=1e-6)
     assert [(group["adapt"], group["weight_decay"]) for group in optimiser.param_groups] == [(True, 1e-6), (False, 0.0)]
-    assert lars_groups(head.requires_grad_(False)) == []
+    plain = torch.optim.SGD(exempt_vectors(head.parameters(), adapts=False), lr=0.1, weight_decay=1e-6)
+    assert [group["weight_decay"] for group in plain.param_groups] == [1e-6, 0.0]
+    assert all("adapt" not in group for group in plain.param_groups)
 
 
 def test_its_state_goes_through_a_file_of_tensors_and_the_next_step_is_the_same():
     torch.manual_seed(0)
     head = nn.Linear(4, 3)
-    optimiser = Lars(lars_groups(head), lr=0.1, weight_decay=1e-4)
+    optimiser = Lars(exempt_vectors(head.parameters(), adapts=True), lr=0.1, weight_decay=1e-4)
     inputs = torch.randn(8, 4)
 
     def step(module, optimiser):
@@ -126,11 +128,11 @@ def test_its_state_goes_through_a_file_of_tensors_and_the_next_step_is_the_same(
     buffers = {str(n): optimiser.state[p]["momentum_buffer"] for n, p in enumerate(head.parameters())}
     read = safetensors.torch.load(safetensors.torch.save(buffers))
     twin = copy.deepcopy(head)
-    again = Lars(lars_groups(twin), lr=0.1, weight_decay=1e-4)
+    again = Lars(exempt_vectors(twin.parameters(), adapts=True), lr=0.1, weight_decay=1e-4)
     for place, own in enumerate(twin.parameters()):
         again.state[own]["momentum_buffer"] = read[str(place)]
     third = copy.deepcopy(head)
-    loaded = Lars(lars_groups(third), lr=0.7)
+    loaded = Lars(exempt_vectors(third.parameters(), adapts=True), lr=0.7)
     loaded.load_state_dict(copy.deepcopy(optimiser.state_dict()))  # torch hands out its own buffers
     for module, own in ((head, optimiser), (twin, again), (third, loaded)):
         step(module, own)
