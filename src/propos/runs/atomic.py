@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -28,10 +29,10 @@ def write_atomically(path: Path, content: bytes | Callable[[BinaryIO], object]) 
 
 def sync_folder(folder: Path) -> None:
     """Flush a folder's entries, so that a rename survives a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass  # some network file systems cannot; the rename itself is still atomic
-    finally:
-        os.close(descriptor)
+    # Windows opens no folders and some network file systems flush none; the rename itself is still atomic.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -117,7 +117,8 @@ def progress_of(folder: Path) -> tuple[str, int, int]:
 
 def _open(path: Path) -> IO[bytes]:
     """Open a file for reading and writing without a buffer, so that a full disk is met where it is written to."""
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+    path.touch()
+    return path.open("r+b", buffering=0)
 
 
 def _write(file: IO[bytes], content: bytes | memoryview) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -13,6 +12,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import BaseFileLock, FileLock, Timeout, UnixFileLock
 
 from propos.data.cache.building import META, progress_of
 
@@ -52,27 +53,19 @@ def locked(key: str, waiting: Callable[[], object] | None = None) -> Iterator[No
     """
     path = cache_folder() / f"{key}{LOCK}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_still(path, descriptor):
-                break
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES) or waiting is None:
-                os.close(descriptor)
-                raise
-            waiting()
-            time.sleep(_WAIT)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
+    lock = FileLock(path)
+    while not _acquired(lock):
+        if waiting is None:
+            raise BlockingIOError(errno.EAGAIN, "another process builds or removes this cache", str(path))
+        waiting()
+        time.sleep(_WAIT)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is still ours; who waits for it looks for a new one
-        os.close(descriptor)
+        # While it is still ours: who waits for it looks for a new one. Elsewhere the lock removes its file itself.
+        if isinstance(lock, UnixFileLock):
+            path.unlink(missing_ok=True)
+        lock.release()
 
 
 def list_caches() -> list[CacheInfo]:
@@ -117,12 +110,12 @@ def mark_used(folder: Path) -> None:
         os.utime(folder / META)
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Tell whether the locked file is the one others would lock, not one removed meanwhile."""
+def _acquired(lock: BaseFileLock) -> bool:
     try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
+        lock.acquire(blocking=False)
+    except Timeout:
         return False
+    return True
 
 
 def _is_cache(path: Path) -> bool:

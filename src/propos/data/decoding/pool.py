@@ -11,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,12 @@ from propos.data.decoding.worker import Decoded, decode_all, pack, receive, send
 from propos.data.files.entry import Entry
 
 CRASHED = "crashed its decoder"
+# In a process group of its own a worker does not hear the Ctrl-C meant for us; it ends when we close its input.
+_APART: dict[str, Any]
+if sys.platform == "win32":
+    _APART = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+else:
+    _APART = {"process_group": 0}
 # Not multiprocessing: that would run a person's script once more in every process unless it is guarded against it,
 # and forking a process that runs torch's threads can hang.
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from propos.data.decoding.worker import main; main()"
@@ -107,12 +114,11 @@ class _Worker:
     """One worker process."""
 
     def __init__(self) -> None:
-        # In a process group of its own it does not hear the Ctrl-C meant for us; it ends when we close its input.
         self.process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            process_group=0,
+            **_APART,
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

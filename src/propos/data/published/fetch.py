@@ -74,7 +74,7 @@ def _fetch_file(download: Download, path: Path, progress: Progress | None) -> No
     except RunFailed:
         part.unlink()
         raise
-    part.rename(path)
+    part.replace(path)
 
 
 def _go_on(url: str, part: Path, report: Progress) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 from helpers.awkward import picture
 from propos.data import clean_caches, list_caches, open_folder
+from propos.data.cache import store
 from propos.data.cache.building import JOURNAL, META
 from propos.data.cache.images import cache_key, cached
 from propos.data.cache.store import cache_folder, locked
@@ -313,6 +315,24 @@ def test_the_lock_is_one_at_a_time(caches):
     with locked("a"):
         assert (caches / "a.lock").exists()
     assert not (caches / "a.lock").exists()
+
+
+def test_the_lock_is_one_at_a_time_though_its_file_is_removed_under_those_who_wait(caches, monkeypatch):
+    monkeypatch.setattr(store, "_WAIT", 0.0)
+    inside, most = 0, 0
+
+    def build(_):
+        nonlocal inside, most
+        with locked("a", waiting=lambda: None):
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0)  # others have their turn
+            inside -= 1
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(build, range(200)))
+    assert most == 1
+    assert list(caches.iterdir()) == []
 
 
 def test_the_folder_of_caches_follows_the_environment(monkeypatch, tmp_path):
