@@ -51,6 +51,15 @@ def test_the_target_moves_by_one_minus_the_momentum(network):
         torch.testing.assert_close(new, old + 0.25)
 
 
+def test_the_target_moves_as_torchs_lerp_of_each_parameter(network):
+    for seed, parameter in enumerate(network.online.parameters()):
+        parameter.data.normal_(generator=torch.Generator().manual_seed(seed))
+    pairs = zip(network.target.parameters(), network.online.parameters(), strict=True)
+    expected = [torch.lerp(target, online.detach(), 1 - 0.996) for target, online in pairs]
+    network.move_target(0.996)
+    torch.testing.assert_close(list(network.target.parameters()), expected)
+
+
 def test_the_predictor_starts_small():
     head = Head((4096, 256))
     parts = Parts(projector=head, predictor=head, target="moving average")
