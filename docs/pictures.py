@@ -3,37 +3,38 @@
 import sys
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 
 from propos.data import open_source
 from propos.runs import RunFolder
 
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
-COLUMNS = 18
+COLUMNS, SCALE = 18, 4
+TITLE, GAP, BEFORE, AFTER = 24, 10, 110, 130  # room above, between rows, and for the words on either side
+BLACK, GREY = 0, 102
 
 
 def main(run: Path, picture: Path) -> None:
     clusters = RunFolder.open(run).clusters()
     source = open_source("digits")
     names = np.unique(clusters.cluster)
-    figure, axes = plt.subplots(
-        len(names), 1, figsize=(9, 0.62 * len(names)), gridspec_kw={"hspace": 0.25}, layout="constrained"
-    )
-    for axis, name in zip(axes, names, strict=True):
+    width, height = COLUMNS * (source.width + 2) * SCALE, (source.height + 2) * SCALE
+    sheet = Image.new("L", (BEFORE + width + AFTER, TITLE + len(names) * (height + GAP)), "white")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(15)
+    draw.text((BEFORE, TITLE / 2), "most typical", GREY, font, anchor="lm")
+    draw.text((BEFORE + width, TITLE / 2), "least typical", GREY, font, anchor="rm")
+    for row, name in enumerate(names):
         members = np.flatnonzero(clusters.cluster == name)
         # Evenly from the most to the least typical, so that the picture hides nothing.
         typical_first = members[clusters.distance[members].argsort()]
         shown = typical_first[np.linspace(0, len(members) - 1, COLUMNS).round().astype(int)]
         tiles = [np.pad(image, 1) for image in source.batch(shown)[:, 0]]
-        axis.imshow(255 - np.concatenate(tiles, axis=1), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
-        axis.set_axis_off()
-        axis.text(-3, 5, f"cluster {name}", ha="right", va="center", fontsize=9)
-        axis.text(COLUMNS * 10 + 3, 5, f"{len(members)} images", ha="left", va="center", fontsize=9, color="0.4")
-    axes[0].set_title("most typical  →  least typical", fontsize=9, color="0.4")
-    figure.savefig(picture, dpi=110)
+        strip = Image.fromarray(255 - np.concatenate(tiles, axis=1)).resize((width, height), Image.Resampling.NEAREST)
+        top = TITLE + row * (height + GAP)
+        sheet.paste(strip, (BEFORE, top))
+        draw.text((BEFORE - 12, top + height / 2), f"cluster {name}", BLACK, font, anchor="rm")
+        draw.text((BEFORE + width + 12, top + height / 2), f"{len(members)} images", GREY, font, anchor="lm")
+    sheet.save(picture, optimize=True)
 
 
 main(Path(sys.argv[1]), Path(sys.argv[2]))

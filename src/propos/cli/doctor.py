@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 PACKAGES = ("torch", "numpy", "scikit-learn", "pyarrow", "pillow", "safetensors", "pydantic")
-EXTRAS = ("pillow-heif", "timm", "onnx", "onnxruntime", "tensorboard", "faiss-cpu", "kornia")
+EXTRAS = ("pillow-heif", "faiss-cpu", "kornia")
 
 
 def doctor() -> None:
