@@ -1,4 +1,4 @@
-"""Turn a folder of unlabelled images into reviewed labels: deep clustering with ProPos.
+"""Group unlabelled images by what they show: deep clustering with ProPos.
 
 The public names are resolved when first used, so that importing the package never imports torch.
 """
