@@ -16,7 +16,7 @@ from helpers.small import CPU, digits, quick_config
 from propos.distributed import any_process, collect, gather, joined, rank, share
 from propos.errors import Interrupted
 from propos.methods import METHODS
-from propos.networks.norm import BatchNorm, BatchGroups, set_groups
+from propos.networks.norm import BatchGroups, BatchNorm, set_groups
 from propos.runs import RunFolder
 from propos.training import Silent, train
 from propos.training.expectation import expectation
