@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -276,6 +276,11 @@ def parse_assignment(assignment: str) -> tuple[str, Any]:
     if isinstance(value, str):
         value = _number(value)
     return key.strip(), value
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Read what was given with --set; of two values for one key the later holds."""
+    return dict(parse_assignment(assignment) for assignment in assignments)
 
 
 def parse_clusters(text: str) -> dict[str, Any]:

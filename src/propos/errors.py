@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+
 
 class InputError(ValueError):
     """The person's input is wrong; nothing has been written (exit code 2)."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,14 +16,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from propos.config import Config
-from propos.data import Source, What, cache_side, find_source
+from propos.data import Source, What
 from propos.data.arrays import check_labels
 from propos.errors import InputError
 from propos.evaluation import nmi
-from propos.methods import check_method
-from propos.recipes import RECIPES, build_recipe, choose_recipe
+from propos.recipes import RECIPES, build_recipe
+from propos.runner import Request, Warnings, carry_out, open_like, plan, save
 from propos.runs import RunFolder
-from propos.training import Fitted, Model, Warnings, choose_device, prepare, provenance, train
+from propos.training import Fitted, Model, choose_device
 
 Images = ArrayLike | str | Path
 
@@ -57,34 +57,35 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     def fit(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Self:
         """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
-        device = choose_device(self.device)
-        unopened = find_source(_what(X))
-        check_method(self.method)
-        config = build_recipe(self.recipe or choose_recipe(unopened, device.type)[0], self.method)
-        doubled = {"clusters", "method", "seed"} & set(self.settings or {})
+        with plan(self._request(X, y), self.device, Warnings()) as planned:
+            info, begin = planned.info(), time.monotonic()
+            fitted = carry_out(planned, None, Warnings())
+        self._keep(fitted, {**info, "status": "finished", "seconds": time.monotonic() - begin})
+        return self
+
+    def _request(self, X: Images, y: Shaped[np.ndarray, " N"] | None) -> Request:
+        """Return what these parameters ask for."""
+        settings = dict(self.settings or {})
+        doubled = {"clusters", "method", "seed"} & set(settings)
         if doubled:
             raise InputError(f"settings: {', '.join(sorted(doubled))}: these are parameters of ProPos itself")
-        if self.epochs is not None:
-            config = config.with_epochs(self.epochs)
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
-        clusters = None if self.n_clusters is None else int(self.n_clusters)
-        basic = {"clusters": clusters, "method": self.method, "seed": int(seed)}
-        config = config.with_settings({**(self.settings or {}), **basic})
-        source = unopened.open(cache_side(config.views))
-        if y is not None:
-            source.labels = check_labels(y, len(source), "y")
-        if source.skipped:
-            first = source.skipped[0]
-            warnings.warn(
-                f"{len(source.skipped)} files were skipped, the first {first.path} ({first.reason})", stacklevel=2
-            )
-        config = prepare(config, source)
-        info, begin = provenance("ProPos.fit", config, source, device), time.monotonic()
-        fitted = train(config, source, device, Warnings())
-        self._keep(fitted, {**info, "status": "finished", "seconds": time.monotonic() - begin})
-        return self
+        root = settings.pop("data", None)
+        if self.n_clusters is not None:
+            settings["clusters"] = int(self.n_clusters)  # beside a range, which says that it was suggested
+        return Request(
+            _what(X),
+            method=self.method,
+            recipe=self.recipe,
+            seed=int(seed),
+            epochs=self.epochs,
+            settings=settings,
+            labels=y,
+            data=root,
+            command="ProPos.fit",
+        )
 
     def _keep(self, fitted: Fitted, info: dict[str, Any]) -> None:
         self.fitted_ = fitted
@@ -97,11 +98,13 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     def predict(self, X: Images) -> Int[np.ndarray, " N"]:
         """Return the cluster of each image."""
-        return self._model().predict(self._source(X)).cluster
+        with self._images(X) as source:
+            return self._model().predict(source).cluster
 
     def transform(self, X: Images) -> Float[np.ndarray, "N D"]:
         """Return the embedding of each image: a unit vector."""
-        return np.concatenate([batch.cpu().numpy() for batch in self._model().embed(self._source(X))])
+        with self._images(X) as source:
+            return np.concatenate([batch.cpu().numpy() for batch in self._model().embed(source)])
 
     def fit_predict(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Int[np.ndarray, " N"]:
         """Learn clusters and return that of each image."""
@@ -109,16 +112,15 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     def score(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> float:
         """Return the NMI of the images' clusters with their labels; without labels, minus their mean distance."""
-        model = self._model()
-        source = self._source(X)
-        found = model.predict(source)
-        labels = source.labels if y is None else check_labels(y, len(source), "y")
+        with self._images(X) as source:
+            found = self._model().predict(source)
+            labels = source.labels if y is None else check_labels(y, len(source), "y")
         return -float(found.distance.mean()) if labels is None else nmi(labels, found.cluster)
 
     def save(self, path: str | Path) -> None:
         """Write a run folder, as `propos run` does."""
         check_is_fitted(self, "fitted_")
-        self.fitted_.write(RunFolder.create(Path(path), self.info_, self.config_))
+        save(self.fitted_, self.info_, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> Self:
@@ -142,11 +144,10 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self, "fitted_")
         return self.fitted_.model
 
-    def _source(self, X: Images) -> Source:
+    def _images(self, X: Images) -> AbstractContextManager[Source]:
         """Open images as the training images were opened."""
-        config = self.config_
-        unopened = find_source(_what(X), config.pixels.black, config.pixels.white)
-        return unopened.open(cache_side(config.views), self._model().channels)
+        check_is_fitted(self, "fitted_")
+        return open_like(self.config_, _what(X))
 
 
 def _what(X: Images) -> What:

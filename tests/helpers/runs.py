@@ -1,11 +1,14 @@
 """Run folders made in a moment: digits as image files, clustered by scikit-learn, with a history written by hand."""
 
+from pathlib import Path
+
 import numpy as np
 from PIL import Image
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from propos.config import Config
+from propos.data import cache_side, find_configured, fingerprint
 from propos.runs import Clusters, RunFolder
 
 EVIL = "<img src=x onerror=alert(1)>.png"
@@ -41,7 +44,7 @@ def make_run(path, source, names, pixels, labels=None, clusters=K):
         "command": "propos run",
         "seconds": 12.0,
         "device": "cpu",
-        "source": {"name": "digits"},
+        "source": {"name": "digits", "streamed": False, "fingerprint": known_by(config)},
     }
     run = RunFolder.create(path, info, config)
     confidence, distance = (weight / weight.sum(axis=1, keepdims=True))[own], 1 - cosine[own]
@@ -50,6 +53,12 @@ def make_run(path, source, names, pixels, labels=None, clusters=K):
     run.write_array("prototypes.npy", prototypes)
     run.write_history(history())
     return run
+
+
+def known_by(config):
+    """Return what the images are known by, if they are there."""
+    there = Path(config.source).exists()
+    return fingerprint(find_configured(config).open(cache_side(config.views))) if there else "not known"
 
 
 def history(epochs=5):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from propos.cli import interrupts
+from propos.errors import EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
-
-EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 
 def main() -> NoReturn:

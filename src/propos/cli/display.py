@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,20 +16,14 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from propos.durations import duration
-from propos.errors import InputError
 
 if TYPE_CHECKING:
     from propos.clustering import Suggestion
+    from propos.training import Fitted
 
 PLAIN_LINE_SECONDS = 10.0
 
 
-def parse_duration(text: str) -> float:
-    """Read 45s, 30m or 2h as seconds."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", text.strip())
-    if match is None or float(match[1]) == 0:
-        raise InputError(f"--time {text}: write it as 45s, 30m or 2h")
-    return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def summary(record: Mapping[str, Any]) -> str:
@@ -146,3 +141,25 @@ class Terminal:
     def warn(self, text: str) -> None:
         """Something a person should act on."""
         self.err.print(Text(f"warning: {text}", style="yellow"))
+
+    def expect(self, epochs: int, seconds: float) -> None:
+        """So many epochs will take about so long."""
+        self.note(f"Training for {epochs} epochs will take about {duration(seconds)}.")
+
+    def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
+        """The results are written."""
+        last = fitted.history[-1]["measures"]
+        self.bar.stop()
+        self.note(
+            f"\nDone in {duration(seconds)}: {last['n_clusters']} clusters of "
+            f"{last['smallest_cluster']:,} to {last['largest_cluster']:,} images."
+        )
+        if "nmi" in last:
+            self.note(
+                f"Against the labels: accuracy {last['accuracy']:.3f}, NMI {last['nmi']:.3f}, "
+                f"ARI {last['ari']:.3f}, AMI {last['ami']:.3f}."
+            )
+        if "head_nmi" in last:
+            self.note(f"By the cluster head: accuracy {last['head_accuracy']:.3f}, NMI {last['head_nmi']:.3f}.")
+        self.note(f"Results: {run}/clusters.parquet has the cluster of each image.")
+        self.note(f"New images: propos predict {shlex.quote(str(run))} NEW -o new.csv")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -51,15 +52,16 @@ def evaluate(
             raise InputError(f"{run}: has no labels, which this needs: give --labels FILE")
         from propos.cli import measures as measuring
 
-        subject = measuring.Subject(folder, known, test, device)
-        if test is not None and (subject.test_images.labels is not None or not (knn or linear or psa)):
-            measures["test clusters"] = measuring.prototypes(subject)
-        if knn:
-            measures["knn_accuracy"] = measuring.knn(subject, neighbours)
-        if linear:
-            measures["linear_accuracy"] = measuring.linear(subject, optimiser)
-        if psa:
-            measures["psa_preservation"] = measuring.preservation(subject, neighbours, sigma)
+        with ExitStack() as opened:
+            subject = measuring.Subject(folder, known, test, device, opened)
+            if test is not None and (subject.test_images.labels is not None or not (knn or linear or psa)):
+                measures["test clusters"] = measuring.prototypes(subject)
+            if knn:
+                measures["knn_accuracy"] = measuring.knn(subject, neighbours)
+            if linear:
+                measures["linear_accuracy"] = measuring.linear(subject, optimiser)
+            if psa:
+                measures["psa_preservation"] = measuring.preservation(subject, neighbours, sigma)
     result = _scores(folder, known)
     if as_json:
         typer.echo(json.dumps({**result, **{k: v for m in measures.values() for k, v in m.numbers.items()}}))

@@ -25,13 +25,17 @@ def inspect(
 ) -> None:
     """Look at images before training: what is there, what would be trained, and how long it would take."""
     from propos.cli.display import Terminal
-    from propos.inspect import draw_views_of, look
-    from propos.training import choose_device
+    from propos.inspect import ESTIMATE_CLUSTERS, draw_views_of, look
+    from propos.runner import Request, Unwatched, plan
 
-    with Terminal(quiet=as_json) as terminal, terminal.working("Reading images") as progress:
-        overview, config, opened = look(source, clusters, choose_device(device), progress, data)
-    if views is not None:
-        draw_views_of(opened, config, views)
+    request = Request(source, clusters, data=data)
+    with (
+        Terminal(quiet=as_json) as terminal,
+        plan(request, device, Unwatched(terminal.working), ESTIMATE_CLUSTERS) as planned,
+    ):
+        overview = look(planned)
+        if views is not None:
+            draw_views_of(planned.source, planned.config, views)
     if as_json:
         typer.echo(json.dumps(asdict(overview)))
     else:

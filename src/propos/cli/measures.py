@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -12,13 +13,14 @@ import typer
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from propos.data import Source, cache_side, find_source, fingerprint, is_array, is_named
+from propos.data import Source, is_array, is_named
 from propos.errors import InputError
 from propos.evaluation import scores
 from propos.evaluation.classes import Classes
 from propos.evaluation.linear import ProbeSettings, held_out, probe_accuracy, train_probe
 from propos.evaluation.neighbours import NEIGHBOURS, nearest_classes
 from propos.evaluation.preservation import REPEATS, preservation_rates
+from propos.runner import open_like, open_source_of
 from propos.runs import RunFolder
 from propos.training import Model, choose_device
 from propos.training.seeds import generator
@@ -43,6 +45,7 @@ class Subject:
     labels: Shaped[np.ndarray, " N"] | None
     test: str | None
     device: str
+    opened: ExitStack  # closes the images when the measuring ends
 
     @property
     def known(self) -> Shaped[np.ndarray, " N"]:
@@ -73,19 +76,15 @@ class Subject:
     @cached_property
     def own_images(self) -> Source:
         """The run's images, which must still be those it was trained on."""
-        name = self.model.config.source
-        if name is None:
-            raise InputError(f"{self.run.path}: does not say where its images are: measure a run of `propos run`")
-        images = self._open(name)
-        if fingerprint(images) != self.run.info().get("source", {}).get("fingerprint"):
-            raise InputError(f"{name}: its images are no longer those the run was trained on")
-        return images
+        return self.opened.enter_context(open_source_of(self.run))
 
     @cached_property
     def test_images(self) -> Source:
         """The images to test on."""
         assert self.test is not None
-        images = self._open(self.test)
+        config = self.model.config
+        labels = None if is_array(self.test) or is_named(self.test) else config.labels
+        images = self.opened.enter_context(open_like(config, self.test, labels=labels))
         for skipped in images.skipped:
             typer.echo(f"skipped {skipped.path}: {skipped.reason}", err=True)
         return images
@@ -96,12 +95,6 @@ class Subject:
         if self.test_images.labels is None:
             raise InputError(f"--test {self.test}: {UNLABELLED}")
         return torch.from_numpy(self.classes.numbers(self.test_images.labels)).to(self.model.prototypes.device)
-
-    def _open(self, name: str) -> Source:
-        config = self.model.config
-        labels = None if is_array(name) or is_named(name) else config.labels
-        unopened = find_source(name, config.pixels.black, config.pixels.white, labels, config.data)
-        return unopened.open(cache_side(config.views), self.model.channels)
 
     def neighbours(self, asked: int | None) -> int:
         """Return how many neighbours vote: as many as asked for, else 20 or all there are."""

@@ -25,15 +25,12 @@ def predict(
     folder = RunFolder.open(run)
 
     from propos.cli.display import Terminal
-    from propos.data import cache_side, find_source, using
+    from propos.runner import open_like
     from propos.training import Model, choose_device
 
     model = Model.from_run(folder, choose_device(device))
-    pixels = model.config.pixels
-    unopened = find_source(source, pixels.black, pixels.white, data=data or model.config.data)
     # Images that are read once are not worth writing to the disk first.
-    images = unopened.open(cache_side(model.config.views), model.channels, keep="use")
-    with using(images), Terminal(quiet) as terminal:
+    with open_like(model.config, source, data, keep="use") as images, Terminal(quiet) as terminal:
         with terminal.working("Predicting") as progress:
             rows = write_parts(model.tabulate(images, progress), output)
         for skipped in images.skipped:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -52,19 +54,36 @@ def run(
     report: Annotated[bool, typer.Option("--report/--no-report", help="End by writing the page of the run.")] = True,
 ) -> None:
     """Learn clusters from images and write them to a run folder."""
-    from propos.cli import training
-    from propos.cli.following import follow
+    from propos.cli.display import Terminal
+    from propos.cli.stopping import stop_on_signals
+    from propos.config import parse_assignments
     from propos.distributed import joined, rank
+    from propos.report import write_after
+    from propos.runner import Request, perform
 
-    request = training.Request(
-        source, clusters, method, recipe, out, seed, epochs, settings or [], config, labels, budget, earlier, data
+    request = Request(
+        source,
+        clusters,
+        method,
+        recipe,
+        out,
+        seed,
+        epochs,
+        parse_assignments(settings or []),
+        config,
+        labels,
+        budget,
+        earlier,
+        data,
+        shlex.join(["propos", *sys.argv[1:]]),
     )
-    with joined():
-        if rank() > 0:
-            follow(data)
-        elif resume:
-            training.resume(request, device, quiet, report)
-        elif again := training.restarted(request):
-            training.resume(again, device, quiet, report)
-        else:
-            training.start(request, device, quiet, report)
+    # Of several processes the first alone speaks.
+    with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
+        perform(
+            request,
+            resume,
+            device,
+            terminal,
+            stopping=lambda: stop_on_signals(terminal),
+            page=(lambda run, images: write_after(run, images, terminal)) if report else None,
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -13,7 +13,7 @@ from propos.distributed import world_size
 
 
 @contextmanager
-def stop_on_signals(terminal: Terminal) -> Iterator[list[int]]:
+def stop_on_signals(terminal: Terminal) -> Iterator[Callable[[], bool]]:
     """Collect requests to end instead of dying of them; a second one ends the process at once.
 
     Of several processes each gets the signal from the terminal and once more from torchrun, which knows an end to
@@ -30,7 +30,7 @@ def stop_on_signals(terminal: Terminal) -> Iterator[list[int]]:
 
     previous = hear(receive)
     try:
-        yield received
+        yield lambda: bool(received)
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

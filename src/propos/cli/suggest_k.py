@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from propos.cli.training import Request
     from propos.clustering import Suggestion
+    from propos.runner import Request
 
 
 def suggest_k(
@@ -31,9 +31,11 @@ def suggest_k(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Suggest a number of clusters: from a run's embeddings, or by training the part of a run that needs none."""
-    from propos.cli.training import Request
+    from propos.config import parse_assignments
+    from propos.runner import Request
 
-    request = Request(what, clusters, method, recipe, None, seed, epochs, settings or [], None, None, None, None, data)
+    given = parse_assignments(settings or [])
+    request = Request(what, clusters, method, recipe, None, seed, epochs, given, data=data)
     is_run = (Path(what) / "run.json").is_file()
     found = _of_run(request) if is_run else _of_source(request, device, quiet=as_json)
     if as_json:
@@ -63,17 +65,13 @@ def _of_run(request: Request) -> Suggestion:
 def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:
     """Train until a number is needed, and no further; nothing is written."""
     from propos.cli.display import Terminal
-    from propos.cli.training import settle
     from propos.errors import Interrupted
-    from propos.training import choose_device, train
+    from propos.runner import carry_out, plan
 
     _limits(request)
-    device = choose_device(device_name)
-    with Terminal(quiet) as terminal:
-        config, source = settle(request, None, str(request.source), device, terminal)
-        # The run is stopped as soon as the number is there.
-        with suppress(Interrupted):
-            train(config, source, device, terminal, stop=lambda: terminal.suggested is not None)
+    # The run is stopped as soon as the number is there.
+    with Terminal(quiet) as terminal, plan(request, device_name, terminal) as planned, suppress(Interrupted):
+        carry_out(planned, None, terminal, lambda: nullcontext(lambda: terminal.suggested is not None))
     assert terminal.suggested is not None
     return terminal.suggested
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-import torch
-
-from propos.config import Config
-from propos.data import Source, UnopenedSource, cache_side, find_source
+from propos.data import UnopenedSource
 from propos.data.files.survey import Survey, survey
-from propos.recipes import build_recipe, choose_recipe
-from propos.training import estimate_seconds, prepare
+from propos.runner import Plan
+from propos.training import estimate_seconds
 
 TINY_SIDE = 16
 ODD_ASPECT = 3.0
@@ -38,41 +33,30 @@ class Overview:
     seconds: float
 
 
-def look(
-    what: str,
-    clusters: int | None,
-    device: torch.device,
-    progress: Callable[[int, int], object] | None = None,
-    data: Path | None = None,
-) -> tuple[Overview, Config, Source]:
-    """Look at a source; return also the settings and the source that a run would train on."""
-    unopened = find_source(what, data=data)
+def look(plan: Plan) -> Overview:
+    """Look at the images of a plan, which is not touched."""
+    unopened = plan.unopened
+    assert unopened is not None
     seen = None if unopened.headers is None else survey(unopened.headers)
-    recipe, _ = choose_recipe(unopened, device.type)
-    config = build_recipe(recipe)
-    source = unopened.open(cache_side(config.views), progress=progress)
-    if clusters is None and source.labels is None:
-        clusters = min(ESTIMATE_CLUSTERS, len(source))
-    config = prepare(config.with_settings({"clusters": clusters}), source)
-    return _overview(unopened, seen, source, recipe, estimate_seconds(config, source, device)), config, source
+    return _overview(unopened, seen, plan, estimate_seconds(plan.config, plan.source, plan.device))
 
 
-def _overview(unopened: UnopenedSource, seen: Survey | None, source: Source, recipe: str, seconds: float) -> Overview:
+def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds: float) -> Overview:
     headers = [] if seen is None else seen.headers
     sizes = Counter(f"{header.width}×{header.height}" for header in headers)
     if seen is None:
         sizes[f"{unopened.width}×{unopened.height}"] = unopened.images
     return Overview(
-        images=len(source),
+        images=len(plan.source),
         channels=unopened.channels,
         height=unopened.height,
         width=unopened.width,
         formats={} if seen is None else seen.formats,
         sizes=dict(sizes.most_common()),
-        skipped={skipped.path: skipped.reason for skipped in source.skipped},
+        skipped={skipped.path: skipped.reason for skipped in plan.source.skipped},
         duplicates=[] if seen is None else seen.duplicates,
         tiny=[h.entry.name for h in headers if min(h.width, h.height) < TINY_SIDE and seen and not seen.common_size],
         odd=[h.entry.name for h in headers if max(h.width, h.height) > ODD_ASPECT * min(h.width, h.height)],
-        recipe=recipe,
+        recipe=str(plan.config.recipe),
         seconds=seconds,
     )

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from propos.config import Config
-from propos.data import FolderSource, Source, cache_side, find_configured, is_benchmark, unescape_name
-from propos.errors import InputError
-from propos.report.progress import Progress
+from propos.data import FolderSource, Source, unescape_name
+from propos.runner.sources import NoImages, Working, open_source_of
+from propos.runs import RunFolder
 
 
 class Gone(Exception):  # noqa: N818 - not an error: the page is written without pictures
     """The images cannot be shown; the text says why."""
 
 
-def open_images(config: Config, names: Sequence[str], progress: Progress) -> Source:
+@contextmanager
+def open_images(run: RunFolder, working: Working) -> Iterator[Source]:
     """Open the run's source, or say why its images cannot be shown."""
-    if config.source is None:
-        raise Gone("The run was made of an array in memory, so there are no pictures.")
-    try:
-        source = find_configured(config).open(cache_side(config.views), progress=progress)
-    except (InputError, OSError) as error:
-        gone = not is_benchmark(config.source) and not Path(config.source).exists()
-        why = f"{config.source} is no longer there" if gone else f"the images cannot be read ({error})"
-        raise Gone(f"There are no pictures, because {why}.") from None
-    check_same(source, names)
-    return source
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(open_source_of(run, working=working))
+        except (NoImages, OSError) as error:
+            raise Gone(_in_words(error, run)) from None
+        yield source
+
+
+def _in_words(error: NoImages | OSError, run: RunFolder) -> str:
+    why = error.why if isinstance(error, NoImages) else "unreadable"
+    if why == "in memory":
+        return "The run was made of an array in memory, so there are no pictures."
+    reasons = {
+        "gone": f"{run.config().source} is no longer there",
+        "changed": "images were added, changed, renamed or removed since the run",
+        "unreadable": f"the images cannot be read ({error})",
+    }
+    return f"There are no pictures, because {reasons[why]}."
 
 
 def check_same(source: Source, names: Sequence[str]) -> None:

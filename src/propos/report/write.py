@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -94,13 +94,16 @@ def _pictures(
 ) -> tuple[Pictures | None, str | None, str | None]:
     """Draw thumbnails; return also where the originals are, or why there are no pictures."""
     try:
-        if source is None:
-            with working("Reading images") as progress:
-                source = open_images(run.config(), clusters.images, progress)
-        else:
-            check_same(source, clusters.images)
+        with open_images(run, working) if source is None else nullcontext(source) as images:
+            check_same(images, clusters.images)
+            return _drawn(images, clusters, groups, folder, working)
     except Gone as reason:
         return None, None, str(reason)
+
+
+def _drawn(
+    source: Source, clusters: Clusters, groups: list[Group], folder: Path, working: Working
+) -> tuple[Pictures, str | None, str | None]:
     featured = [image for group in groups for image in group.typical]
     order = picture_order(featured, clusters.cluster, clusters.distance)
     with working("Drawing thumbnails") as progress:

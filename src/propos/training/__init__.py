@@ -7,8 +7,7 @@ from propos.training.learner import choose_device
 from propos.training.loop import train
 from propos.training.model import Fitted, Model, Prediction
 from propos.training.prepare import prepare
-from propos.training.progress import Progress, Silent, Warnings
-from propos.training.provenance import provenance
+from propos.training.progress import Progress, Silent
 
 __all__ = [
     "Fitted",
@@ -17,14 +16,12 @@ __all__ = [
     "Progress",
     "Silent",
     "WarmStart",
-    "Warnings",
     "choose_device",
     "clusters_needed",
     "continued",
     "estimate_seconds",
     "fitting_channels",
     "prepare",
-    "provenance",
     "start_from",
     "train",
 ]

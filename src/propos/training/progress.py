@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -57,26 +56,3 @@ class Silent:
 
     def warn(self, text: str) -> None:
         """Ignore it."""
-
-
-class Warnings:
-    """A watcher that passes warnings on to Python's and keeps quiet otherwise."""
-
-    def begin(self, epochs: int, steps: int, epoch: int) -> None:
-        """Ignore it."""
-
-    def step(self, epoch: int, step: int) -> None:
-        """Ignore it."""
-
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        """Ignore it."""
-
-    def suggestion(self, found: Suggestion) -> None:
-        """Ignore it."""
-
-    def note(self, text: str) -> None:
-        """Ignore it."""
-
-    def warn(self, text: str) -> None:
-        """Pass it on."""
-        warnings.warn(text, stacklevel=2)

@@ -1,20 +1,17 @@
 """Which run torchrun's restart goes on with."""
 
-import sys
-from dataclasses import fields
-
 import pytest
 
-from propos.cli.training import Request, restarted
 from propos.config import Config
+from propos.runner.performing import restarted
+from propos.runner.request import Request
 from propos.runs import RunFolder
 
-COMMAND = ["propos", "run", "digits", "--out", "here"]
+COMMAND = "propos run digits --out here"
 
 
 def request_for(out):
-    nothing = {field.name: None for field in fields(Request)}
-    return Request(**{**nothing, "source": "digits", "out": out, "settings": []})
+    return Request("digits", out=out, command=COMMAND)
 
 
 @pytest.mark.parametrize(
@@ -28,20 +25,18 @@ def request_for(out):
     ],
 )
 def test_a_restart_goes_on_with_the_run_of_its_own_job(tmp_path, monkeypatch, began, goes_on):
-    monkeypatch.setattr(sys, "argv", COMMAND)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-7")
-    info = {"command": " ".join(COMMAND), "status": "running", "job": "job-7", **began}
+    info = {"command": COMMAND, "status": "running", "job": "job-7", **began}
     RunFolder.create(tmp_path / "run", info, Config(source="digits"))
     assert (restarted(request_for(tmp_path / "run")) is not None) == goes_on
 
 
 @pytest.mark.parametrize(("status", "goes_on"), [("running", True), ("finished", False)])
 def test_a_job_without_a_name_does_not_take_a_finished_run_for_its_own(tmp_path, monkeypatch, status, goes_on):
-    monkeypatch.setattr(sys, "argv", COMMAND)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    info = {"command": " ".join(COMMAND), "status": status, "job": "none"}
+    info = {"command": COMMAND, "status": status, "job": "none"}
     RunFolder.create(tmp_path / "run", info, Config(source="digits"))
     assert (restarted(request_for(tmp_path / "run")) is not None) == goes_on
 

@@ -11,11 +11,11 @@ import torch
 
 from propos import __version__
 from propos.config import Config
-from propos.data import Source, StreamedSource, fingerprint
+from propos.data import Source, StreamedSource
 from propos.distributed import job, world_size
 
 
-def provenance(command: str, config: Config, source: Source, device: torch.device) -> dict[str, Any]:
+def provenance(command: str, config: Config, source: Source, fingerprint: str, device: torch.device) -> dict[str, Any]:
     """Return what run.json holds of a run that begins now."""
     return {
         "propos": __version__,
@@ -34,7 +34,7 @@ def provenance(command: str, config: Config, source: Source, device: torch.devic
             "root": config.source,
             "name": source.name,
             "images": len(source),
-            "fingerprint": fingerprint(source),
+            "fingerprint": fingerprint,
             "streamed": isinstance(source, StreamedSource),
         },
     }

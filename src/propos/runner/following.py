@@ -9,11 +9,8 @@ from typing import Literal
 
 import torch
 
-from propos.cli import EXIT_FAILED, EXIT_INTERRUPTED
-from propos.cli.display import Terminal
-from propos.cli.stopping import stop_on_signals
 from propos.config import Config, from_yaml
-from propos.data import Skipped, Source, StreamedSource, cache_side, find_configured, fingerprint, using
+from propos.data import CachePolicy, Skipped, Source, StreamedSource, find_configured, fingerprint
 from propos.distributed import (
     await_first,
     await_ready,
@@ -26,8 +23,10 @@ from propos.distributed import (
     texts_of_each_process,
     world_size,
 )
-from propos.errors import InputError, Interrupted, RunFailed
-from propos.training import choose_device, estimate_seconds, train
+from propos.errors import EXIT_FAILED, EXIT_INTERRUPTED, InputError, Interrupted, RunFailed
+from propos.runner.sources import opened
+from propos.runner.watching import Stopping
+from propos.training import Silent, choose_device, estimate_seconds, train
 
 Work = Literal["estimate", "train"]
 
@@ -66,10 +65,10 @@ def join_skipped(source: Source) -> None:
                 source.skipped.append(Skipped(path, reason))
 
 
-def follow(data: Path | None) -> None:
+def follow(data: Path | None, stopping: Stopping) -> None:
     """Do what the first process announces, until it has trained; `data` is where published sets are on this machine."""
     try:
-        while _do(json.loads(hear()), data) != "train":
+        while _do(json.loads(hear()), data, stopping) != "train":
             pass
         await_first()  # it still has results and a page to write
     except Interrupted:
@@ -88,19 +87,19 @@ def follow(data: Path | None) -> None:
         sys.exit(EXIT_FAILED)  # the one that left first said why
 
 
-def _do(words: dict[str, str], data: Path | None) -> str:
+def _do(words: dict[str, str], data: Path | None, stopping: Stopping) -> str:
     config = from_yaml(words["config"], "the first process's settings")
     device = choose_device(words["device"])
     unopened = find_configured(config, data)
-    keep: Literal["stream", "build"] = "stream" if words["keep"] == "stream" else "build"
-    source = unopened.open(cache_side(config.views), int(words["channels"]), None, keep)
-    if fingerprint(source) != words["fingerprint"]:
-        raise InputError(f"{config.source}: holds other images here than on the first process's machine")
-    say_ready()
-    with using(source), Terminal(quiet=True, mute=True) as terminal, stop_on_signals(terminal) as stopped:
-        if words["work"] == "estimate":
-            estimate_seconds(config, source, device)
-        else:
-            train(config, source, device, terminal, None, lambda: bool(stopped))
-            join_skipped(source)
+    keep: CachePolicy = "stream" if words["keep"] == "stream" else "build"
+    with opened(unopened, config, int(words["channels"]), keep) as source:
+        if fingerprint(source) != words["fingerprint"]:
+            raise InputError(f"{config.source}: holds other images here than on the first process's machine")
+        say_ready()
+        with stopping() as stop:
+            if words["work"] == "estimate":
+                estimate_seconds(config, source, device)
+            else:
+                train(config, source, device, Silent(), None, stop)
+                join_skipped(source)
     return words["work"]

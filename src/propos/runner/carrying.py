@@ -1,0 +1,160 @@
+"""Carrying out a plan: the only place that writes a run's results, its status and its list of skipped files."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from propos.config import Config
+from propos.data import Source
+from propos.distributed import lost_another
+from propos.errors import InputError, Interrupted, RunFailed, describe_os_error
+from propos.methods import build_method
+from propos.runner.following import announce, estimate, join_skipped
+from propos.runner.planning import Plan
+from propos.runner.provenance import provenance
+from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
+from propos.runs import RunFolder
+from propos.training import Fitted, WarmStart, clusters_needed, train
+
+MUST_AGREE = ("machine", "threads", "processes", "device", "torch", "propos")
+
+
+def carry_out(
+    plan: Plan, folder: Path | None = None, watcher: Watcher | None = None, stopping: Stopping = unstoppable
+) -> Fitted:
+    """Train as planned, in a run folder if one is given: a new one, or that of this very plan, which is gone on with.
+
+    `stopping` gives what tells whether a person has asked to stop. Without a folder nothing is written.
+    """
+    watcher = watcher or Unwatched()
+    if folder is None:
+        with stopping() as stop:
+            announce("train", plan.config, plan.source, plan.device)
+            return train(plan.config, plan.source, plan.device, watcher, None, stop, plan.start)
+    if not (folder / "run.json").is_file():
+        return _train(_begin(plan, folder, watcher), plan, plan.config, plan.start, watcher, stopping)
+    run = RunFolder.open(folder)
+    if run.info().get("plan", "") != plan.hash:
+        raise InputError(f"{folder}: holds a run of other images or with other settings: choose another folder")
+    if run.info()["status"] == "finished":
+        return Fitted.from_run(run, plan.device)
+    _go_on(run, plan, watcher)
+    # A number of clusters may have been chosen since it was planned.
+    return _train(run, plan, run.config(), WarmStart.read(run), watcher, stopping)
+
+
+def save(fitted: Fitted, info: Mapping[str, Any], folder: Path) -> None:
+    """Write what training without a folder gave as the run folder that it would have made."""
+    fitted.write(RunFolder.create(folder, info, fitted.model.config))
+
+
+def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
+    """Make the run folder, with what an earlier run gives it to begin with, and list what was left out."""
+    config = plan.config
+    run = RunFolder.create(folder, plan.info(), config)
+    if plan.earlier is not None and plan.start is not None:
+        plan.start.write(run)
+        watcher.note(f"Going on from {plan.earlier.path}, which knew {plan.start.shared:,} of the images.")
+    if plan.source.skipped:
+        _list_skipped(run, plan.source)
+        watcher.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
+    watcher.note(f"{_aim(config)} in {len(plan.source):,} images; results go to {folder}")
+    method = build_method(config)
+    late = [
+        term.name
+        for stage, span in zip(method.stages, method.spans(config.train.epochs), strict=True)
+        for term in stage.terms
+        if term.starts >= len(span)
+    ]
+    if late:
+        watcher.warn(f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer")
+    return run
+
+
+def _go_on(run: RunFolder, plan: Plan, watcher: Watcher) -> None:
+    """Mark a run as running again, and say what will keep it from ending with the same bits."""
+    before = run.info()
+    known = before["source"]["fingerprint"]
+    now = provenance(plan.command, plan.config, plan.source, known, plan.device)
+    for key in MUST_AGREE:
+        began = before.get(key, 1 if key == "processes" else None)
+        if began != now[key]:
+            watcher.warn(
+                f"the run began with {key} {began} and goes on with {now[key]}: "
+                "it will not be bit-identical to an uninterrupted one"
+            )
+    run.update_info(status="running")
+    watcher.note(f"Going on with {run.path}. {_aim(run.config())} in {len(plan.source):,} images.")
+
+
+def _train(
+    run: RunFolder, plan: Plan, config: Config, start: WarmStart | None, watcher: Watcher, stopping: Stopping
+) -> Fitted:
+    """Train and write the results."""
+    begin = time.monotonic()
+    with _status(run, config) as close:
+        with stopping() as stop:
+            if not watcher.quiet and run.info()["seconds"] == 0 and build_method(config).terms:
+                seconds = plan.seconds or estimate(config, plan.source, plan.device)
+                watcher.expect(config.train.epochs, seconds)
+            announce("train", config, plan.source, plan.device)
+            fitted = train(config, plan.source, plan.device, watcher, run, stop, start)
+            join_skipped(plan.source)
+        fitted.write(run)
+        if plan.source.skipped:
+            _list_skipped(run, plan.source)  # images that are streamed are found to be damaged only now
+        close("finished")
+    watcher.done(run.path, fitted, time.monotonic() - begin)
+    return fitted
+
+
+@contextmanager
+def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
+    """Whatever happens, leave a run folder that says so, and say how to go on; yields what sets the status."""
+    begin, before = time.monotonic(), run.info()["seconds"]
+
+    def close(status: str) -> None:
+        run.update_info(status=status, seconds=before + time.monotonic() - begin)
+
+    in_memory = "go on by fitting the same images again"
+    how = in_memory if config.source is None else f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
+    try:
+        yield close
+    except Interrupted:
+        close("interrupted")
+        raise Interrupted(f"stopped; everything so far is saved; {how}") from None
+    except RunFailed as error:
+        close("failed")
+        raise RunFailed(f"{error}; the last good checkpoint is in {run.path / 'checkpoint'}") from None
+    except OSError as error:
+        raise RunFailed(f"{describe_os_error(error)}; the last checkpoint is kept; {how}") from None
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped at once; the last checkpoint is kept; {how}") from None
+    except (MemoryError, RuntimeError) as error:
+        if lost_another(error):
+            close("failed")
+            raise RunFailed(f"another process has left; the last checkpoint is kept; {how}") from None
+        # Torch has an exception of its own for a full GPU, and none but its text for a full memory.
+        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+            raise
+        close("failed")
+        raise RunFailed("out of memory: start a new run with a smaller batch (--set train.batch_size=…)") from None
+
+
+def _list_skipped(run: RunFolder, source: Source) -> None:
+    run.write_skipped([(skipped.path, skipped.reason) for skipped in source.skipped])
+
+
+def _aim(config: Config) -> str:
+    """Say what a run looks for."""
+    if config.clusters is not None or config.suggest.range is None:
+        return f"Finding {config.clusters} clusters"
+    when = f"at epoch {clusters_needed(config)}" if build_method(config).terms else "now"
+    return f"Choosing {when} from {config.suggest.range[0]} to {config.suggest.range[1]} clusters"

@@ -1,0 +1,88 @@
+"""`propos run`, for the command line and for Python alike: start, resume, or go on after torchrun's restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from propos.data import Source
+from propos.distributed import UNNAMED_JOB, job, rank, restarts
+from propos.errors import InputError
+from propos.runner.carrying import carry_out
+from propos.runner.following import follow
+from propos.runner.planning import plan, plan_of
+from propos.runner.request import Request, resolved, run_name
+from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
+from propos.runs import RunFolder, newest_folder, next_free_folder
+
+RUNS = Path("runs")
+
+Page = Callable[[RunFolder, Source], object]
+
+
+def perform(
+    request: Request,
+    resume: bool = False,
+    device: str = "auto",
+    watcher: Watcher | None = None,
+    stopping: Stopping = unstoppable,
+    page: Page | None = None,
+) -> RunFolder | None:
+    """Do what a person asked for and return the run; `page` is told of the finished run while its images are open.
+
+    Of several processes the first does it, the others follow and return nothing.
+    """
+    if rank() > 0:
+        follow(request.data, stopping)
+        return None
+    watcher = watcher or Unwatched()
+    run = to_resume(request) if resume else restarted(request)
+    if run is not None and run.info()["status"] == "finished":
+        watcher.note(f"{run.path}: this run is finished; there is nothing to resume")
+        return run
+    if run is None and request.out is not None:
+        RunFolder.check_free(request.out)
+    planned = plan(request, device, watcher) if run is None else plan_of(run, device, watcher, request.data)
+    with planned:
+        out = run.path if run is not None else request.out or next_free_folder(RUNS, planned.name)
+        carry_out(planned, out, watcher, stopping)
+        finished = RunFolder.open(out)
+        if page is not None:
+            page(finished, planned.source)
+    return finished
+
+
+def to_resume(request: Request) -> RunFolder:
+    """Return the run that is to go on, by its own settings alone."""
+    if request.given():
+        raise InputError(f"--resume goes on with the run's own settings: leave out {', '.join(request.given())}")
+    if request.out is None and request.source is None:
+        raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
+    run = _run_of(request)
+    own = run.config().source
+    finished = run.info()["status"] == "finished"
+    if not finished and request.source is not None and resolved(request.source) != own:
+        raise InputError(f"{run.path}: is a run of {own}, not of {request.source}; name its --out")
+    return run
+
+
+def restarted(request: Request) -> RunFolder | None:
+    """Return the run that this same command began before torchrun had to start it again."""
+    if restarts() == 0 or (request.out is None and request.source is None):
+        return None
+    try:
+        run = _run_of(request)
+    except InputError:
+        return None  # it did not come to that
+    info = run.info()
+    # Jobs without a name are all called the same: an earlier one's run may be it, unless that is finished.
+    another = info.get("job") != job() or (job() == UNNAMED_JOB and info["status"] == "finished")
+    return None if another or info["command"] != request.command else run
+
+
+def _run_of(request: Request) -> RunFolder:
+    """Open the run that a request names by its folder, else the newest of its source."""
+    if request.out is not None:
+        return RunFolder.open(request.out)
+    assert request.source is not None
+    return RunFolder.open(newest_folder(RUNS, run_name(request.source)))

@@ -1,0 +1,181 @@
+"""From what a person asked for to complete settings and an opened source."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from propos.config import Config, PixelSettings
+from propos.data import Source, StreamedSource, UnopenedSource, What, find_source, fingerprint, is_array, refusal
+from propos.data.arrays import check_labels
+from propos.errors import InputError
+from propos.methods import check_method
+from propos.recipes import build_recipe, choose_recipe, for_method
+from propos.runner.following import estimate
+from propos.runner.provenance import provenance
+from propos.runner.request import Request, given_config, requested_settings, run_name, seconds_in
+from propos.runner.sources import open_source_of, opened
+from propos.runner.watching import Unwatched, Watcher
+from propos.runs import RunFolder
+from propos.training import WarmStart, choose_device, continued, fitting_channels, prepare, start_from
+
+ELSEWHERE = {"source", "data"}  # settings that say where images are, not what is made of them
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run to be: complete settings and opened images, which are closed when the block of the plan ends."""
+
+    config: Config
+    source: Source
+    device: torch.device
+    command: str
+    name: str  # of the source, for the run's folder
+    unopened: UnopenedSource | None = None  # what the source looked like before it was opened
+    earlier: RunFolder | None = None
+    start: WarmStart | None = None  # what the earlier run gives it to begin with
+    seconds: float | None = None  # that it will take, where that was measured
+    known_as: str | None = None  # the hash under which a run in progress was planned
+    closing: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.close()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What the images are known by."""
+        return fingerprint(self.source)
+
+    @cached_property
+    def hash(self) -> str:
+        """What the run is unopened again by: its settings, its images wherever they lie, and what it goes on from."""
+        if self.known_as is not None:
+            return self.known_as
+        settings = {key: value for key, value in self.config.model_dump(mode="json").items() if key not in ELSEWHERE}
+        labels = None if self.source.labels is None else [str(label) for label in self.source.labels]
+        earlier = None if self.earlier is None else self.earlier.info().get("plan")
+        parts = [settings, self.fingerprint, labels, earlier]
+        return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+    def info(self) -> dict[str, Any]:
+        """Return what run.json holds of a run that begins now."""
+        origin = {} if self.earlier is None else {"from": str(self.earlier.path.resolve())}
+        about = provenance(self.command, self.config, self.source, self.fingerprint, self.device)
+        return about | {"plan": self.hash} | origin
+
+
+def plan(
+    request: Request, device: str = "auto", watcher: Watcher | None = None, assumed_clusters: int | None = None
+) -> Plan:
+    """Complete the settings of what a person asked for and open its source.
+
+    Where neither the request nor labels say how many clusters, it is `assumed_clusters`, else training chooses.
+    """
+    watcher = watcher or Unwatched()
+    chosen = choose_device(device)
+    earlier = None if request.earlier is None else RunFolder.open(request.earlier)
+    given = given_config(request) if earlier is None else _continued_config(request, earlier)
+    what = request.source if request.source is not None else (given.source if given else None)
+    if what is None:
+        raise InputError("say what to cluster: a folder of images, a .npy or .npz file, or: digits")
+    unopened, config = _settings(request, given, what, chosen, watcher, earlier is not None)
+    channels = None if earlier is None else fitting_channels(earlier, config, unopened, str(what))
+    with ExitStack() as stack:
+        source = stack.enter_context(opened(unopened, config, channels, working=watcher.working))
+        _say_what_was_read(source, watcher)
+        if request.labels is not None and not isinstance(request.labels, str):
+            source.labels = check_labels(request.labels, len(source), "y")
+        if config.clusters is None and source.labels is None and assumed_clusters is not None:
+            config = config.with_settings({"clusters": min(assumed_clusters, len(source))})
+        config = prepare(config, source)
+        seconds = None
+        if request.time is not None:
+            config, seconds = _timed(config, request.time, source, chosen)
+        start = None if earlier is None else start_from(earlier, source, chosen)
+        made = Plan(config, source, chosen, request.command, run_name(what), unopened, earlier, start, seconds)
+        return replace(made, closing=stack.pop_all())
+
+
+def plan_of(
+    run: RunFolder, device: str = "auto", watcher: Watcher | None = None, data: str | Path | None = None
+) -> Plan:
+    """Return what an unfinished run is to go on with; `data` overrides its data root."""
+    watcher = watcher or Unwatched()
+    info, config = run.info(), run.config()
+    chosen = choose_device(info["device"] if device == "auto" else device)
+    with ExitStack() as stack:
+        source = stack.enter_context(open_source_of(run, data, watcher.working))
+        _say_what_was_read(source, watcher)
+        made = Plan(config, source, chosen, info["command"], run.path.name, known_as=info.get("plan", ""))
+        return replace(made, closing=stack.pop_all())
+
+
+def _settings(
+    request: Request, given: Config | None, what: What, device: torch.device, watcher: Watcher, goes_on: bool
+) -> tuple[UnopenedSource, Config]:
+    """Look at the source, and return the settings as far as they are known before it is opened."""
+    settings = requested_settings(request, what, given)
+    check_method(str(settings.get("method", "propos")))
+    # What says how to read the images is known before a recipe is: from --set, else from --config.
+    early = (given or Config()).with_settings(settings)
+    if given and not goes_on and given.source != early.source and "pixels.black" not in settings:
+        early = early.with_settings({"pixels": PixelSettings().model_dump()})
+    unopened = find_source(what, early.pixels.black, early.pixels.white, early.labels, early.data)
+    base = given or _recipe(request, early.method, unopened, device, watcher)
+    if given is not None and early.method != given.method:
+        base = for_method(given, early.method, at_scale=False)
+    if request.epochs is not None:
+        base = base.with_epochs(request.epochs)
+    return unopened, base.with_settings({**settings, "pixels": early.pixels.model_dump()})
+
+
+def _recipe(request: Request, method: str, unopened: UnopenedSource, device: torch.device, watcher: Watcher) -> Config:
+    if request.recipe is not None:
+        return build_recipe(request.recipe, method)
+    name, why = choose_recipe(unopened, device.type)
+    watcher.note(f"Recipe {name}, chosen for {why}.")
+    return build_recipe(name, method)
+
+
+def _continued_config(request: Request, earlier: RunFolder) -> Config:
+    if request.recipe is not None or request.config is not None:
+        other = "--recipe" if request.recipe is not None else "--config"
+        raise InputError(f"--from and {other} both give complete settings: use one of them")
+    config = continued(earlier)
+    of_array = isinstance(request.source, np.ndarray) or (
+        isinstance(request.source, str | Path) and is_array(request.source)
+    )
+    return config.with_settings({"labels": None}) if of_array else config
+
+
+def _timed(config: Config, time: str, source: Source, device: torch.device) -> tuple[Config, float]:
+    """Return the settings with the epochs fitted to the time a person gives, and the seconds they will take."""
+    seconds = estimate(config, source, device)
+    epochs = max(1, int(config.train.epochs * seconds_in(time) / seconds))
+    timed = config.with_epochs(epochs)
+    # A short run may have no epoch left before it needs clusters.
+    return prepare(timed, source), seconds * epochs / config.train.epochs
+
+
+def _say_what_was_read(source: Source, watcher: Watcher) -> None:
+    """Say how images are read, and what had to be left out."""
+    if isinstance(source, StreamedSource):
+        why = refusal(source.entries, source.width, source.channels) or "as when the run began"
+        watcher.note(f"Images are decoded anew whenever they are needed: {why}.")
+    if source.skipped:
+        first = source.skipped[0]
+        watcher.warn(f"{len(source.skipped):,} files were skipped, the first {first.path} ({first.reason})")

@@ -1,0 +1,112 @@
+"""What a person asked for, and the settings it stands for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped
+
+from propos.config import Config, from_yaml, parse_clusters
+from propos.data import What, data_root, is_benchmark
+from propos.errors import InputError
+
+FLAGS = {"clusters": "-k", "settings": "--set", "earlier": "--from"}
+WITH_RESUME = ("source", "out", "data", "command")  # what may be said of a run that goes on
+INSTEAD = {"source": "SOURCE", "data": "--data FOLDER", "recipe": "--recipe NAME"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asked for; whatever is not said is chosen."""
+
+    source: What | None = None
+    clusters: int | str | tuple[int, int] | None = None  # a number, or a range to choose one from
+    method: str | None = None
+    recipe: str | None = None
+    out: Path | None = None
+    seed: int | None = None
+    epochs: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)  # by dotted key
+    config: Path | None = None
+    labels: str | Shaped[np.ndarray, " N"] | None = None  # "folders", or one an image
+    time: str | None = None
+    earlier: Path | None = None
+    data: Path | None = None
+    command: str = "propos.run"  # what run.json calls it
+
+    def given(self) -> list[str]:
+        """Return the options that say how to train, as the command line calls them."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in WITH_RESUME}
+        said = [name for name, value in values.items() if not (value is None or (name == "settings" and not value))]
+        return [FLAGS.get(name, f"--{name}") for name in said]
+
+
+def seconds_in(text: str) -> float:
+    """Read 45s, 30m or 2h as seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise InputError(f"--time {text}: write it as 45s, 30m or 2h")
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def given_config(request: Request) -> Config | None:
+    """Return the complete settings that a file gives."""
+    if request.config is None:
+        return None
+    if request.recipe is not None:
+        raise InputError("--config and --recipe both give complete settings: use one of them")
+    try:
+        return from_yaml(request.config.read_text(), str(request.config))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--config {request.config}: cannot be read: {error}") from None
+
+
+def requested_settings(request: Request, what: What, given: Config | None) -> dict[str, Any]:
+    """Return the settings that were asked for, options over those by key."""
+    settings = dict(request.settings)
+    if request.time is not None:
+        seconds_in(request.time)
+        if request.epochs is not None:
+            raise InputError("--time and --epochs both say how long to train: use one of them")
+        if "train.epochs" in settings:
+            raise InputError("--time and --set train.epochs both say how long to train: use one of them")
+    for key in INSTEAD.keys() & settings.keys():
+        raise InputError(f"--set {key}: give the {key} as {INSTEAD[key]} instead")
+    labels = request.labels if isinstance(request.labels, str) else None
+    direct = {"method": request.method, "seed": request.seed, "labels": labels}
+    settings |= {key: value for key, value in direct.items() if value is not None}
+    if request.clusters is not None:
+        settings |= parse_clusters(_written(request.clusters))
+    elif settings.get("clusters") is not None:
+        settings.setdefault("suggest.range", None)  # that of --config does not hold for another number
+    return {**settings, "source": resolved(what), "data": _root(what, request, given)}
+
+
+def _written(clusters: int | str | tuple[int, int]) -> str:
+    """Return a number or a range of them as the command line takes it."""
+    return "..".join(str(number) for number in clusters) if isinstance(clusters, tuple) else str(clusters)
+
+
+def resolved(what: What) -> str | None:
+    """Return what names a source wherever a later command is started; nothing for what is only in memory."""
+    if not isinstance(what, str | Path):
+        return None
+    return str(Path(what).resolve()) if Path(what).exists() else str(what)
+
+
+def run_name(what: What) -> str:
+    """Return what the runs of a source are called."""
+    return Path(what).resolve().stem.replace(":", "-") if isinstance(what, str | Path) else "images"
+
+
+def _root(what: What, request: Request, given: Config | None) -> str | None:
+    """Return the data root to record: what names a published set alone does not say where it is."""
+    if not is_benchmark(what):
+        return None
+    root = data_root(request.data or (given.data if given else None))
+    return None if root is None else str(root)

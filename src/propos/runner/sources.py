@@ -1,0 +1,112 @@
+"""Opening images: a run's own, which must still be the same, and others that are to be read like them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Literal, Protocol
+
+from propos.config import Config
+from propos.data import (
+    CachePolicy,
+    Source,
+    StreamedSource,
+    UnopenedSource,
+    What,
+    cache_side,
+    find_configured,
+    find_source,
+    fingerprint,
+    is_benchmark,
+    refusal,
+    using,
+)
+from propos.errors import InputError
+from propos.runs import RunFolder
+
+Why = Literal["in memory", "gone", "unreadable", "changed"]
+
+
+class NoImages(InputError):  # noqa: N818 - reads as what is the matter
+    """A run's images cannot be had; `why` says it to programs."""
+
+    def __init__(self, why: Why, sentence: str) -> None:
+        super().__init__(sentence)
+        self.why = why
+
+
+class Working(Protocol):
+    """Shows a piece of work by its words; gives what to call with how much is done, and of how much."""
+
+    def __call__(self, words: str) -> AbstractContextManager[Callable[[int, int], object]]:
+        """Begin the piece of work."""
+        ...
+
+
+def unseen(words: str) -> AbstractContextManager[Callable[[int, int], object]]:
+    """Show nothing of a piece of work."""
+    return nullcontext(lambda done, total: None)
+
+
+@contextmanager
+def opened(
+    unopened: UnopenedSource,
+    config: Config,
+    channels: int | None = None,
+    keep: CachePolicy = "build",
+    working: Working = unseen,
+) -> Iterator[Source]:
+    """Read images at the size that settings ask for, and decode nothing any longer when the work with them ends."""
+    with working("Reading images") as progress:
+        source = unopened.open(cache_side(config.views), channels, progress, keep)
+    with using(source):
+        yield source
+
+
+@contextmanager
+def open_source_of(run: RunFolder, data: str | Path | None = None, working: Working = unseen) -> Iterator[Source]:
+    """Open the images a run was made of, read as it read them, or raise `NoImages`; `data` overrides its data root.
+
+    A damaged image is left out of a cache and is grey in a stream, so a run that streamed is streamed again.
+    """
+    config, streamed = run.config(), bool(run.info()["source"].get("streamed"))
+    if config.source is None:
+        raise NoImages("in memory", f"{run.path}: was trained on an array in memory, which the run does not hold")
+    channels = None if config.pixels.mean is None else len(config.pixels.mean)
+    with ExitStack() as stack:
+        try:
+            unopened = find_configured(config, data)
+            reading = opened(unopened, config, channels, "stream" if streamed else "build", working)
+            source = stack.enter_context(reading)
+        except InputError as error:
+            missing = not is_benchmark(config.source) and not Path(config.source).exists()
+            raise NoImages("gone" if missing else "unreadable", str(error)) from None
+        _check_same(run, config.source, source, streamed)
+        yield source
+
+
+def _check_same(run: RunFolder, name: str, source: Source, streamed: bool) -> None:
+    """Refuse images that are not those the run began with."""
+    if fingerprint(source) == run.info()["source"]["fingerprint"]:
+        return
+    if isinstance(source, StreamedSource) and not streamed:
+        why = refusal(source.entries, source.width, source.channels)
+        raise NoImages("unreadable", f"{name}: the run kept its images decoded; there is no room for that now: {why}")
+    raise NoImages("changed", f"{name}: its images are no longer those the run began with")
+
+
+@contextmanager
+def open_like(
+    config: Config,
+    what: What,
+    data: str | Path | None = None,
+    labels: str | None = None,
+    keep: CachePolicy = "build",
+    working: Working = unseen,
+) -> Iterator[Source]:
+    """Open other images as those of a run with these settings were read."""
+    assert config.pixels.mean is not None
+    unopened = find_source(what, config.pixels.black, config.pixels.white, labels, data or config.data)
+    with opened(unopened, config, len(config.pixels.mean), keep, working) as source:
+        yield source

@@ -1,0 +1,107 @@
+"""Who watches a run while it is planned and carried out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from propos.clustering import Suggestion
+from propos.runner.sources import Working, unseen
+from propos.training import Fitted, Progress
+
+Stopping = Callable[[], AbstractContextManager[Callable[[], bool]]]
+
+
+@contextmanager
+def unstoppable() -> Iterator[Callable[[], bool]]:
+    """Train to the end, whoever asks."""
+    yield lambda: False
+
+
+class Watcher(Progress, Protocol):
+    """Shows what becomes of a request: the command line draws bars, Python programs hear of warnings alone."""
+
+    quiet: bool  # notes are not read, so that what is made for them alone can be left out
+
+    @property
+    def working(self) -> Working:
+        """What shows a long piece of work."""
+        ...
+
+    def expect(self, epochs: int, seconds: float) -> None:
+        """So many epochs will take about so long."""
+        ...
+
+    def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
+        """The results are written."""
+        ...
+
+
+class Unwatched:
+    """Shows nothing, but for long pieces of work where it is told how."""
+
+    quiet = True
+
+    def __init__(self, working: Working = unseen) -> None:
+        self.working = working
+
+    def begin(self, epochs: int, steps: int, epoch: int) -> None:
+        """Ignore it."""
+
+    def step(self, epoch: int, step: int) -> None:
+        """Ignore it."""
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        """Ignore it."""
+
+    def suggestion(self, found: Suggestion) -> None:
+        """Ignore it."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""
+
+    def warn(self, text: str) -> None:
+        """Ignore it."""
+
+    def expect(self, epochs: int, seconds: float) -> None:
+        """Ignore it."""
+
+    def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
+        """Ignore it."""
+
+
+class Warnings:
+    """Passes warnings on to Python's and shows nothing otherwise."""
+
+    quiet = True
+
+    def __init__(self) -> None:
+        self.working: Working = unseen
+
+    def begin(self, epochs: int, steps: int, epoch: int) -> None:
+        """Ignore it."""
+
+    def step(self, epoch: int, step: int) -> None:
+        """Ignore it."""
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        """Ignore it."""
+
+    def suggestion(self, found: Suggestion) -> None:
+        """Ignore it."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""
+
+    def warn(self, text: str) -> None:
+        """Pass it on."""
+        warnings.warn(text, stacklevel=2)
+
+    def expect(self, epochs: int, seconds: float) -> None:
+        """Ignore it."""
+
+    def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
+        """Ignore it."""
