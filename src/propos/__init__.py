@@ -11,12 +11,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from propos.clustering.estimator import SphericalKMeans
+    from propos.command import run
     from propos.estimator import ProPos
 
 __version__ = "0.1.0"
-__all__ = ["ProPos", "SphericalKMeans", "__version__"]
+__all__ = ["ProPos", "SphericalKMeans", "__version__", "run"]
 
-_HOMES = {"ProPos": "propos.estimator", "SphericalKMeans": "propos.clustering.estimator"}
+_HOMES = {
+    "ProPos": "propos.estimator",
+    "SphericalKMeans": "propos.clustering.estimator",
+    "run": "propos.command",
+}
 
 
 def __getattr__(name: str) -> Any:

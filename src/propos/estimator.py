@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +23,7 @@ from propos.data.arrays import check_labels
 from propos.errors import InputError
 from propos.evaluation import nmi
 from propos.recipes import RECIPES, build_recipe
-from propos.runner import Request, Warnings, carry_out, open_like, plan, save
+from propos.runner import Request, Unwatched, carry_out, open_like, plan, save
 from propos.runs import RunFolder
 from propos.training import Fitted, Model, choose_device
 
@@ -33,7 +35,8 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     Images are an array (N, H, W) or (N, H, W, C) of uint8 or float, a folder, a list of paths, or whatever else
     `propos run` takes. Without `n_clusters` there are as many clusters as labels, and without labels a number is
-    suggested. `settings` holds dotted keys, as `--set` does.
+    suggested. `settings` holds dotted keys, as `--set` does. With `run_folder`, fitting saves its progress there: when
+    fitted again with the same images and parameters it goes on where it was stopped, and a finished run is read.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         settings: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
+        run_folder: str | Path | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.method = method
@@ -54,13 +58,17 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         self.settings = settings
         self.device = device
         self.random_state = random_state
+        self.run_folder = run_folder
 
     def fit(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Self:
         """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
-        with plan(self._request(X, y), self.device, Warnings()) as planned:
-            info, begin = planned.info(), time.monotonic()
-            fitted = carry_out(planned, None, Warnings())
-        self._keep(fitted, {**info, "status": "finished", "seconds": time.monotonic() - begin})
+        folder = None if self.run_folder is None else Path(self.run_folder)
+        watcher = Unwatched(warn=partial(warnings.warn, stacklevel=4))
+        with plan(self._request(X, y), self.device, watcher) as planned:
+            begin, info = time.monotonic(), planned.info() if folder is None else {}
+            fitted = carry_out(planned, folder, watcher)
+        seconds = time.monotonic() - begin
+        self._keep(fitted, {**info, "status": "finished", "seconds": seconds} if folder is None else _info(folder))
         return self
 
     def _request(self, X: Images, y: Shaped[np.ndarray, " N"] | None) -> Request:
@@ -69,9 +77,6 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         doubled = {"clusters", "method", "seed"} & set(settings)
         if doubled:
             raise InputError(f"settings: {', '.join(sorted(doubled))}: these are parameters of ProPos itself")
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(2**31)
         root = settings.pop("data", None)
         if self.n_clusters is not None:
             settings["clusters"] = int(self.n_clusters)  # beside a range, which says that it was suggested
@@ -79,13 +84,22 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
             _what(X),
             method=self.method,
             recipe=self.recipe,
-            seed=int(seed),
+            seed=self._seed(),
             epochs=self.epochs,
             settings=settings,
             labels=y,
             data=root,
             command="ProPos.fit",
         )
+
+    def _seed(self) -> int:
+        """Return the seed; a run that goes on without one being given keeps its own."""
+        folder = None if self.run_folder is None else Path(self.run_folder)
+        if self.random_state is None and folder is not None and (folder / "run.json").is_file():
+            return RunFolder.open(folder).config().seed
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31))
 
     def _keep(self, fitted: Fitted, info: dict[str, Any]) -> None:
         self.fitted_ = fitted
@@ -148,6 +162,11 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         """Open images as the training images were opened."""
         check_is_fitted(self, "fitted_")
         return open_like(self.config_, _what(X))
+
+
+def _info(folder: Path) -> dict[str, Any]:
+    """Return what run.json of a run holds."""
+    return RunFolder.open(folder).info()
 
 
 def _what(X: Images) -> What:

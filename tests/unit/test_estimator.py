@@ -1,4 +1,5 @@
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -6,9 +7,12 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from helpers.small import QUICK, digits, without_times
+from helpers.small import QUICK, digits, save_digits, without_times
 from propos import ProPos
+from propos.errors import Interrupted
 from propos.evaluation import nmi
+from propos.runner import Request, carry_out, open_source_of, plan
+from propos.runs import RunFolder
 
 IMAGES, LABELS = digits().images[..., 0], digits().labels
 
@@ -131,3 +135,39 @@ def test_without_a_number_or_labels_one_is_suggested():
     model = ProPos(recipe="digits", settings={**QUICK, "suggest.range": (2, 4)}, random_state=0).fit(IMAGES)
     assert model.config_.clusters in (2, 3, 4)
     assert model.cluster_centers_.shape == (model.config_.clusters, 16)
+
+
+def test_fitting_in_a_run_folder_goes_on_where_it_was_stopped(fitted, tmp_path):
+    settings = {**QUICK, "clusters": 10}
+    same = Request(IMAGES, method="propos", recipe="digits", seed=0, settings=settings, command="ProPos.fit")
+    asked = iter([False] * 5 + [True])
+    with plan(same) as planned, pytest.raises(Interrupted, match="fitting the same images again"):
+        carry_out(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))
+    assert len(list((tmp_path / "run/checkpoint").iterdir())) > 0
+    gone_on = estimator(run_folder=tmp_path / "run").fit(IMAGES)
+    assert gone_on.info_["status"] == "finished"
+    assert np.array_equal(gone_on.embedding_, fitted.embedding_)
+    assert without_times(gone_on.history_) == without_times(fitted.history_)
+
+
+def test_a_finished_run_folder_is_read_and_never_trained_again(tmp_path):
+    first = estimator(run_folder=tmp_path / "run").fit(IMAGES)
+    again = estimator(run_folder=tmp_path / "run").fit(IMAGES)
+    assert again.history_ == first.history_  # its times too
+    assert again.info_ == first.info_
+    unseeded = ProPos(10, recipe="digits", settings=QUICK, run_folder=tmp_path / "run").fit(IMAGES)
+    assert np.array_equal(unseeded.labels_, first.labels_)
+    for other, images, said in [
+        ({}, IMAGES[::-1], "holds a run of other images"),
+        ({"n_clusters": 9}, IMAGES, "holds a run with clusters = 10, not 9"),
+        ({"random_state": 5}, IMAGES, "holds a run with seed = 0, not 5"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            estimator(run_folder=tmp_path / "run").set_params(**other).fit(images)
+
+
+def test_paths_are_remembered_so_that_the_run_can_be_read_again(tmp_path):
+    model = estimator(epochs=1).fit(save_digits(tmp_path / "digits.npz"))
+    model.save(tmp_path / "run")
+    with open_source_of(RunFolder.open(tmp_path / "run")) as images:
+        assert len(images) == 200

@@ -5,9 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from propos.runner import Request
+    from propos.runs import RunFolder
 
 
 def run(
@@ -54,12 +58,8 @@ def run(
     report: Annotated[bool, typer.Option("--report/--no-report", help="End by writing the page of the run.")] = True,
 ) -> None:
     """Learn clusters from images and write them to a run folder."""
-    from propos.cli.display import Terminal
-    from propos.cli.stopping import stop_on_signals
     from propos.config import parse_assignments
-    from propos.distributed import joined, rank
-    from propos.report import write_after
-    from propos.runner import Request, perform
+    from propos.runner import Request
 
     request = Request(
         source,
@@ -77,9 +77,20 @@ def run(
         data,
         shlex.join(["propos", *sys.argv[1:]]),
     )
+    perform_shown(request, resume, device, quiet, report)
+
+
+def perform_shown(request: Request, resume: bool, device: str, quiet: bool, report: bool) -> RunFolder | None:
+    """Do what a person asked for, show it on the terminal, and stop after a step when asked to."""
+    from propos.cli.display import Terminal
+    from propos.cli.stopping import stop_on_signals
+    from propos.distributed import joined, rank
+    from propos.report import write_after
+    from propos.runner import perform
+
     # Of several processes the first alone speaks.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
-        perform(
+        return perform(
             request,
             resume,
             device,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -28,7 +29,8 @@ def stop_on_signals(terminal: Terminal) -> Iterator[Callable[[], bool]]:
             terminal.note("Stopping after this step" + ("; once more to stop at once." if world_size() == 1 else "."))
         received.append(number)
 
-    previous = hear(receive)
+    # Python hears signals in its main thread alone.
+    previous = hear(receive) if threading.current_thread() is threading.main_thread() else {}
     try:
         yield lambda: bool(received)
     finally:

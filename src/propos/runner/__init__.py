@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from propos.runner.planning import Plan, plan, plan_of
     from propos.runner.request import Request
     from propos.runner.sources import NoImages, open_like, open_source_of
-    from propos.runner.watching import Unwatched, Warnings, Watcher
+    from propos.runner.watching import Unwatched, Watcher
 
 __all__ = [
     "NoImages",
     "Plan",
     "Request",
     "Unwatched",
-    "Warnings",
     "Watcher",
     "carry_out",
     "open_like",
@@ -38,7 +37,7 @@ _HOMES = {
     "planning": ("Plan", "plan", "plan_of"),
     "request": ("Request",),
     "sources": ("NoImages", "open_like", "open_source_of"),
-    "watching": ("Unwatched", "Warnings", "Watcher"),
+    "watching": ("Unwatched", "Watcher"),
 }
 
 

@@ -17,7 +17,7 @@ from propos.distributed import lost_another
 from propos.errors import InputError, Interrupted, RunFailed, describe_os_error
 from propos.methods import build_method
 from propos.runner.following import announce, estimate, join_skipped
-from propos.runner.planning import Plan
+from propos.runner.planning import ELSEWHERE, Plan
 from propos.runner.provenance import provenance
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
 from propos.runs import RunFolder
@@ -42,7 +42,7 @@ def carry_out(
         return _train(_begin(plan, folder, watcher), plan, plan.config, plan.start, watcher, stopping)
     run = RunFolder.open(folder)
     if run.info().get("plan", "") != plan.hash:
-        raise InputError(f"{folder}: holds a run of other images or with other settings: choose another folder")
+        raise InputError(f"{folder}: holds a run {_difference(run, plan)}; choose another folder")
     if run.info()["status"] == "finished":
         return Fitted.from_run(run, plan.device)
     _go_on(run, plan, watcher)
@@ -92,6 +92,16 @@ def _go_on(run: RunFolder, plan: Plan, watcher: Watcher) -> None:
             )
     run.update_info(status="running")
     watcher.note(f"Going on with {run.path}. {_aim(run.config())} in {len(plan.source):,} images.")
+
+
+def _difference(run: RunFolder, plan: Plan) -> str:
+    """Say in which way a run is not that of a plan."""
+    if run.info()["source"]["fingerprint"] != plan.fingerprint:
+        return "of other images"
+    its, ours = run.config().flat(), plan.config.flat()
+    chosen = {"clusters"} if plan.config.clusters is None else set()
+    other = [key for key in ours if its.get(key) != ours[key] and key not in ELSEWHERE | chosen]
+    return f"with {other[0]} = {its[other[0]]}, not {ours[other[0]]}" if other else "begun in another way"
 
 
 def _train(

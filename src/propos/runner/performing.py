@@ -10,7 +10,7 @@ from propos.distributed import UNNAMED_JOB, job, rank, restarts
 from propos.errors import InputError
 from propos.runner.carrying import carry_out
 from propos.runner.following import follow
-from propos.runner.planning import plan, plan_of
+from propos.runner.planning import Plan, plan, plan_of
 from propos.runner.request import Request, resolved, run_name
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
 from propos.runs import RunFolder, newest_folder, next_free_folder
@@ -42,14 +42,20 @@ def perform(
         return run
     if run is None and request.out is not None:
         RunFolder.check_free(request.out)
-    planned = plan(request, device, watcher) if run is None else plan_of(run, device, watcher, request.data)
-    with planned:
+    with _planned(request, run, device, watcher) as planned:
         out = run.path if run is not None else request.out or next_free_folder(RUNS, planned.name)
         carry_out(planned, out, watcher, stopping)
         finished = RunFolder.open(out)
         if page is not None:
             page(finished, planned.source)
     return finished
+
+
+def _planned(request: Request, run: RunFolder | None, device: str, watcher: Watcher) -> Plan:
+    if run is None:
+        return plan(request, device, watcher)
+    in_memory = None if isinstance(request.source, str | Path) else request.source
+    return plan_of(run, device, watcher, request.data, in_memory)
 
 
 def to_resume(request: Request) -> RunFolder:

@@ -111,14 +111,18 @@ def plan(
 
 
 def plan_of(
-    run: RunFolder, device: str = "auto", watcher: Watcher | None = None, data: str | Path | None = None
+    run: RunFolder,
+    device: str = "auto",
+    watcher: Watcher | None = None,
+    data: str | Path | None = None,
+    what: What | None = None,
 ) -> Plan:
-    """Return what an unfinished run is to go on with; `data` overrides its data root."""
+    """Return what an unfinished run is to go on with, its images opened as `open_source_of` does."""
     watcher = watcher or Unwatched()
     info, config = run.info(), run.config()
     chosen = choose_device(info["device"] if device == "auto" else device)
     with ExitStack() as stack:
-        source = stack.enter_context(open_source_of(run, data, watcher.working))
+        source = stack.enter_context(open_source_of(run, data, watcher.working, what))
         _say_what_was_read(source, watcher)
         made = Plan(config, source, chosen, info["command"], run.path.name, known_as=info.get("plan", ""))
         return replace(made, closing=stack.pop_all())

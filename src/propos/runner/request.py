@@ -32,7 +32,7 @@ class Request:
     seed: int | None = None
     epochs: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)  # by dotted key
-    config: Path | None = None
+    config: Path | Config | None = None  # complete settings
     labels: str | Shaped[np.ndarray, " N"] | None = None  # "folders", or one an image
     time: str | None = None
     earlier: Path | None = None
@@ -56,10 +56,10 @@ def seconds_in(text: str) -> float:
 
 def given_config(request: Request) -> Config | None:
     """Return the complete settings that a file gives."""
-    if request.config is None:
-        return None
-    if request.recipe is not None:
+    if request.config is not None and request.recipe is not None:
         raise InputError("--config and --recipe both give complete settings: use one of them")
+    if request.config is None or isinstance(request.config, Config):
+        return request.config
     try:
         return from_yaml(request.config.read_text(), str(request.config))
     except (OSError, UnicodeDecodeError) as error:

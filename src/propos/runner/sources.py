@@ -15,7 +15,6 @@ from propos.data import (
     UnopenedSource,
     What,
     cache_side,
-    find_configured,
     find_source,
     fingerprint,
     is_benchmark,
@@ -65,29 +64,39 @@ def opened(
 
 
 @contextmanager
-def open_source_of(run: RunFolder, data: str | Path | None = None, working: Working = unseen) -> Iterator[Source]:
-    """Open the images a run was made of, read as it read them, or raise `NoImages`; `data` overrides its data root.
+def open_source_of(
+    run: RunFolder, data: str | Path | None = None, working: Working = unseen, what: What | None = None
+) -> Iterator[Source]:
+    """Open the images a run was made of, read as it read them, or raise `NoImages`.
 
-    A damaged image is left out of a cache and is grey in a stream, so a run that streamed is streamed again.
+    A damaged image is left out of a cache and is grey in a stream, so a run that streamed is streamed again. `data`
+    overrides the run's data root; `what` is what was only in memory, given once more.
     """
     config, streamed = run.config(), bool(run.info()["source"].get("streamed"))
-    if config.source is None:
-        raise NoImages("in memory", f"{run.path}: was trained on an array in memory, which the run does not hold")
+    what = config.source if what is None else what
+    if what is None:
+        raise NoImages("in memory", f"{run.path}: was trained on an array in memory, which a run folder does not hold")
     channels = None if config.pixels.mean is None else len(config.pixels.mean)
     with ExitStack() as stack:
         try:
-            unopened = find_configured(config, data)
+            pixels = config.pixels
+            unopened = find_source(what, pixels.black, pixels.white, config.labels, data or config.data)
             reading = opened(unopened, config, channels, "stream" if streamed else "build", working)
             source = stack.enter_context(reading)
         except InputError as error:
-            missing = not is_benchmark(config.source) and not Path(config.source).exists()
-            raise NoImages("gone" if missing else "unreadable", str(error)) from None
-        _check_same(run, config.source, source, streamed)
+            raise NoImages("gone" if _missing(what) else "unreadable", str(error)) from None
+        _check_same(run, source, streamed)
         yield source
 
 
-def _check_same(run: RunFolder, name: str, source: Source, streamed: bool) -> None:
+def _missing(what: What) -> bool:
+    """Tell whether a path no longer leads to anything."""
+    return isinstance(what, str | Path) and not is_benchmark(what) and not Path(what).exists()
+
+
+def _check_same(run: RunFolder, source: Source, streamed: bool) -> None:
     """Refuse images that are not those the run began with."""
+    name = run.config().source or run.path
     if fingerprint(source) == run.info()["source"]["fingerprint"]:
         return
     if isinstance(source, StreamedSource) and not streamed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -40,46 +39,17 @@ class Watcher(Progress, Protocol):
         ...
 
 
+def unheard(text: str) -> None:
+    """Let something pass."""
+
+
 class Unwatched:
-    """Shows nothing, but for long pieces of work where it is told how."""
+    """Shows nothing, but for long pieces of work and warnings where it is told how."""
 
     quiet = True
 
-    def __init__(self, working: Working = unseen) -> None:
-        self.working = working
-
-    def begin(self, epochs: int, steps: int, epoch: int) -> None:
-        """Ignore it."""
-
-    def step(self, epoch: int, step: int) -> None:
-        """Ignore it."""
-
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        """Ignore it."""
-
-    def suggestion(self, found: Suggestion) -> None:
-        """Ignore it."""
-
-    def note(self, text: str) -> None:
-        """Ignore it."""
-
-    def warn(self, text: str) -> None:
-        """Ignore it."""
-
-    def expect(self, epochs: int, seconds: float) -> None:
-        """Ignore it."""
-
-    def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
-        """Ignore it."""
-
-
-class Warnings:
-    """Passes warnings on to Python's and shows nothing otherwise."""
-
-    quiet = True
-
-    def __init__(self) -> None:
-        self.working: Working = unseen
+    def __init__(self, working: Working = unseen, warn: Callable[[str], object] = unheard) -> None:
+        self.working, self._warn = working, warn
 
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
         """Ignore it."""
@@ -98,7 +68,7 @@ class Warnings:
 
     def warn(self, text: str) -> None:
         """Pass it on."""
-        warnings.warn(text, stacklevel=2)
+        self._warn(text)
 
     def expect(self, epochs: int, seconds: float) -> None:
         """Ignore it."""

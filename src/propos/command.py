@@ -1,0 +1,66 @@
+"""`propos run` as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from propos.cli.run import perform_shown
+from propos.config import Config
+from propos.data import What
+from propos.runner import Request
+from propos.runs import RunFolder
+
+
+def run(
+    source: What | None = None,
+    k: int | str | tuple[int, int] | None = None,
+    *,
+    out: str | Path | None = None,
+    method: str | None = None,
+    recipe: str | None = None,
+    seed: int | None = None,
+    epochs: int | None = None,
+    time: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    config: str | Path | Config | None = None,
+    labels: str | ArrayLike | None = None,
+    earlier: str | Path | None = None,
+    data: str | Path | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    quiet: bool = False,
+    report: bool = True,
+    **more_settings: Any,
+) -> RunFolder | None:
+    """Learn clusters from images and write them to a run folder, as `propos run` does; return the opened run.
+
+    `source` is whatever the command takes, or an array. `k` is a number, or a range to choose from: "5..40" or (5, 40).
+    `earlier` is the command's --from. Settings are given by dotted key, or as keywords: psl__weight=0.2 is psl.weight.
+    `labels` is "folders", or one label an image. Under torchrun all processes call this; the first returns the run.
+    """
+    by_key = {key.replace("__", "."): value for key, value in more_settings.items()}
+    request = Request(
+        source,
+        k,
+        method,
+        recipe,
+        _path(out),
+        seed,
+        epochs,
+        {**(settings or {}), **by_key},
+        config if isinstance(config, Config) else _path(config),
+        labels if labels is None or isinstance(labels, str) else np.asarray(labels),
+        time,
+        _path(earlier),
+        _path(data),
+    )
+    return perform_shown(request, resume, device, quiet, report)
+
+
+def _path(given: str | Path | None) -> Path | None:
+    return None if given is None else Path(given)

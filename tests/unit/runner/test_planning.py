@@ -1,0 +1,109 @@
+"""Plans: what a run is known by, and that its images are closed."""
+
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from helpers.small import QUICK, digits, save_digits
+from propos.data import open_source
+from propos.errors import InputError, Interrupted
+from propos.runner import Request, carry_out, open_source_of, plan, plan_of
+from propos.runs import RunFolder
+
+
+def request_of(source, seed=3, labels=None, **settings):
+    return Request(source, 10, recipe="digits", seed=seed, labels=labels, settings={**QUICK, **settings})
+
+
+def hash_of(*arguments, **settings):
+    with plan(request_of(*arguments, **settings)) as planned:
+        return planned.hash
+
+
+def workers():
+    """Return the processes that this one has started."""
+    listings = Path("/proc/self/task").glob("*/children")
+    return {number for listing in listings for number in listing.read_text().split()}
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    """Forty images too large to be kept."""
+    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
+    monkeypatch.setenv("PROPOS_CACHE_LIMIT", "1KB")
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number, image in enumerate(digits(40).images[..., 0]):
+        Image.fromarray(np.kron(image * 15, np.ones((9, 9))).astype(np.uint8)).save(folder / f"{number:02d}.png")
+    return folder
+
+
+def test_a_run_is_known_by_its_images_and_settings_wherever_they_lie(tmp_path):
+    here, there = save_digits(tmp_path / "here.npz"), tmp_path / "elsewhere" / "here.npz"
+    there.parent.mkdir()
+    shutil.copy(here, there)
+    known = hash_of(here)
+    assert hash_of(there) == known
+    assert hash_of(str(here), 3, None) == known
+    assert len({known, hash_of(here, seed=4), hash_of(here, **{"psl.weight": 0.3})}) == 3
+    save_digits(there, count=199)
+    assert hash_of(there) != known
+
+
+def test_other_labels_are_another_run():
+    images, labels = digits().images[..., 0], digits().labels
+    assert len({hash_of(images), hash_of(images, labels=labels), hash_of(images, labels=labels[::-1])}) == 3
+
+
+def test_a_plan_stops_decoding_when_it_ends_and_when_it_cannot_be_made(photos):
+    before = workers()
+    with plan(request_of(photos)) as planned:
+        planned.source.batch(np.arange(4))
+        assert workers() > before
+    assert workers() == before
+    with pytest.raises(InputError, match="only 40 images"):
+        plan(Request(photos, 41, recipe="digits"))
+    assert workers() == before
+
+
+def test_a_run_in_memory_goes_on_when_its_images_are_given_again(tmp_path):
+    images = digits().images[..., 0]
+    asked = iter([False] * 3 + [True])
+    with plan(request_of(images)) as planned, pytest.raises(Interrupted):
+        carry_out(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))
+    run = RunFolder.open(tmp_path / "run")
+    with pytest.raises(InputError, match="array in memory"):
+        plan_of(run)
+    with pytest.raises(InputError, match="no longer those"):
+        plan_of(run, what=images[::-1])
+    with plan_of(run, what=images) as planned:
+        carry_out(planned, run.path)
+    assert run.info()["status"] == "finished"
+
+
+def test_a_runs_own_images_are_read_with_its_pixels_labels_and_channels(tmp_path):
+    floats = digits().images[..., 0] / 16.0 - 0.5
+    np.savez(tmp_path / "images.npz", images=floats, labels=digits().labels)
+    with plan(request_of(tmp_path / "images.npz")) as planned:
+        carry_out(planned, tmp_path / "run")
+    with open_source_of(RunFolder.open(tmp_path / "run")) as again:
+        assert (again.black, again.white) == (-0.5, floats.max())
+        assert np.array_equal(again.labels, digits().labels)
+        assert np.array_equal(again.batch(np.arange(200)), open_source(floats).batch(np.arange(200)))
+
+
+def test_a_folder_that_cannot_be_kept_any_more_is_not_called_changed(photos, tmp_path, monkeypatch):
+    damaged = photos / "07.png"
+    damaged.write_bytes(damaged.read_bytes()[:80])
+    with monkeypatch.context() as roomy:
+        roomy.delenv("PROPOS_CACHE_LIMIT")
+        with plan(request_of(photos, **{"train.epochs": 1})) as planned:
+            carry_out(planned, tmp_path / "run")
+    shutil.rmtree(tmp_path / "caches")
+    run = RunFolder.open(tmp_path / "run")
+    with pytest.raises(InputError, match="there is no room for that now"), open_source_of(run):
+        pass
