@@ -123,7 +123,7 @@ def await_ready() -> None:
     """Wait, for as long as it takes them to read their images, until all others can do what they were told last."""
     while _words.add(f"{READY}/{_heard}", 0) < world_size() - 1:
         if _words.check([LEFT]):
-            raise RunFailed("another process has left")
+            raise RunFailed("another process has left", "process")
         time.sleep(LOOK_SECONDS)
 
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import errno
 
+TYPE_CHECKING = False  # typing takes longer to load than a command takes to hear Ctrl-C
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Failure = Literal["nan", "memory", "system", "process", "checkpoint"]
+
 EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -12,7 +18,14 @@ class InputError(ValueError):
 
 
 class RunFailed(RuntimeError):  # noqa: N818 - reads as the sentence it prints
-    """A run broke while running; its last checkpoint is kept and named (exit code 1)."""
+    """A run broke while running; its last checkpoint is kept and named (exit code 1).
+
+    Programs tell what broke it by the code.
+    """
+
+    def __init__(self, sentence: str, code: Failure | None = None) -> None:
+        super().__init__(sentence)
+        self.code = code
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the run was asked to stop and can go on

@@ -61,6 +61,6 @@ def _found(benchmark: Benchmark, root: Path | None) -> str:
     try:
         return f"{benchmark.look(root).images:,} images"
     except MissingData as error:
-        return f"not all: {str(error).partition(': ')[2].partition(': get it')[0]}"
+        return f"not all: {error.what}"
     except InputError as error:
         return f"damaged: {error}"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -22,6 +22,9 @@ from propos.runner.provenance import provenance
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
 from propos.runs import RunFolder
 from propos.training import Fitted, WarmStart, clusters_needed, train
+
+if TYPE_CHECKING:
+    from propos.errors import Failure
 
 MUST_AGREE = ("machine", "threads", "processes", "device", "torch", "propos")
 
@@ -90,7 +93,7 @@ def _go_on(run: RunFolder, plan: Plan, watcher: Watcher) -> None:
                 f"the run began with {key} {began} and goes on with {now[key]}: "
                 "it will not be bit-identical to an uninterrupted one"
             )
-    run.update_info(status="running")
+    run.update_info(status="running", **({"failure": None} if "failure" in before else {}))
     watcher.note(f"Going on with {run.path}. {_aim(run.config())} in {len(plan.source):,} images.")
 
 
@@ -130,8 +133,12 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
     """Whatever happens, leave a run folder that says so, and say how to go on; yields what sets the status."""
     begin, before = time.monotonic(), run.info()["seconds"]
 
-    def close(status: str) -> None:
-        run.update_info(status=status, seconds=before + time.monotonic() - begin)
+    def close(status: str, **more: str | None) -> None:
+        run.update_info(status=status, seconds=before + time.monotonic() - begin, **more)
+
+    def failed(sentence: str, code: Failure | None) -> RunFailed:
+        close("failed", failure=code)
+        return RunFailed(sentence, code)
 
     in_memory = "go on by fitting the same images again"
     how = in_memory if config.source is None else f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
@@ -141,21 +148,20 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
         close("interrupted")
         raise Interrupted(f"stopped; everything so far is saved; {how}") from None
     except RunFailed as error:
-        close("failed")
-        raise RunFailed(f"{error}; the last good checkpoint is in {run.path / 'checkpoint'}") from None
+        raise failed(f"{error}; the last good checkpoint is in {run.path / 'checkpoint'}", error.code) from None
     except OSError as error:
-        raise RunFailed(f"{describe_os_error(error)}; the last checkpoint is kept; {how}") from None
+        # Where there is no room, there is none for the status.
+        raise RunFailed(f"{describe_os_error(error)}; the last checkpoint is kept; {how}", "system") from None
     except KeyboardInterrupt:
         raise Interrupted(f"stopped at once; the last checkpoint is kept; {how}") from None
     except (MemoryError, RuntimeError) as error:
         if lost_another(error):
-            close("failed")
-            raise RunFailed(f"another process has left; the last checkpoint is kept; {how}") from None
+            raise failed(f"another process has left; the last checkpoint is kept; {how}", "process") from None
         # Torch has an exception of its own for a full GPU, and none but its text for a full memory.
         if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
-        close("failed")
-        raise RunFailed("out of memory: start a new run with a smaller batch (--set train.batch_size=…)") from None
+        smaller = "start a new run with a smaller batch (--set train.batch_size=…)"
+        raise failed(f"out of memory: {smaller}", "memory") from None
 
 
 def _list_skipped(run: RunFolder, source: Source) -> None:

@@ -67,7 +67,7 @@ def _newest(folder: Path, progress: Progress) -> bytes | None:
             return content
         progress.warn(f"{path}: is damaged; going back to the checkpoint before it")
     if paths:
-        raise RunFailed(f"{folder}: every checkpoint is damaged; start the run anew with another --out")
+        raise RunFailed(f"{folder}: every checkpoint is damaged; start the run anew with another --out", "checkpoint")
     return None
 
 

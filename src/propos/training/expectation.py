@@ -101,9 +101,8 @@ def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor
 
 def _finite(embeddings: Float[Tensor, "n D"], epoch: int) -> Float[Tensor, "n D"]:
     if any_process(not torch.isfinite(embeddings).all())[0]:
-        raise RunFailed(
-            f"the embeddings hold NaN at the start of epoch {epoch}: start a new run at a lower rate (--set train.lr=…)"
-        )
+        lower = "start a new run at a lower rate (--set train.lr=…)"
+        raise RunFailed(f"the embeddings hold NaN at the start of epoch {epoch}: {lower}", "nan")
     return embeddings
 
 

@@ -165,7 +165,7 @@ class Recorder:
     def _stop_on_nan(self) -> None:
         bad = self.state.first_bad_step()
         if bad is not None:
-            raise RunFailed(f"the loss became NaN at step {bad} of epoch {self.state.epoch}: {LOWER_RATE}")
+            raise RunFailed(f"the loss became NaN at step {bad} of epoch {self.state.epoch}: {LOWER_RATE}", "nan")
 
     def _stop_if(self, asked: bool) -> None:
         if asked:
@@ -176,7 +176,7 @@ class Recorder:
         if self.saves:
             self._stop_on_nan()
             if not all(bool(torch.isfinite(parameter).all()) for parameter in self.learner.network.parameters()):
-                raise RunFailed(f"the weights became NaN in epoch {self.state.epoch}: {LOWER_RATE}")
+                raise RunFailed(f"the weights became NaN in epoch {self.state.epoch}: {LOWER_RATE}", "nan")
             save_checkpoint(self.run, self.learner, self.state)
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()

@@ -59,11 +59,11 @@ class Benchmark:
             raise InputError(f"{name}: say where data sets are kept: --data FOLDER, or PROPOS_DATA")
         folder = self.folder(root)
         if not folder.is_dir():
-            raise MissingData(f"{name}: not found: {self.advice(root)}")
+            raise MissingData(name, "not found", self.advice(root))
         try:
             unopened = self.find(name, folder, tuple(split.split("+")))
         except MissingData as error:
-            raise MissingData(f"{error}: {self.advice(root)}") from None
+            raise MissingData(error.name, error.what, self.advice(root)) from None
         return replace(unopened, open=self._opener(unopened, name))
 
     def advice(self, root: Path) -> str:

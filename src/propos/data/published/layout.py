@@ -17,12 +17,16 @@ _WORDNET = re.compile(r"n\d{8}")
 
 
 class MissingData(InputError):  # noqa: N818 - reads as what is wrong
-    """A data set, or a file of it, is not where it is looked for."""
+    """A data set, or a file of it, is not where it is looked for; `what` says which, without name and advice."""
+
+    def __init__(self, name: str, what: str, advice: str | None = None) -> None:
+        super().__init__(f"{name}: {what}" + (f": {advice}" if advice else ""))
+        self.name, self.what = name, what
 
 
 def missing(name: str, path: Path) -> MissingData:
     """Return the error for a file that is not there; the catalogue adds where to get it."""
-    return MissingData(f"{name}: there is no {path}")
+    return MissingData(name, f"there is no {path}")
 
 
 def unopened_array(
@@ -54,4 +58,4 @@ def photographs(root: Path, folder: str, label: str) -> Iterable[tuple[str, str 
 def refuse_if_empty(name: str, listing: Listing) -> None:
     """Raise the sentence for folders without photographs in them."""
     if not listing.rows:
-        raise MissingData(f"{name}: there are no images in {listing.root}")
+        raise MissingData(name, f"there are no images in {listing.root}")

@@ -1,0 +1,40 @@
+"""Carrying out plans: what is written, and what is not."""
+
+import numpy as np
+import pytest
+
+from helpers.small import QUICK, digits
+from propos.errors import InputError, RunFailed
+from propos.runner import Request, carry_out, plan
+from propos.runs import RunFolder
+
+IMAGES = digits().images[..., 0]
+
+
+def planned(**settings):
+    return plan(Request(IMAGES, 10, recipe="digits", seed=0, settings={**QUICK, "train.epochs": 1, **settings}))
+
+
+def test_without_a_folder_nothing_is_written_and_the_results_are_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with planned() as one:
+        alone = carry_out(one)
+        assert not list(tmp_path.iterdir())
+        kept = carry_out(one, tmp_path / "run")
+    assert np.array_equal(alone.embeddings, kept.embeddings)
+    assert np.array_equal(np.load("run/embeddings.npy"), alone.embeddings)
+
+
+def test_a_failure_is_known_by_its_code(tmp_path):
+    with planned(**{"train.lr": 1e30, "train.optimiser": "sgd"}) as hopeless, pytest.raises(RunFailed) as failure:
+        carry_out(hopeless, tmp_path / "run")
+    assert failure.value.code == "nan"
+    info = RunFolder.open(tmp_path / "run").info()
+    assert (info["status"], info["failure"]) == ("failed", "nan")
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with planned() as one, pytest.raises(InputError, match="not empty"):
+        carry_out(one, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
