@@ -65,10 +65,10 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         folder = None if self.run_folder is None else Path(self.run_folder)
         watcher = Unwatched(warn=partial(warnings.warn, stacklevel=4))
         with plan(self._request(X, y), self.device, watcher) as planned:
-            begin, info = time.monotonic(), planned.info() if folder is None else {}
+            info, begin = planned.info(), time.monotonic()
             fitted = carry_out(planned, folder, watcher)
-        seconds = time.monotonic() - begin
-        self._keep(fitted, {**info, "status": "finished", "seconds": seconds} if folder is None else _info(folder))
+            info |= {"status": "finished", "seconds": time.monotonic() - begin}
+        self._keep(fitted, info if folder is None else RunFolder.open(folder).info())
         return self
 
     def _request(self, X: Images, y: Shaped[np.ndarray, " N"] | None) -> Request:
@@ -162,11 +162,6 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         """Open images as the training images were opened."""
         check_is_fitted(self, "fitted_")
         return open_like(self.config_, _what(X))
-
-
-def _info(folder: Path) -> dict[str, Any]:
-    """Return what run.json of a run holds."""
-    return RunFolder.open(folder).info()
 
 
 def _what(X: Images) -> What:

@@ -26,7 +26,7 @@ from propos.report.originals import Gone, address_of_originals, check_same, open
 from propos.report.payload import packed, script
 from propos.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
 from propos.report.problems import find_problems, read_skipped
-from propos.report.progress import Silent, Working
+from propos.report.progress import Working, unseen
 from propos.report.words import settings_in_words
 from propos.runs import Clusters, RunFolder
 
@@ -38,11 +38,10 @@ PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")
 def write_report(
     run: RunFolder,
     source: Source | None = None,
-    working: Working | None = None,
+    working: Working = unseen,
     warn: Callable[[str], None] = lambda words: None,
 ) -> Path:
     """Write the page of a finished run and return its path; an open source spares opening it again."""
-    working = working or Silent()
     clusters = run.clusters()
     groups = describe_groups(clusters, run.array("prototypes.npy"))
     with _beside(run.path / PAGE.parent) as folder:

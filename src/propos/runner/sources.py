@@ -24,6 +24,7 @@ from propos.data import (
 from propos.errors import InputError
 from propos.runs import RunFolder
 
+Progress = Callable[[int, int], object]  # how much is done, and of how much
 Why = Literal["in memory", "gone", "unreadable", "changed"]
 
 
@@ -36,14 +37,14 @@ class NoImages(InputError):  # noqa: N818 - reads as what is the matter
 
 
 class Working(Protocol):
-    """Shows a piece of work by its words; gives what to call with how much is done, and of how much."""
+    """Shows a piece of work by its words; gives what to call with how far it is."""
 
-    def __call__(self, words: str) -> AbstractContextManager[Callable[[int, int], object]]:
+    def __call__(self, words: str) -> AbstractContextManager[Progress]:
         """Begin the piece of work."""
         ...
 
 
-def unseen(words: str) -> AbstractContextManager[Callable[[int, int], object]]:
+def unseen(words: str) -> AbstractContextManager[Progress]:
     """Show nothing of a piece of work."""
     return nullcontext(lambda done, total: None)
 
