@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 PLAIN_LINE_SECONDS = 10.0
 
 
-
-
 def summary(record: Mapping[str, Any]) -> str:
     """Write an epoch's record in a few words."""
     parts = []

@@ -62,7 +62,7 @@ class Plan:
 
     @cached_property
     def hash(self) -> str:
-        """What the run is unopened again by: its settings, its images wherever they lie, and what it goes on from."""
+        """What the run is found again by: its settings, its images wherever they lie, and what it goes on from."""
         if self.known_as is not None:
             return self.known_as
         settings = {key: value for key, value in self.config.model_dump(mode="json").items() if key not in ELSEWHERE}
