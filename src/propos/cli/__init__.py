@@ -24,6 +24,10 @@ def _run() -> tuple[str | None, int]:
     """Run the command line; return what is to be said at the end and the exit code."""
     import typer
 
+    from propos.cli.streams import mend_streams
+
+    mend_streams()
+
     from propos.cli.app import app
     from propos.cli.memory import keep_freed_memory
     from propos.errors import InputError, Interrupted, RunFailed, describe_os_error
@@ -52,17 +56,15 @@ def _run() -> tuple[str | None, int]:
 
 
 def _leave(message: str | None, code: int) -> NoReturn:
-    import os
+    import contextlib
     import sys
 
+    from propos.cli.streams import let_go, printable
+
     interrupts.leave_with(code, said=False)
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Point stdout elsewhere so that Python's exit stays quiet.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if message is not None:
-        sys.stderr.write(f"propos: {message}\n")
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"propos: {printable(message)}\n")
+    let_go()
     interrupts.leave_with(code, said=True)
     sys.exit(code)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from propos.cli.streams import say
+
 cache = typer.Typer(help="List or clean the decoded images kept for the next run.")
 
 
@@ -18,9 +20,9 @@ def list_kept() -> None:
     kept = list_caches()
     for each in kept:
         used = f"{datetime.fromtimestamp(each.last_used):%Y-%m-%d %H:%M}"
-        typer.echo(f"{each.key}  {each.images:>9,} images  {each.bytes / 1e6:>8,.1f} MB  used {used}  {each.source}")
+        say(f"{each.key}  {each.images:>9,} images  {each.bytes / 1e6:>8,.1f} MB  used {used}  {each.source}")
     total = sum(each.bytes for each in kept)
-    typer.echo(f"{len(kept)} kept in {cache_folder()}, {total / 1e6:,.1f} MB in all")
+    say(f"{len(kept)} kept in {cache_folder()}, {total / 1e6:,.1f} MB in all")
 
 
 @cache.command("clean")
@@ -31,4 +33,4 @@ def clean(
     from propos.data import clean_caches
 
     deleted = clean_caches(days or None)
-    typer.echo(f"{len(deleted)} deleted, {sum(each.bytes for each in deleted) / 1e6:,.1f} MB freed")
+    say(f"{len(deleted)} deleted, {sum(each.bytes for each in deleted) / 1e6:,.1f} MB freed")

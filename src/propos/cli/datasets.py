@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from propos.cli.streams import say
+
 if TYPE_CHECKING:
     from propos.data import Benchmark
 
@@ -27,7 +29,7 @@ def list_sets(context: typer.Context, data: Root = None) -> None:
         splits = ", ".join(each.splits)
         line = f"{each.name:14} {each.images:>9,}  {each.classes:>7,}  {each.size:12} {splits:36} {_found(each, root)}"
         typer.echo(line)
-    typer.echo(f"looked under {root}" if root else "give --data FOLDER, or set PROPOS_DATA, to look for them")
+    say(f"looked under {root}" if root else "give --data FOLDER, or set PROPOS_DATA, to look for them")
 
 
 @datasets.command("fetch")

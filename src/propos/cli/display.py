@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from propos.cli.streams import Enduring, printable
 from propos.durations import duration
 
 if TYPE_CHECKING:
@@ -40,13 +41,18 @@ def summary(record: Mapping[str, Any]) -> str:
     return "  ".join(parts)
 
 
+def _enduring(stream: TextIO) -> TextIO:
+    return cast(TextIO, Enduring(stream))
+
+
 class Terminal:
     """Shows a run's progress; quiet shows only warnings, mute nothing at all."""
 
     def __init__(self, quiet: bool, mute: bool = False) -> None:
         self.quiet = quiet
-        self.out = Console(highlight=False, soft_wrap=True, quiet=mute)
-        self.err = Console(stderr=True, highlight=False, soft_wrap=True, quiet=mute)
+        # Whoever reads may have seen enough: training goes on.
+        self.out = Console(file=_enduring(sys.stdout), highlight=False, soft_wrap=True, quiet=mute)
+        self.err = Console(file=_enduring(sys.stderr), highlight=False, soft_wrap=True, quiet=mute)
         self.live = sys.stdout.isatty() and not quiet
         self.epochs = self.steps = 0
         self.last_line = 0.0
@@ -134,11 +140,11 @@ class Terminal:
     def note(self, text: str) -> None:
         """Something a person would want to know."""
         if not self.quiet:
-            self.out.print(Text(text))
+            self.out.print(Text(printable(text)))
 
     def warn(self, text: str) -> None:
         """Something a person should act on."""
-        self.err.print(Text(f"warning: {text}", style="yellow"))
+        self.err.print(Text(printable(f"warning: {text}"), style="yellow"))
 
     def expect(self, epochs: int, seconds: float) -> None:
         """So many epochs will take about so long."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from propos.cli.streams import say
+
 if TYPE_CHECKING:
     from propos.inspect import Overview
 
@@ -46,7 +48,7 @@ def _print(overview: Overview, views: Path | None) -> None:
     from propos.durations import duration
 
     def line(name: str, text: str) -> None:
-        typer.echo(f"{name:14} {text}")
+        say(f"{name:14} {text}")
 
     line("images", f"{overview.images:,} {'greyscale' if overview.channels == 1 else 'colour'}")
     if overview.formats:

@@ -9,10 +9,10 @@ from typing import Literal
 
 import numpy as np
 import torch
-import typer
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from propos.cli.streams import say
 from propos.data import Source, is_array, is_named
 from propos.errors import InputError
 from propos.evaluation import scores
@@ -86,7 +86,7 @@ class Subject:
         labels = None if is_array(self.test) or is_named(self.test) else config.labels
         images = self.opened.enter_context(open_like(config, self.test, labels=labels))
         for skipped in images.skipped:
-            typer.echo(f"skipped {skipped.path}: {skipped.reason}", err=True)
+            say(f"skipped {skipped.path}: {skipped.reason}", err=True)
         return images
 
     @cached_property

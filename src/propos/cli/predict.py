@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from propos.cli.streams import say
+
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
@@ -34,5 +36,5 @@ def predict(
         with terminal.working("Predicting") as progress:
             rows = write_parts(model.tabulate(images, progress), output)
         for skipped in images.skipped:
-            typer.echo(f"skipped {skipped.path}: {skipped.reason}", err=True)
+            say(f"skipped {skipped.path}: {skipped.reason}", err=True)
         terminal.note(f"{rows:,} images: {output}")

@@ -1,0 +1,69 @@
+"""What the commands write to: streams that may be closed, go away or know few letters, and text that may be hostile."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TextIO
+
+# Control characters but for line ends, C1's included, and what turns the direction of writing.
+_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Return text that can do nothing to a terminal: what would steer it is written as an escape."""
+    return _HOSTILE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def say(line: str, err: bool = False) -> None:
+    """Print a line that may hold names."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(printable(line) + "\n")
+    stream.flush()
+
+
+def mend_streams() -> None:
+    """Have streams that take whatever is written: closed ones nothing, those of few letters a `?` for the others."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - for as long as the process lives
+        elif hasattr(stream, "reconfigure") and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
+
+
+def let_go() -> None:
+    """Send what was written; streams whose reader has gone are pointed elsewhere, so that exit is quiet."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+class Enduring:
+    """A stream whose reader may go away (head, a closed terminal): from then on it takes everything."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._gone = stream, False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write what can still be written."""
+        if not self._gone:
+            try:
+                self._stream.write(text)
+            except (OSError, ValueError):
+                self._gone = True
+        return len(text)
+
+    def flush(self) -> None:
+        """Send it to the reader, if there still is one."""
+        if not self._gone:
+            try:
+                self._stream.flush()
+            except (OSError, ValueError):
+                self._gone = True

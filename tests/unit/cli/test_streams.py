@@ -1,0 +1,78 @@
+"""Streams that are closed, go away or know few letters, and names that would steer a terminal."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from helpers.command import start
+from helpers.small import QUICK, as_flags
+from propos.cli.streams import Enduring, printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("caf\u00e9 8\u00d78", "caf\u00e9 8\u00d78"),
+        ("a\x1b[31mred", "a\\x1b[31mred"),
+        ("a\x9b31m", "a\\x9b31m"),
+        ("gpj.\u202etxt", "gpj.\\u202etxt"),
+        ("two\nlines\tapart", "two\nlines\tapart"),
+        ("over\rwritten", "over\\rwritten"),
+    ],
+)
+def test_what_would_steer_a_terminal_is_written_as_an_escape(text, shown):
+    assert printable(text) == shown
+
+
+def test_a_stream_whose_reader_has_gone_takes_everything():
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    stream = Enduring(Gone())
+    assert stream.write("lost") == 4
+    stream.flush()
+    kept = io.StringIO()
+    Enduring(kept).write("kept")
+    assert kept.getvalue() == "kept"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["--version", "recipes", "methods", ""])
+def test_closed_streams_are_no_fault(closed, arguments):
+    shell = ["bash", "-c", f'"{sys.executable}" -m propos {arguments} {closed}']
+    done = subprocess.run(shell, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_a_terminal_of_few_letters_gets_those_it_has(tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    short = [*as_flags(QUICK), "--no-report", "--out", str(tmp_path / "8\u00d78")]
+    command = [sys.executable, "-m", "propos", "run", "digits", *short]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"results go to" in done.stdout
+    assert done.stdout.isascii()
+
+
+def test_training_goes_on_when_nobody_reads_any_longer(tmp_path):
+    process = start("run", "digits", *as_flags(QUICK), "--no-report", "--out", tmp_path / "run")
+    assert process.stdout.readline()
+    process.stdout.close()
+    with process.stderr as stderr:
+        err = stderr.read()
+    assert process.wait(timeout=300) == 0, err
+    assert err == ""
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "finished"
+
+
+def test_a_command_whose_reader_has_seen_enough_ends_well():
+    shell = f'set -o pipefail; "{sys.executable}" -m propos recipes show digits | head -1'
+    for _ in range(3):
+        done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
