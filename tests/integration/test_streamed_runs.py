@@ -7,10 +7,11 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from helpers.command import command, run
-from helpers.small import QUICK, as_flags
+import propos
+from helpers.command import command
+from helpers.small import QUICK
 
-QUICKER = {**QUICK, "train.epochs": 2, "views.size": 8}
+QUICKER = {**QUICK, "train.epochs": 1, "train.warmup": 0, "psl.start": 0, "views.size": 8}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -35,9 +36,8 @@ def streamed(tmp_path_factory):
     damaged.write_bytes(damaged.read_bytes()[:80])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROPOS_CACHE_LIMIT", "1KB")
-        arguments = ["run", folder / "photos", "--labels", "folders", "--recipe", "digits", *as_flags(QUICKER)]
-        result = run(*arguments, "--out", folder / "run", "--no-report", "--quiet")
-    assert result.code == 0, result.err
+        given = {"labels": "folders", "recipe": "digits", "settings": QUICKER}
+        propos.run(folder / "photos", **given, out=folder / "run", report=False, quiet=True)
     assert json.loads((folder / "run/run.json").read_text())["source"]["streamed"]
     assert len((folder / "run/skipped.csv").read_text().splitlines()) == 2
     return folder

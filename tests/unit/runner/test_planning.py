@@ -16,7 +16,9 @@ from propos.runs import RunFolder
 
 
 def request_of(source, seed=3, labels=None, **settings):
-    return Request(source, 10, recipe="digits", seed=seed, labels=labels, settings={**QUICK, **settings})
+    return Request(
+        source, 10, recipe="digits", seed=seed, labels=labels, settings={**QUICK, "train.epochs": 1, **settings}
+    )
 
 
 def hash_of(*arguments, **settings):
@@ -72,7 +74,7 @@ def test_a_plan_stops_decoding_when_it_ends_and_when_it_cannot_be_made(photos):
 
 def test_a_run_in_memory_goes_on_when_its_images_are_given_again(tmp_path):
     images = digits().images[..., 0]
-    asked = iter([False] * 3 + [True])
+    asked = iter([False, False, True])
     with plan(request_of(images)) as planned, pytest.raises(Interrupted):
         carry_out(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))
     run = RunFolder.open(tmp_path / "run")
@@ -101,7 +103,7 @@ def test_a_folder_that_cannot_be_kept_any_more_is_not_called_changed(photos, tmp
     damaged.write_bytes(damaged.read_bytes()[:80])
     with monkeypatch.context() as roomy:
         roomy.delenv("PROPOS_CACHE_LIMIT")
-        with plan(request_of(photos, **{"train.epochs": 1})) as planned:
+        with plan(request_of(photos)) as planned:
             carry_out(planned, tmp_path / "run")
     shutil.rmtree(tmp_path / "caches")
     run = RunFolder.open(tmp_path / "run")
