@@ -1,17 +1,17 @@
-"""Two processes under torchrun make of a batch, and of an E-step, what one makes of it."""
+"""Two processes make of a batch, and of an E-step, what one makes of it."""
 
 import pytest
 import torch
 
 from helpers import together, two_stages
 from helpers.small import quick_train
-from helpers.torchrun import TESTS, run
+from helpers.torchrun import run_pair
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
-    result = run(TESTS / "helpers" / "together.py", folder)
+    result = run_pair(folder, function=together.write)
     assert result.code == 0, result.err
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 

@@ -8,6 +8,8 @@ from unittest import mock
 
 import pytest
 
+from helpers import forked
+from helpers.hold import PATIENCE, SCRIPT
 from propos.cli import main
 from propos.cli.interrupts import SIGNALS
 
@@ -30,26 +32,39 @@ def command(capsys, *arguments):
     return Result(leaving.value.code, captured.out, captured.err)
 
 
-def start(*arguments, cwd=None, preexec_fn=lambda: None, **options):
-    """Start the command in a process of its own, which hears Ctrl-C even where the tests themselves do not."""
+def start(*arguments, **manner):
+    """Start the command in a process of its own; `forked.Forked` says in which manners."""
+    return forked.Forked(forked.command, *map(str, arguments), **manner)
+
+
+def run(*arguments, **manner):
+    """Run the command in a process of its own."""
+    process = start(*arguments, **manner)
+    out, err = process.communicate()
+    return Result(process.returncode, out, err)
+
+
+def start_anew(*arguments, hold=None, cwd=None, env=None):
+    """Start the command as a shell would, with all that Python has to read first."""
 
     def prepare():
+        # It hears Ctrl-C even where the tests themselves do not.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        preexec_fn()
 
+    propos = ["-m", "propos"] if hold is None else [SCRIPT, hold.as_text()]
     return subprocess.Popen(
-        [sys.executable, "-m", "propos", *map(str, arguments)],
+        [sys.executable, *propos, *map(str, arguments)],
         cwd=cwd,
+        env=env,
         preexec_fn=prepare,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        **options,
     )
 
 
-def run(*arguments, cwd=None, **options):
-    """Run the command in a process of its own."""
-    process = start(*arguments, cwd=cwd, **options)
-    out, err = process.communicate(timeout=300)
+def run_anew(*arguments, **manner):
+    """Run the command as a shell would."""
+    process = start_anew(*arguments, **manner)
+    out, err = process.communicate(timeout=PATIENCE)
     return Result(process.returncode, out, err)

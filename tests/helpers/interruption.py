@@ -1,7 +1,6 @@
-"""Waiting for the right moment to stop a run, and comparing what came of it."""
+"""What is compared between a run that was stopped and one that was not."""
 
 import json
-import time
 
 import numpy as np
 import pyarrow.parquet
@@ -15,12 +14,6 @@ def results(out):
     weights = (out / "model.safetensors").read_bytes()
     table = pyarrow.parquet.read_table(out / "clusters.parquet").to_pylist()
     return weights, np.load(out / "embeddings.npy").tobytes(), table, without_times(history)
-
-
-def wait_for(condition, process, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
 
 
 def checkpoints(out):

@@ -1,9 +1,5 @@
-"""What is compared between one process and several: steps of every method, E-steps, batch norm, which images are read.
+"""What is compared between one process and several: steps, E-steps, batch norm, which images are read."""
 
-As a script under torchrun it writes what each process found into the folder it is given.
-"""
-
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -156,15 +152,11 @@ def everything(folder):
     }
 
 
-def main():
-    folder = Path(sys.argv[1])
+def write(folder):
+    """Write what this process found into a folder."""
     torch.set_num_threads(1)
     with joined():
-        found = everything(folder)
+        found = everything(Path(folder))
         piece = collect(torch.arange(7.0)[share(7)], 7)
         found["collected"] = torch.empty(0) if piece is None else piece
-        torch.save(found, folder / f"{rank()}.pt")
-
-
-if __name__ == "__main__":
-    main()
+        torch.save(found, Path(folder) / f"{rank()}.pt")

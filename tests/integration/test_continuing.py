@@ -10,7 +10,8 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from helpers.command import command, run, start
-from helpers.interruption import checkpoints, results, wait_for
+from helpers.hold import Hold
+from helpers.interruption import results
 from helpers.oracle import best_agreement
 from helpers.small import QUICK, as_flags, digits
 
@@ -95,8 +96,9 @@ def test_weights_go_on_only_in_a_network_that_has_their_places(grown, tmp_path, 
 def test_a_continuation_that_is_killed_and_resumed_ends_with_the_same_bits(grown, tmp_path):
     arguments = ["run", grown / "photos", "--from", grown / "run", *LONGER, "--quiet", "--out"]
     assert run(*arguments, tmp_path / "whole").code == 0
-    process = start(*arguments, tmp_path / "cut")
-    wait_for(lambda: len(checkpoints(tmp_path / "cut")) > 1, process)
+    hold = Hold(tmp_path, "checkpoint/000003-*")
+    process = start(*arguments, tmp_path / "cut", hold=hold)
+    hold.reached(process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL

@@ -11,7 +11,8 @@ from PIL import Image
 
 from helpers.awkward import awkward_folder
 from helpers.command import command, run, start
-from helpers.interruption import checkpoints, results, wait_for
+from helpers.hold import Hold
+from helpers.interruption import results
 from helpers.small import QUICK, as_flags, digits
 
 SETTINGS = [*as_flags(QUICK), "--no-report"]
@@ -96,10 +97,12 @@ def test_an_awkward_folder_that_is_stopped_and_resumed_ends_as_if_it_was_not(tmp
     settings = ["-k", 3, *SETTINGS, "--recipe", "photos", "--set", "views.size=16", "--set", "psl.start=0"]
     arguments = ["run", folder.root, *settings, "--set", "train.checkpoint_minutes=0.000001", "--quiet", "--out"]
     assert run(*arguments, tmp_path / "whole").code == 0
-    process = start(*arguments, tmp_path / "cut")
-    wait_for(lambda: checkpoints(tmp_path / "cut"), process)
+    hold = Hold(tmp_path, "checkpoint/000002-*")
+    process = start(*arguments, tmp_path / "cut", hold=hold)
+    hold.reached(process)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=120)
+    hold.go_on()
+    process.communicate()
     assert process.returncode == 130
     resumed = run("run", "--resume", "--out", tmp_path / "cut", "--quiet")
     assert resumed.code == 0, resumed.err

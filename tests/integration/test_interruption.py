@@ -1,20 +1,28 @@
 """Runs that are killed, stopped or run out of disk, in processes of their own."""
 
 import json
-import random
-import resource
+import shutil
 import signal
-import time
 
 import pytest
 
 from helpers.command import run, start
-from helpers.interruption import checkpoints, results, wait_for
+from helpers.hold import Hold
+from helpers.interruption import checkpoints, results
 from helpers.small import QUICK, as_flags, save_digits
 
-# A checkpoint after every step, so that kills land before, in and after the writing of them.
-SETTINGS = {**QUICK, "train.epochs": 8, "train.checkpoint_minutes": 1e-6, "network.hidden": 64}
-ARGUMENTS = [*as_flags(SETTINGS), "--no-report"]
+# A checkpoint after each of an epoch's three steps, and one that closes it.
+ARGUMENTS = [*as_flags({**QUICK, "train.checkpoint_minutes": 1e-6}), "--no-report"]
+# One after the other: with nothing written, with all but the name, before the checkpoint of a line of history,
+# with a checkpoint too many, among the results.
+MOMENTS = [
+    "checkpoint/.000002-*.part",
+    "checkpoint/000004-*",
+    "history.jsonl",
+    "checkpoint/000003-*",
+    "model.safetensors",
+    "clusters.parquet",
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,23 +37,41 @@ def uninterrupted(images):
     return results(out)
 
 
+def held(folder, moment, *arguments):
+    """Start a run and wait until it is at a moment; return it and what lets it go on."""
+    folder.mkdir()
+    hold = Hold(folder, moment)
+    process = start("run", *arguments, "--quiet", hold=hold)
+    hold.reached(process)
+    return process, hold
+
+
+def stop(folder, images, number=signal.SIGINT):
+    """Ask a run to end while it writes its third checkpoint; return its folder and what it said."""
+    out = folder / "stopped"
+    process, hold = held(folder / "hold", "checkpoint/000003-*", images, *ARGUMENTS, "--out", out)
+    process.send_signal(number)
+    hold.go_on()
+    _, err = process.communicate()
+    assert process.returncode == 130
+    return out, err
+
+
+@pytest.fixture(scope="module")
+def stopped(images, tmp_path_factory):
+    return stop(tmp_path_factory.mktemp("stopped"), images)[0]
+
+
 def test_a_run_killed_again_and_again_ends_with_the_same_bits(images, uninterrupted, tmp_path):
     out = tmp_path / "run"
-    moments = random.Random(0)
-    arguments = ["run", images, *ARGUMENTS, "--out", out, "--quiet"]
-    kills = 0
-    for _ in range(4):
-        process = start(*arguments)
-        before = checkpoints(out)
-        # Only kill once it has got further, then at a random moment within the next few steps.
-        wait_for(lambda before=before: checkpoints(out) - before, process)
-        time.sleep(moments.uniform(0, 0.3))
+    arguments = [images, *ARGUMENTS, "--out", out]
+    for number, moment in enumerate(MOMENTS):
+        process, _ = held(tmp_path / str(number), moment, *arguments)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        kills += process.returncode == -signal.SIGKILL
-        arguments = ["run", "--resume", "--out", out, "--quiet"]
-    assert kills >= 2
-    result = run(*arguments)
+        assert process.returncode == -signal.SIGKILL
+        arguments = ["--resume", "--out", out]
+    result = run("run", *arguments, "--quiet")
     assert result.code == 0, result.err
     assert result.err == ""
     assert results(out) == uninterrupted
@@ -53,12 +79,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(images, uninterrup
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_saves_says_how_to_go_on_and_goes_on(images, uninterrupted, tmp_path, number):
-    out = tmp_path / "run"
-    process = start("run", images, *ARGUMENTS, "--out", out, "--quiet")
-    wait_for(lambda: checkpoints(out), process)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    out, err = stop(tmp_path, images, number)
     assert err.count("\n") == 1
     assert f"propos run --resume --out {out}" in err
     assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
@@ -68,19 +89,11 @@ def test_a_stopped_run_saves_says_how_to_go_on_and_goes_on(images, uninterrupted
     assert "nothing to resume" in run("run", "--resume", "--out", out).out
 
 
-def test_a_full_disk_ends_the_run_in_one_line_and_keeps_the_checkpoint(images, uninterrupted, tmp_path):
-    out = tmp_path / "run"
-    process = start("run", images, *ARGUMENTS, "--out", out, "--quiet")
-    wait_for(lambda: checkpoints(out), process)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+def test_a_full_disk_ends_the_run_in_one_line_and_keeps_the_checkpoint(stopped, uninterrupted, tmp_path):
+    out = shutil.copytree(stopped, tmp_path / "run")
     kept = checkpoints(out)
-
-    def allow_only_small_files():
-        # Too small for another checkpoint.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
-    result = run("run", "--resume", "--out", out, "--quiet", preexec_fn=allow_only_small_files)
+    # Too small for another checkpoint.
+    result = run("run", "--resume", "--out", out, "--quiet", largest_file=20_000)
     assert result.code == 1
     assert result.err.count("\n") == 1
     assert "File too large; free some space" in result.err
@@ -93,11 +106,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_keeps_the_checkpoint(images, u
 
 def test_resuming_on_changed_images_or_threads_is_noticed(images, tmp_path):
     source = save_digits(tmp_path / "mine.npz", 100)
-    out = tmp_path / "run"
-    process = start("run", source, *ARGUMENTS, "--out", out, "--quiet")
-    wait_for(lambda: checkpoints(out), process)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    out, _ = stop(tmp_path, source)
     info = json.loads((out / "run.json").read_text())
     (out / "run.json").write_text(json.dumps({**info, "threads": 64}))
     result = run("run", "--resume", "--out", out, "--quiet")

@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 from helpers.awkward import picture
-from helpers.command import start
-from helpers.small import digits, quick_train
+from helpers.command import start, start_anew
+from helpers.hold import PATIENCE, Hold, wait_for, wait_for_reader
+from helpers.small import QUICK, as_flags, digits, quick_train, save_digits
 from propos.runs import RunFolder
 
-IMAGES = 1500
+IMAGES = 100
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def photos(tmp_path_factory):
-    """Images large enough to keep the decoders busy for a while."""
     folder = tmp_path_factory.mktemp("stopped") / "photos"
     folder.mkdir()
-    first = folder / "0000.jpg"
-    picture(1600, 1200).save(first, quality=90)
+    first = folder / "000.jpg"
+    picture(160, 120).save(first, quality=90)
     for number in range(1, IMAGES):
-        (folder / f"{number:04d}.jpg").hardlink_to(first)
+        (folder / f"{number:03d}.jpg").hardlink_to(first)
     return folder
 
 
@@ -42,13 +42,19 @@ def files(folder):
     return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
 
 
-def interrupt(process, ready, number=signal.SIGINT):
-    """Wait until a command is at work, interrupt it, and return what it said."""
-    end = time.monotonic() + 120
-    while not ready() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
+def interrupt(photos, written, number, *arguments, **manner):
+    """Interrupt a command while it decodes the last image, some time after it began to write; return what it said."""
+    hold = Hold(photos.parent, written)
+    process = start(*arguments, hold=hold, **manner)
+    hold.reached(process)
+    # The image has been seen and becomes a pipe, which keeps whoever decodes it waiting.
+    os.mkfifo(photos.parent / "pipe")
+    (photos.parent / "pipe").replace(photos / f"{IMAGES - 1:03d}.jpg")
+    hold.go_on()
+    held = wait_for_reader(photos / f"{IMAGES - 1:03d}.jpg", process)
     process.send_signal(number)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate()
+    os.close(held)
     return process.returncode, err.strip()
 
 
@@ -57,20 +63,18 @@ def interrupt(process, ready, number=signal.SIGINT):
 def test_predict_leaves_no_part_of_a_table(photos, finished, tmp_path, number, ending):
     output = tmp_path / f"out.{ending}"
     environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
-    process = start("predict", finished, photos, "-o", output, env=environment)
-    code, said = interrupt(process, lambda: any(tmp_path.glob(".*.part")), number)
-    assert (code, said) == (130, "propos: interrupted")
+    said = interrupt(photos, ".out.*.part", number, "predict", finished, photos, "-o", output, env=environment)
+    assert said == (130, "propos: interrupted")
     assert files(tmp_path) == set()
 
 
 @pytest.mark.parametrize("what", [("inspect",), ("run", "-k", 3, "--out", "run")], ids=["inspect", "run"])
 def test_a_cache_being_built_stays_to_be_gone_on_with(photos, tmp_path, what):
-    caches = tmp_path / "caches"
-    environment = {**os.environ, "PROPOS_CACHE": str(caches)}
-    process = start(what[0], photos, *what[1:], cwd=tmp_path, env=environment)
-    code, said = interrupt(process, lambda: any(caches.glob("*.building/journal.jsonl")))
-    assert (code, said) == (130, "propos: interrupted")
-    assert {path.name for path in files(tmp_path)} <= {"images.npy", "journal.jsonl"}
+    environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
+    arguments = [what[0], photos, *what[1:]]
+    said = interrupt(photos, "*.building/journal.jsonl", signal.SIGINT, *arguments, cwd=tmp_path, env=environment)
+    assert said == (130, "propos: interrupted")
+    assert {path.name for path in files(tmp_path)} == {"images.npy", "journal.jsonl"}
     assert all(path.parts[1].endswith(".building") for path in files(tmp_path))
 
 
@@ -84,15 +88,14 @@ def listens(process):
 @pytest.mark.parametrize("wait", [0.0, 0.3, 1.0])
 def test_at_any_moment_there_is_one_line(photos, tmp_path, wait):
     environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
-    process = start("inspect", photos, cwd=tmp_path, env=environment)
-    heard = []
-
-    def ready():
-        if not heard and listens(process):
-            heard.append(time.monotonic())
-        return heard and time.monotonic() - heard[0] >= wait
-
-    assert interrupt(process, ready) == (130, "propos: interrupted")
+    # It comes to an end of its own only when it is let go on.
+    hold = Hold(photos.parent, "*.building/journal.jsonl")
+    process = start_anew("inspect", photos, cwd=tmp_path, env=environment, hold=hold)
+    wait_for(lambda: listens(process), process)
+    time.sleep(wait)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (130, "propos: interrupted\n")
     assert not [path for path in files(tmp_path) if path.name.endswith(".part")]
 
 
@@ -125,18 +128,18 @@ def test_a_request_to_end_within_an_import_waits_for_its_end(finished, tmp_path,
     np.save(images, np.zeros((3, 8, 8), np.uint8))
     command = [sys.executable, "-c", INTERRUPT_WITHIN_AN_IMPORT, module, number]
     command += ["predict", str(finished), str(images), "-o", str(tmp_path / "out.csv")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr, done.stdout) == (130, "propos: interrupted\n", "")
     assert not (tmp_path / "out.csv").exists()
 
 
 def test_what_a_shell_has_a_command_ignore_it_ignores(tmp_path):
     """As nohup does for the terminal's end, and a shell without job control for Ctrl-C."""
-
-    def deaf():
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-    output = ["run", "digits", "--epochs", "1", "--out", tmp_path / "run", "--no-report"]
-    process = start(*output, preexec_fn=deaf)
-    code, said = interrupt(process, lambda: (tmp_path / "run" / "run.json").exists(), signal.SIGHUP)
-    assert (code, said) == (0, "")
+    source, out, hold = save_digits(tmp_path / "images.npz"), tmp_path / "run", Hold(tmp_path, "checkpoint/*")
+    arguments = ["run", source, *as_flags(QUICK), "--out", out, "--no-report", "--quiet"]
+    process = start(*arguments, ignored=(signal.SIGHUP,), hold=hold)
+    hold.reached(process)
+    process.send_signal(signal.SIGHUP)
+    hold.go_on()
+    assert process.communicate() == ("", "")
+    assert process.returncode == 0

@@ -2,13 +2,13 @@
 
 import json
 import signal
-import time
 
 import numpy as np
 import pytest
 import yaml
 
 from helpers.command import command, run, start
+from helpers.hold import Hold
 from helpers.small import QUICK, as_flags, digits, save_digits, without_times
 
 SETTINGS = as_flags(QUICK)
@@ -101,12 +101,10 @@ def test_labels_give_the_number_unless_a_range_asks_for_a_choice(tmp_path, capsy
 
 def test_a_run_killed_while_it_chooses_ends_with_the_same_bits(finished, images, tmp_path):
     out = tmp_path / "run"
-    process = start("run", images, *SETTINGS, "--out", out, "--quiet", NO_PAGE)
-    end = time.monotonic() + 120
-    # The first epoch's checkpoint is the last thing written before the choice.
-    while not list(out.glob("checkpoint/*.safetensors")) and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
-    time.sleep(0.05)
+    # The choice has been made and is about to be written.
+    hold = Hold(tmp_path, ".suggestion.json.*")
+    process = start("run", images, *SETTINGS, "--out", out, "--quiet", NO_PAGE, hold=hold)
+    hold.reached(process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
