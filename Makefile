@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PAGE   := $(VENV)/.page
+# A process of tests for every core; a file's tests stay together, for the sake of what they share.
+TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test format clean
 .PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-report bench-suggest
@@ -35,7 +37,7 @@ test: $(PAGE)
 	$(BIN)/lint-imports
 	.ci/check-web
 	.ci/chromium
-	$(BIN)/pytest
+	$(TESTS)
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-os.environ.setdefault("OMP_NUM_THREADS", "2")
+# There is a process of tests for every core.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=50, database=None)
 settings.load_profile("steady")
