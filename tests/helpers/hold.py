@@ -72,9 +72,9 @@ def wait_for(condition, process):
         time.sleep(LOOK)
 
 
-def wait_for_reader(pipe, process):
+def wait_for_reader(pipe, process=None):
     """Wait until somebody reads a pipe, who then waits for us; return our end of it."""
-    while process.poll() is None:
+    while process is None or process.poll() is None:
         try:
             return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:  # nobody reads it yet

@@ -1,9 +1,10 @@
+import contextlib
 import errno
 import json
 import os
 import random
 import resource
-import subprocess
+import signal
 import sys
 import threading
 import time
@@ -14,8 +15,10 @@ import numpy as np
 import pytest
 
 from helpers.awkward import picture
+from helpers.forked import FORKS, Forked
+from helpers.hold import wait_for_reader
 from propos.data import clean_caches, list_caches, open_folder
-from propos.data.cache import store
+from propos.data.cache import images, store
 from propos.data.cache.building import JOURNAL, META
 from propos.data.cache.images import cache_key, cached
 from propos.data.cache.store import cache_folder, locked
@@ -24,17 +27,52 @@ from propos.data.files.headers import read_headers
 from propos.data.files.scan import scan
 from propos.errors import InputError
 
-# Builds the cache of a folder in this process alone, in small steps that each take a while.
-SLOW = """
-import sys, time
-from propos.data import folder
-from propos.data.cache import images
-images.JOB = 2
-def progress(done, total):
-    print(done, flush=True)
-    time.sleep(float(sys.argv[2]))
-folder.open_folder(sys.argv[1], 8, progress=progress, workers=int(sys.argv[3]))
-"""
+CLOCK = 1  # seconds; a file system's clock may be a little behind
+
+
+class Building:
+    """A process that builds the cache of a folder, two images at a time, and does a step only when it is told to."""
+
+    def __init__(self, folder, workers=0):
+        self._ours, theirs = FORKS.Pipe()
+        self.words, said = FORKS.Pipe(duplex=False)
+        self.process = Forked(_build, folder, workers, theirs, said)
+        theirs.close()
+        said.close()
+
+    def step(self):
+        """Let it go on to the next step, or to its end."""
+        self._ours.send("go on")
+
+    def done(self):
+        """Wait until it asks to go on; return how many images are done."""
+        return self._ours.recv()
+
+    def rest(self):
+        """Let it come to its end, and return the steps on the way there."""
+        steps = []
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                self.step()
+                steps.append(self.done())
+        self.process.communicate()
+        return steps
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate()
+
+
+def _build(folder, workers, steps, words):
+    os.dup2(words.fileno(), sys.stderr.fileno())  # the decoding processes have it too
+    words.close()
+    images.JOB = 2
+
+    def progress(done, _):
+        steps.send(done)
+        steps.recv()
+
+    open_folder(folder, 8, progress=progress, workers=workers)
 
 
 @pytest.fixture(autouse=True)
@@ -66,12 +104,6 @@ def expected(folder):
         with Image.open(path) as image:
             found.append(np.asarray(image.resize((8, 8), Image.Resampling.BICUBIC)))
     return np.stack(found)
-
-
-def start(folder, pause, workers=0, **options):
-    return subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(folder), str(pause), str(workers)], stdout=subprocess.PIPE, **options
-    )
 
 
 def test_a_cache_holds_every_image_in_order(photos):
@@ -154,39 +186,45 @@ def test_killed_twenty_times_the_building_still_ends_right(photos, caches):
     kills = random.Random(0)
     reached = 0
     for attempt in range(20):
-        process = start(photos, 0.01)
-        with process:
-            first = int(process.stdout.readline())
-            assert first >= reached  # what was built stays built
-            reached = first
-            for _ in range(kills.randrange(2)):
-                process.stdout.readline()
-            time.sleep(kills.random() * 0.01)
-            process.kill()
+        building = Building(photos)
+        first = building.done()
+        assert first >= reached  # what was built stays built
+        reached = first
+        if kills.randrange(2):
+            building.step()
+            reached = building.done()
+        if attempt % 4 == 0:  # somewhere within the step
+            building.step()
+        building.kill()
         if attempt % 5 == 0 and list(caches.glob("*.building")):  # as a power cut might leave it
             with next(caches.glob("*.building")).joinpath(JOURNAL).open("r+b") as journal:
                 journal.truncate(max(0, journal.seek(0, os.SEEK_END) - 7))
             reached = max(0, reached - 2)
+    assert 10 < reached < 40
     assert np.array_equal(pixels(photos), expected(photos))
     assert [path.name for path in caches.iterdir()] == [list_caches()[0].key]
 
 
 def test_killed_with_its_workers_the_building_goes_on(photos):
-    with start(photos, 0.2, workers=2, stderr=subprocess.PIPE) as process:
-        for _ in range(4):
-            process.stdout.readline()
-        process.kill()
-        assert process.stderr.read() == b""  # its end is reached when the last worker has gone, without a word
+    building = Building(photos, workers=2)
+    for _ in range(3):
+        building.done()
+        building.step()
+    building.done()
+    building.kill()
+    assert (
+        os.read(building.words.fileno(), 1) == b""
+    )  # its end is reached when the last worker has gone, without a word
     steps = []
     assert np.array_equal(pixels(photos, progress=lambda done, _: steps.append(done)), expected(photos))
     assert 2 <= steps[0] < 40
 
 
 def test_pixels_the_journal_does_not_vouch_for_are_made_again(photos, caches):
-    with start(photos, 0.05) as process:
-        for _ in range(8):
-            process.stdout.readline()
-        process.kill()
+    building = Building(photos)
+    while building.done() < 14:
+        building.step()
+    building.kill()
     path = next(caches.glob("*.building")) / "images.npy"
     with path.open("r+b") as file:
         file.seek(128 + 5 * 8 * 8 * 3)  # in the third step
@@ -211,14 +249,14 @@ def test_interrupting_leaves_what_can_go_on(photos, caches):
 
 
 def test_two_processes_build_one_cache_together(photos, caches):
-    first = start(photos, 0.02)
-    assert first.stdout.readline() == b"0\n"
-    second = start(photos, 0.02)
-    with first, second:
-        built, waited = first.stdout.read().split(), second.stdout.read().split()
-        assert (first.wait(), second.wait()) == (0, 0)
-    assert [int(step) for step in built] == list(range(2, 41, 2))  # one did all the work
-    assert [int(step) for step in waited] == sorted(int(step) for step in waited)  # the other watched
+    first = Building(photos)
+    assert first.done() == 0
+    second = Building(photos)
+    assert second.done() == 0  # it watches
+    assert first.rest() == list(range(2, 41, 2))  # one did all the work
+    watched = second.rest()
+    assert watched == sorted(watched)
+    assert (first.process.returncode, second.process.returncode) == (0, 0)
     assert [path.name for path in caches.iterdir()] == [list_caches()[0].key]
     assert np.array_equal(pixels(photos), expected(photos))
 
@@ -271,6 +309,7 @@ def test_a_damaged_cache_is_built_again(photos, caches, damage):
 
 
 def test_caches_are_listed_and_cleaned(photos, caches):
+    began = time.time() - CLOCK
     pixels(photos)
     open_folder(photos / "00.png", 100, workers=0)
     now = time.time()
@@ -279,7 +318,7 @@ def test_caches_are_listed_and_cleaned(photos, caches):
     recent, older = list_caches()
     assert (older.key, older.source, older.images, older.complete) == (old.name, str(photos), 40, True)
     assert older.bytes >= 40 * 8 * 8 * 3
-    assert abs(recent.last_used - now) < 60
+    assert began <= recent.last_used <= now + CLOCK
     assert clean_caches(older_than_days=11) == []
     assert clean_caches(older_than_days=9) == [older]
     assert not old.exists()
@@ -291,11 +330,11 @@ def test_caches_are_listed_and_cleaned(photos, caches):
 
 
 def test_a_cache_being_built_is_not_cleaned_away(photos, caches):
-    with start(photos, 0.2) as process:
-        for _ in range(3):
-            process.stdout.readline()
-        assert clean_caches() == []
-        process.kill()
+    building = Building(photos)
+    while building.done() < 4:
+        building.step()
+    assert clean_caches() == []
+    building.kill()
     assert [info.complete for info in clean_caches()] == [False]
     assert list_caches() == []
 
@@ -304,8 +343,9 @@ def test_using_a_cache_is_noted(photos, caches):
     pixels(photos)
     meta = next(caches.iterdir()) / META
     os.utime(meta, (0, 0))
+    began = time.time() - CLOCK
     pixels(photos)
-    assert time.time() - list_caches()[0].last_used < 60
+    assert list_caches()[0].last_used >= began
     assert json.loads(meta.read_bytes())["images"] == 40
 
 
@@ -352,7 +392,7 @@ def test_an_image_that_ends_its_decoder_is_skipped_alone(photos, tmp_path):
     with DecodePool(8, 3, workers=1) as pool:
         future = pool.submit(entries)
         for _ in range(2):  # among the others, then alone
-            held = _wait_for_reader(tmp_path / "pipe")
+            held = wait_for_reader(tmp_path / "pipe")
             (worker,) = pool._running
             worker.process.kill()
             worker.process.wait()
@@ -360,13 +400,3 @@ def test_an_image_that_ends_its_decoder_is_skipped_alone(photos, tmp_path):
         decoded = future.result()
     assert decoded.failed == {1: CRASHED}
     assert np.array_equal(decoded.images, expected(photos)[:3])
-
-
-def _wait_for_reader(pipe):
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        try:
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # nobody reads it yet
-            time.sleep(0.01)
-    pytest.fail("nobody read the pipe")
