@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers.chromium import DESKTOP, FLAGS
+from helpers.chromium import DESKTOP, FLAGS, PATIENCE
 from helpers.runs import folder_run
 from propos.report import write_report
-
-PATIENCE = 120_000  # milliseconds; the machine may be busy with other things
 
 
 def chromium():

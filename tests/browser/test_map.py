@@ -4,7 +4,16 @@ import math
 
 import pytest
 
-from helpers.chromium import FLAGS
+from helpers.chromium import FLAGS, PATIENCE
+
+# A busy machine draws late: what is waited for is frames, not time.
+FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+STILL = """() => {
+  const place = document.querySelector('.number')?.style.transform;
+  window.still = place && place === window.lastPlace ? window.still + 1 : 0;
+  window.lastPlace = place;
+  return window.still === 20;
+}"""
 
 
 @pytest.fixture(params=["webgl", "canvas"])
@@ -17,7 +26,7 @@ def map_page(request, open_report, playwright, browser):
         yield page
         return
     driver, executable = playwright
-    without = driver.chromium.launch(executable_path=executable, args=[*FLAGS, "--disable-3d-apis"], timeout=120_000)
+    without = driver.chromium.launch(executable_path=executable, args=[*FLAGS, "--disable-3d-apis"], timeout=PATIENCE)
     page = open_report("map", used=without)
     page.wait_for_selector(".map[data-plot=canvas]")
     yield page
@@ -26,9 +35,8 @@ def map_page(request, open_report, playwright, browser):
 
 
 def number_at(page, place=0):
-    """Where a cluster's number is drawn, among its dots; it is there once the map is drawn."""
-    page.wait_for_function("document.querySelector('.number')?.style.transform")
-    page.wait_for_timeout(300)
+    """Where a cluster's number is drawn, among its dots, once the map is drawn and keeps still."""
+    page.wait_for_function(STILL)
     box = page.locator(".number").nth(place).bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
@@ -39,7 +47,7 @@ def draw_round(page, x, y, radius, steps=10):
     for step in range(1, steps + 1):
         angle = 2 * math.pi * step / steps
         page.mouse.move(x + radius * math.cos(angle), y + radius * math.sin(angle))
-        page.wait_for_timeout(30)
+        page.evaluate(FRAMES)
     page.mouse.up()
 
 
@@ -47,7 +55,7 @@ def test_hover_shows_the_image(map_page):
     x, y = number_at(map_page)
     for step in range(40):
         map_page.mouse.move(x + 1.5 * step * math.cos(step), y + 1.5 * step * math.sin(step))
-        map_page.wait_for_timeout(20)
+        map_page.evaluate(FRAMES)
         if map_page.locator(".tooltip").is_visible():
             break
     text = map_page.locator(".tooltip").inner_text()
@@ -73,7 +81,7 @@ def test_drawing_round_images_lists_them(map_page):
 def test_a_thumbnail_shows_and_opens_its_own_image(map_page):
     x, y = number_at(map_page)
     map_page.select_option("#show", "thumbnails")
-    map_page.wait_for_timeout(500)
+    map_page.evaluate(FRAMES)
     map_page.mouse.move(x + 2, y + 2)
     map_page.wait_for_selector(".tooltip:not([hidden])")
     name = map_page.locator(".tooltip strong").inner_text()
@@ -106,4 +114,4 @@ def test_colours_and_thumbnails_can_be_chosen(map_page):
     map_page.locator(".keys button").first.click()
     assert map_page.locator(".keys button").first.get_attribute("aria-pressed") == "true"
     map_page.select_option("#show", "thumbnails")
-    map_page.wait_for_timeout(300)
+    map_page.evaluate(FRAMES)

@@ -131,7 +131,7 @@ def test_keyboard_alone_reaches_the_content_and_moves_in_a_gallery(open_report):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
+    page.wait_for_function("document.activeElement.id === 'main'")
     page.reload()
     assert page.locator("h1").inner_text() == "What was found"
     page.goto(f"{page.url.split('#')[0]}#/cluster/0")

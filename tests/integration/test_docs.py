@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.hold import PATIENCE
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -20,7 +22,7 @@ def test_the_methods_of_the_documentation_are_short_and_train(tmp_path, place, l
     assert len(block.splitlines()) < lines
     script = tmp_path / "method.py"
     script.write_text(block)
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     # An untrained network's embeddings give 0.4 to 0.5 on digits.
     assert float(done.stdout.split()[-1]) > 0.55, done.stdout
