@@ -26,6 +26,14 @@ def _need_real_data(request):
         pytest.skip(f"no real data under {absent[0]} (set PROPOS_DATA)")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory):
+    """Decoded images go to a folder of these tests, never to the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROPOS_CACHE", str(tmp_path_factory.mktemp("caches")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def data_root():
     return DATA

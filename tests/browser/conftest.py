@@ -21,15 +21,7 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory):
-    previous = os.environ.get("PROPOS_CACHE")
-    root = tmp_path_factory.mktemp("browser")
-    os.environ["PROPOS_CACHE"] = str(root / "cache")
-    try:
-        return write_report(folder_run(root))
-    finally:
-        os.environ.pop("PROPOS_CACHE")
-        if previous is not None:
-            os.environ["PROPOS_CACHE"] = previous
+    return write_report(folder_run(tmp_path_factory.mktemp("browser")))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from sklearn import metrics
 
-from helpers.command import command, run
+from helpers.command import command, run_anew
 from helpers.small import QUICK, as_flags, digits, save_digits
 
 SETTINGS = as_flags(QUICK)
@@ -24,9 +24,9 @@ def images(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(images):
-    """A run made by the command in a process of its own."""
+    """A run made by the command as a shell starts it."""
     out = images.parent / "run"
-    result = run("run", images, *SETTINGS, "--out", out)
+    result = run_anew("run", images, *SETTINGS, "--out", out)
     assert result.code == 0, result.err
     return out, result
 

@@ -19,13 +19,6 @@ SETTINGS = [*as_flags(QUICK), "--no-report"]
 LONGER = ["--epochs", 6, "--set", "train.checkpoint_minutes=0.000001"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PROPOS_CACHE", str(tmp_path_factory.mktemp("caches")))
-        yield
-
-
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory):
     """A run on 120 images, and the folder with 60 more in it."""

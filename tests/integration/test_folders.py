@@ -18,11 +18,6 @@ from helpers.small import QUICK, as_flags, digits
 SETTINGS = [*as_flags(QUICK), "--no-report"]
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
     """Digits as PNG files in class folders, with one file that is no image."""
