@@ -219,9 +219,9 @@ def rows_of_all(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total
         return local[positions]
     mine = share(total)
     here = (positions >= mine.start) & (positions < mine.stop)
-    found = local.new_zeros((len(positions), *local.shape[1:]))
-    found[here] = local[positions[here] - mine.start]
-    return sum_over_processes(found)
+    rows = local.new_zeros((len(positions), *local.shape[1:]))
+    rows[here] = local[positions[here] - mine.start]
+    return sum_over_processes(rows)
 
 
 def from_first_process(local: Tensor) -> Tensor:

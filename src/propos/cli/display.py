@@ -132,10 +132,10 @@ class Terminal:
             self.note(f"{when}  {summary(record)}")
             self.last_line = now
 
-    def suggestion(self, found: Suggestion) -> None:
+    def suggestion(self, suggestion: Suggestion) -> None:
         """A number of clusters was chosen."""
-        self.suggested = found
-        self.note(found.why)
+        self.suggested = suggestion
+        self.note(suggestion.why)
 
     def note(self, text: str) -> None:
         """Something a person would want to know."""

@@ -31,10 +31,10 @@ def concentrations(
     if sharded:
         sizes, sums = sum_over_processes(sizes), sum_over_processes(sums)
     means = sums / sizes.clamp(min=1)
-    found = torch.where(sizes > 1, means / torch.log(sizes + SMOOTHING), 0.0)
-    found = torch.where(sizes > 1, found, found.max())
-    low, high = torch.quantile(found, torch.tensor(PERCENTILES, dtype=found.dtype, device=found.device))
-    found = found.clamp(low, high)
+    spreads = torch.where(sizes > 1, means / torch.log(sizes + SMOOTHING), 0.0)
+    spreads = torch.where(sizes > 1, spreads, spreads.max())
+    low, high = torch.quantile(spreads, torch.tensor(PERCENTILES, dtype=spreads.dtype, device=spreads.device))
+    spreads = spreads.clamp(low, high)
     # Points that all lie on their centres leave nothing to scale.
-    mean = found.mean()
-    return torch.where(mean > 0, temperature * found / mean, torch.full_like(found, temperature))
+    mean = spreads.mean()
+    return torch.where(mean > 0, temperature * spreads / mean, torch.full_like(spreads, temperature))

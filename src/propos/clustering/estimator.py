@@ -71,19 +71,19 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     def fit(self, X: Array, y: object = None, sample_weight: Array | None = None) -> Self:
         """Find the clusters of X, a table of N points; y is not looked at."""
         data = self._tensor(X, reset=True)
-        found = self._cluster(data, _weights(sample_weight, len(data)))
-        if found.repeated:
-            distinct = self.n_clusters - found.repeated
+        clustering = self._cluster(data, _weights(sample_weight, len(data)))
+        if clustering.repeated:
+            distinct = self.n_clusters - clustering.repeated
             warnings.warn(
                 f"SphericalKMeans: only {distinct} of {self.n_clusters} clusters differ in direction and the others "
                 f"repeat them, for want of distinct points: lower n_clusters to {distinct}",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self.cluster_centers_ = found.centres.cpu().numpy()
-        self.labels_ = found.labels.cpu().numpy().astype(np.int32)
-        self.inertia_ = found.inertia
-        self.n_iter_ = found.iterations
+        self.cluster_centers_ = clustering.centres.cpu().numpy()
+        self.labels_ = clustering.labels.cpu().numpy().astype(np.int32)
+        self.inertia_ = clustering.inertia
+        self.n_iter_ = clustering.iterations
         self._n_features_out = len(self.cluster_centers_)
         return self
 

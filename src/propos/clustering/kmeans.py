@@ -100,10 +100,10 @@ def _all_restarts(
     """Run every restart on all points, all in one product: few points make small products."""
     everything = sample(points, points.total, generator)
     starts = _joined(seed(everything, clusters, restarts, generator, seeding), previous)
-    found = lloyd(everything, starts, max_iter, tol)
-    best = int(best_first(everything, found.inertia)[0])
-    fixed = yinyang(points, _same(points, found.centres[best]), 1, tol)
-    return replace(fixed, iterations=int(found.iterations[best]))
+    ended = lloyd(everything, starts, max_iter, tol)
+    best = int(best_first(everything, ended.inertia)[0])
+    fixed = yinyang(points, _same(points, ended.centres[best]), 1, tol)
+    return replace(fixed, iterations=int(ended.iterations[best]))
 
 
 def _scout(
@@ -119,9 +119,9 @@ def _scout(
     few = clusters <= FEW_CLUSTERS
     scouts = sample(points, size, generator)
     starts = seed(scouts, clusters, restarts * (STARTS_A_RESTART if few else 1), generator, seeding)
-    found = lloyd(scouts, starts, SCOUT_ITERATIONS, SCOUT_TOLERANCE)
-    ranked = best_first(scouts, found.inertia)[: max(FINALISTS, RANKED_CENTRES // clusters)]
-    candidates = _same(points, _joined(found.centres[ranked.to(points.device)], previous))
+    scouted = lloyd(scouts, starts, SCOUT_ITERATIONS, SCOUT_TOLERANCE)
+    ranked = best_first(scouts, scouted.inertia)[: max(FINALISTS, RANKED_CENTRES // clusters)]
+    candidates = _same(points, _joined(scouted.centres[ranked.to(points.device)], previous))
     sums, _ = cluster_sums(points, candidates)
     order = best_first(points, inertia(points, sums))[: FINALISTS if few else 1]
     return directions(sums[order], candidates[order])
@@ -131,8 +131,8 @@ def _fixed_point(points: Points, start: Float[Tensor, "K D"], max_iter: int, tol
     """Take one start to a fixed point; an accelerator runs whole passes, which never wait for the host."""
     if points.device.type == "cpu":
         return yinyang(points, start, max_iter, tol)
-    found = lloyd(points, start[None], max_iter, tol)
-    return replace(yinyang(points, found.centres[0], 1, tol), iterations=int(found.iterations[0]))
+    ended = lloyd(points, start[None], max_iter, tol)
+    return replace(yinyang(points, ended.centres[0], 1, tol), iterations=int(ended.iterations[0]))
 
 
 def _best(points: Points, runs: list[Clustering]) -> Clustering:

@@ -126,16 +126,18 @@ def _why(tried: Sequence[int], order: Sequence[int], silhouette: float, stabilit
 
 def _doubts(tried: Sequence[int], order: Sequence[int], silhouette: float, stability: float) -> list[str]:
     chosen, first, last = tried[order[0]], tried[0], tried[-1]
-    found: list[str] = []
+    doubts: list[str] = []
     if first == last:
         return ["It is the only number that was tried."]
     if chosen == last:
-        found.append(f"It is the largest number tried: look further with -k {chosen}..{2 * chosen}.")
+        doubts.append(f"It is the largest number tried: look further with -k {chosen}..{2 * chosen}.")
     elif chosen == first and chosen > 2:
-        found.append(f"It is the smallest number tried: look lower with -k 2..{chosen}.")
+        doubts.append(f"It is the smallest number tried: look lower with -k 2..{chosen}.")
     elif chosen == first:
-        found.append(f"Images not yet told apart often give 2: if you expect more, ask with -k {min(5, last)}..{last}.")
+        doubts.append(
+            f"Images not yet told apart often give 2: if you expect more, ask with -k {min(5, last)}..{last}."
+        )
     if silhouette < WEAK or stability < FLEETING:
         words = "run into each other" if silhouette < WEAK else "change with the images that are looked at"
-        found.append(f"The evidence is weak, the groups {words}: if you know a number, give it with -k.")
-    return found or [f"Next best: {' and '.join(str(tried[place]) for place in order[1:3])}."]
+        doubts.append(f"The evidence is weak, the groups {words}: if you know a number, give it with -k.")
+    return doubts or [f"Next best: {' and '.join(str(tried[place]) for place in order[1:3])}."]

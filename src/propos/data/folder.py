@@ -177,13 +177,13 @@ def open_folder(
     square of the longer side), whatever `side` says. Headers that were read already are not read again.
     """
     headers = headers or read_headers(scan(what))
-    found, side = headers.scan, headers.small_side or side
-    store = cached(found.images, found.root, side, channels or headers.channels, progress, workers)
+    scanned, side = headers.scan, headers.small_side or side
+    store = cached(scanned.images, scanned.root, side, channels or headers.channels, progress, workers)
     damaged = {skipped.path for skipped in store.skipped}
-    kept = [entry for entry in found.images if entry.name not in damaged]
-    rest = Scan(found.root, kept, [*found.skipped, *store.skipped])
+    kept = [entry for entry in scanned.images if entry.name not in damaged]
+    rest = Scan(scanned.root, kept, [*scanned.skipped, *store.skipped])
     refuse_if_empty(rest)
-    return FolderSource(rest, store, _name(what, found.root))
+    return FolderSource(rest, store, _name(what, scanned.root))
 
 
 def open_streamed(

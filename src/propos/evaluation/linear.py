@@ -63,8 +63,8 @@ def train_probe(
 @torch.no_grad()
 def probe_accuracy(probe: nn.Linear, features: Float[Tensor, "N F"], classes: Int[Tensor, " N"]) -> float:
     """Return the share of images whose class the probe tells."""
-    found = torch.cat([probe(features[span]).argmax(dim=1) for span in spans(len(features), 8192)])
-    return int((found == classes).sum()) / len(classes)
+    predicted = torch.cat([probe(features[span]).argmax(dim=1) for span in spans(len(features), 8192)])
+    return int((predicted == classes).sum()) / len(classes)
 
 
 def held_out(count: int, generator: torch.Generator) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:

@@ -90,9 +90,9 @@ class BatchNorm(_BatchNorm):
         normalised, means, variances = _Shared.apply(x, self.weight, self.bias, self.eps, self.groups)  # type: ignore[no-untyped-call]
         counts = _counts(self.groups, x)[:, 0].to(variances.dtype)
         unbiased = variances * (counts / (counts - 1))
-        for name, found in (("running_mean", means), ("running_var", unbiased)):
+        for name, statistics in (("running_mean", means), ("running_var", unbiased)):
             buffer = self._buffer(name)
-            for of_pass in found.chunk(self.groups.passes):
+            for of_pass in statistics.chunk(self.groups.passes):
                 buffer.lerp_(of_pass.mean(dim=0).to(buffer.dtype), self.momentum or 0.0)
         result: Tensor = normalised
         return result

@@ -60,7 +60,7 @@ class Unwatched:
     def epoch(self, record: Mapping[str, Any]) -> None:
         """Ignore it."""
 
-    def suggestion(self, found: Suggestion) -> None:
+    def suggestion(self, suggestion: Suggestion) -> None:
         """Ignore it."""
 
     def note(self, text: str) -> None:

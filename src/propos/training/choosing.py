@@ -43,14 +43,14 @@ def choose_clusters(recorder: Recorder, source: Source) -> Learner:
     learner = recorder.learner
     if learner.config.clusters is not None:
         return learner
-    found = _suggest(recorder, source)
+    suggestion = _suggest(recorder, source)
     # Unlike machines may round their scores differently; there is one number.
-    chosen = int(from_first_process(torch.tensor(found.chosen)))
+    chosen = int(from_first_process(torch.tensor(suggestion.chosen)))
     config = learner.config.with_settings({"clusters": chosen})
     recorder.learner = replace(learner, config=config)
     if recorder.run is not None:
-        recorder.run.write_suggestion(found.plain(), config)
-    recorder.progress.suggestion(found)
+        recorder.run.write_suggestion(suggestion.plain(), config)
+    recorder.progress.suggestion(suggestion)
     return recorder.learner
 
 

@@ -74,7 +74,7 @@ def expectation(
     embeddings = embeddings_now(learner, source, epoch) if streamed is None else _finite(streamed, epoch)
     # K-means sums in double precision, which MPS has not.
     points = embeddings.cpu() if embeddings.device.type == "mps" else embeddings
-    found = spherical_kmeans(
+    clustering = spherical_kmeans(
         points,
         config.clusters,
         config.estep.restarts,
@@ -83,7 +83,8 @@ def expectation(
         sharded=world_size() > 1,
     )
     groupings = _groupings(learner, points, epoch, previous)
-    labels, prototypes = gather(found.labels, len(source)).to(embeddings.device), found.centres.to(embeddings.device)
+    labels = gather(clustering.labels, len(source)).to(embeddings.device)
+    prototypes = clustering.centres.to(embeddings.device)
     if previous is None:
         return Assignment(labels, prototypes, embeddings, None, groupings)
     before, after = previous.labels.cpu().numpy(), labels.cpu().numpy()
@@ -133,12 +134,12 @@ def _groupings(
     if further is None or learner.since(epoch) < further.starts or epoch not in learner.epochs:
         return ()
     before = () if previous is None else previous.groupings
-    found = []
+    groupings = []
     for place, clusters in enumerate(further.clusters):
         draw = generator(learner.config.seed, "grouping", epoch, place)
         last = before[place].prototypes.to(points.device) if before else None
         each = spherical_kmeans(points, clusters, 1, draw, previous=last, sharded=world_size() > 1)
         tight = concentrations(points, each.labels, each.centres, further.temperature, sharded=world_size() > 1)
         labels = gather(each.labels, learner.schedule.images)
-        found.append(Grouping(*(tensor.to(learner.device) for tensor in (labels, each.centres, tight))))
-    return tuple(found)
+        groupings.append(Grouping(*(tensor.to(learner.device) for tensor in (labels, each.centres, tight))))
+    return tuple(groupings)

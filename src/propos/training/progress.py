@@ -23,7 +23,7 @@ class Progress(Protocol):
         """An epoch is done."""
         ...
 
-    def suggestion(self, found: Suggestion) -> None:
+    def suggestion(self, suggestion: Suggestion) -> None:
         """A number of clusters was chosen."""
         ...
 
@@ -48,7 +48,7 @@ class Silent:
     def epoch(self, record: Mapping[str, Any]) -> None:
         """Ignore it."""
 
-    def suggestion(self, found: Suggestion) -> None:
+    def suggestion(self, suggestion: Suggestion) -> None:
         """Ignore it."""
 
     def note(self, text: str) -> None:

@@ -65,17 +65,17 @@ def cached(
     complete = cache_folder() / key
     building = complete.with_name(key + BUILDING)
     report = progress or (lambda done, total: None)
-    found = _open(complete)
-    if found is None:
+    opened = _open(complete)
+    if opened is None:
         with locked(key, waiting=lambda: report(progress_of(building)[2], len(entries))):
-            found = _open(complete)
-            if found is None:
+            opened = _open(complete)
+            if opened is None:
                 discard(complete)  # it is damaged, if it is there at all
                 _build(entries, root, (side, channels), building, complete, report, workers)
-                found = _open(complete)
-    assert found is not None
+                opened = _open(complete)
+    assert opened is not None
     mark_used(complete)
-    return found
+    return opened
 
 
 def _build(

@@ -71,8 +71,8 @@ def locked(key: str, waiting: Callable[[], object] | None = None) -> Iterator[No
 def list_caches() -> list[CacheInfo]:
     """List the caches, finished and not, the last used first."""
     folder = cache_folder()
-    found = [_info(path) for path in folder.iterdir() if _is_cache(path)] if folder.is_dir() else []
-    return sorted((info for info in found if info), key=lambda info: -info.last_used)
+    infos = [_info(path) for path in folder.iterdir() if _is_cache(path)] if folder.is_dir() else []
+    return sorted((info for info in infos if info), key=lambda info: -info.last_used)
 
 
 def clean_caches(older_than_days: float | None = None) -> list[CacheInfo]:

@@ -57,11 +57,11 @@ class Headers:
         return max(size) if size is not None and max(size) <= SMALL else None
 
 
-def read_headers(found: Scan) -> Headers:
+def read_headers(scanned: Scan) -> Headers:
     """Read every image's header, and move those that have no sound one to the skipped files."""
     with without_warnings():
-        headers, skipped = sift(found.images, _read)
-    rest = Scan(found.root, [header.entry for header in headers], [*found.skipped, *skipped])
+        headers, skipped = sift(scanned.images, _read)
+    rest = Scan(scanned.root, [header.entry for header in headers], [*scanned.skipped, *skipped])
     refuse_if_empty(rest)
     return Headers(rest, headers)
 

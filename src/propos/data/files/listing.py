@@ -234,8 +234,10 @@ def _columns(reader: csv.DictReader[str], path: Path) -> list[tuple[str, str | N
     columns = {name.strip().lower(): name for name in reader.fieldnames or ()}
     column = columns.get("image", columns.get("path"))
     if column is None:
-        found = ", ".join(reader.fieldnames or ["none"])
-        raise InputError(f"{escape_name(str(path))}: found columns {found}: needs image (or path), and label if known")
+        present = ", ".join(reader.fieldnames or ["none"])
+        raise InputError(
+            f"{escape_name(str(path))}: found columns {present}: needs image (or path), and label if known"
+        )
     label = columns.get("label")
     return [(row[column], (row[label] or None) if label else None) for row in reader if row[column]]
 

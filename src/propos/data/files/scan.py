@@ -32,19 +32,19 @@ def scan(what: What) -> Scan:
     """
     listed = list_files(what)
     images, skipped = sift(listed.images, _identify)
-    found = Scan(listed.root, images, [*listed.skipped, *skipped])
-    refuse_if_empty(found)
-    return found
+    scanned = Scan(listed.root, images, [*listed.skipped, *skipped])
+    refuse_if_empty(scanned)
+    return scanned
 
 
-def refuse_if_empty(found: Scan) -> None:
+def refuse_if_empty(scanned: Scan) -> None:
     """Raise the sentence a person gets when no image is left."""
-    if found.images:
+    if scanned.images:
         return
-    root = escape_name(str(found.root))
-    if not found.skipped:
+    root = escape_name(str(scanned.root))
+    if not scanned.skipped:
         raise InputError(f"{root}: there are no images in it")
-    first, others = found.skipped[0], len(found.skipped) - 1
+    first, others = scanned.skipped[0], len(scanned.skipped) - 1
     more = f", and {others:,} more files" if others else ""
     raise InputError(f"{root}: no image in it can be read: {first.path} ({first.reason}){more}")
 

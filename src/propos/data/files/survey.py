@@ -33,18 +33,18 @@ class Survey:
 
 def survey(what: What | Headers) -> Survey:
     """Read every header, unless that is done, and compare whole contents only where sizes and edges agree."""
-    found = what if isinstance(what, Headers) else read_headers(scan(what))
-    width, height = found.median_size
+    headers = what if isinstance(what, Headers) else read_headers(scan(what))
+    width, height = headers.median_size
     return Survey(
-        root=found.scan.root,
-        headers=found.headers,
-        skipped=found.scan.skipped,
-        formats=dict(Counter(header.entry.kind for header in found.headers).most_common()),
+        root=headers.scan.root,
+        headers=headers.headers,
+        skipped=headers.scan.skipped,
+        formats=dict(Counter(header.entry.kind for header in headers.headers).most_common()),
         median_width=width,
         median_height=height,
-        common_size=found.common_size,
-        channels=found.channels,
-        duplicates=exact_duplicates(found.scan.images),
+        common_size=headers.common_size,
+        channels=headers.channels,
+        duplicates=exact_duplicates(headers.scan.images),
     )
 
 

@@ -125,8 +125,8 @@ def _unreachable(error: Exception, download: Download, path: Path, part: Path) -
 
 def _check(download: Download, path: Path, sentence: str) -> None:
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != download.md5:
+        digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if digest != download.md5:
         raise RunFailed(sentence)
 
 
