@@ -10,13 +10,16 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from propos.errors import InputError
+from propos.errors import InputError, shown
+from propos.plain import parse_yaml
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Share = Annotated[float, Field(gt=0.0, le=1.0)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Width = Annotated[int, Field(ge=1, le=2**20)]  # of images and layers: products of two still count bytes in 64 bits
 
 
 def _of_both_views(given: Any) -> Any:
@@ -58,7 +61,7 @@ class ViewSettings(Section):
     """How a random view of an image is made; a preset fills in what is not given."""
 
     preset: Literal["natural", "greyscale", "digits"] = "natural"
-    size: Count = 32
+    size: Width = 32
     crop_scale: tuple[Share, Share] = (0.08, 1.0)
     crop_ratio: tuple[Positive, Positive] = (0.75, 4 / 3)
     flip: Fraction = 0.5
@@ -92,8 +95,8 @@ class NetworkSettings(Section):
 
     backbone: Literal["resnet18", "resnet34", "resnet50", "resnet-small"] = "resnet18"
     stem: Literal["imagenet", "small"] = "small"
-    hidden: Count = 4096
-    dimension: Annotated[int, Field(ge=2)] = 256
+    hidden: Width = 4096
+    dimension: Annotated[Width, Field(ge=2)] = 256
     momentum: Fraction = 0.996
     momentum_schedule: Literal["constant", "cosine"] = "constant"
     joint_views: bool = False  # both views in one pass, so that batch norm sees them together
@@ -118,7 +121,7 @@ class PslSettings(Section):
 class QueueSettings(Section):
     """Target embeddings of earlier batches: they join prototypes (ProPos) or are the negatives (MoCo)."""
 
-    size: Annotated[int, Field(ge=0)] = 0
+    size: Annotated[int, Field(ge=0, le=10**9)] = 0
 
 
 class ContrastSettings(Section):
@@ -179,9 +182,9 @@ class TrainSettings(Section):
 class PixelSettings(Section):
     """What pixel values mean: black and white as given, then the mean and std per channel of [0, 1] values."""
 
-    black: float | None = None
-    white: float | None = None
-    mean: tuple[float, ...] | None = None
+    black: Finite | None = None
+    white: Finite | None = None
+    mean: tuple[Finite, ...] | None = None
     std: tuple[Positive, ...] | None = None
 
 
@@ -251,16 +254,12 @@ def parse(tree: Any, where: str = "settings") -> Config:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         problem = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{where}: {key} = {first['input']!r}: {problem}") from None
+        raise InputError(f"{where}: {shown(key, quoted=False)} = {shown(first['input'])}: {problem}") from None
 
 
 def from_yaml(text: str, where: str) -> Config:
     """Read settings from YAML text."""
-    try:
-        tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from None
-    return parse(tree, where)
+    return parse(parse_yaml(text, where), where)
 
 
 def parse_assignment(assignment: str) -> tuple[str, Any]:
@@ -269,10 +268,7 @@ def parse_assignment(assignment: str) -> tuple[str, Any]:
     if not equals:
         raise InputError(f"--set {assignment}: write key=value, as in --set psl.weight=0.1")
     _refuse_unknown(key.strip(), "--set")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise InputError(f"--set {assignment}: the value is not valid YAML") from None
+    value = parse_yaml(text, f"--set {shown(assignment, quoted=False)}")
     if isinstance(value, str):
         value = _number(value)
     return key.strip(), value
@@ -334,7 +330,7 @@ def _refuse_unknown(key: str, where: str) -> None:
     by_last_part = [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
     near = by_last_part or difflib.get_close_matches(key, known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else "`propos recipes show digits` lists the keys"
-    raise InputError(f"{where}: unknown key {key}: {hint}")
+    raise InputError(f"{where}: unknown key {shown(key, quoted=False)}: {hint}")
 
 
 def _plant(tree: dict[str, Any], key: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""The errors a person can cause or meet, each one sentence: what, where, what to do."""
+"""The errors a person can cause or meet, each one sentence on one line: what, where, what to do."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     Failure = Literal["nan", "memory", "system", "process", "checkpoint"]
 
 EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+LONGEST = 60  # characters of a value that an error repeats
 
 
 class InputError(ValueError):
@@ -37,3 +38,9 @@ def describe_os_error(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return f"{where}{error.strerror or error}" + ("; free some space and try again" if full else "")
+
+
+def shown(value: object, quoted: bool = True) -> str:
+    """Return a value as an error may repeat it: short and on one line; names that read well go without quotes."""
+    text = repr(value) if quoted or not str(value).isprintable() else str(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
