@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 
-from propos.config import Config
+from propos.config import Config, PixelSettings
 from propos.report import write_report
 from propos.report.layout import lay_out
-from propos.runs import Clusters, RunFolder
+from propos.runs import ImageTable, Run, RunFolder
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 D, K = 128, 10
@@ -44,9 +44,9 @@ def measure(root, count, with_layout):
     run = make_run(root, count)
     if with_layout:
         clock, processor = time.perf_counter(), time.process_time()
-        place = lay_out(run.array("embeddings.npy"), run.clusters().cluster, 0)
+        place = lay_out(run.embeddings, run.table.cluster, 0)
         say(count, "layout", clock, processor)
-        run.write_array("map.npy", place.astype(np.float32))
+        RunFolder(run.path).write_array("map.npy", place.astype(np.float32))
     clock, processor = time.perf_counter(), time.process_time()
     page = write_report(run)
     say(count, "report apart from the layout", clock, processor)
@@ -72,16 +72,17 @@ def make_run(root, count):
     embeddings = centres[cluster] + rng.normal(0, 0.05, (count, D)).astype(np.float32)
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     cosine = np.einsum("nd,nd->n", embeddings, centres[cluster])
-    run = RunFolder.create(root / "run", {"status": "finished"}, Config(source=str(root / "images.npy"), clusters=K))
+    config = Config(source=str(root / "images.npy"), clusters=K, pixels=PixelSettings(mean=(0.3,), std=(0.4,)))
+    run = RunFolder.create(root / "run", {"status": "finished"}, config)
     names = [str(number) for number in range(count)]
     confidence = rng.random(count).astype(np.float32)
-    run.write_clusters(Clusters(names, cluster, confidence, (1 - cosine).astype(np.float32), digits.target[chosen]))
+    run.write_images(ImageTable(names, cluster, confidence, (1 - cosine).astype(np.float32), digits.target[chosen]))
     run.write_array("embeddings.npy", embeddings)
     run.write_array("prototypes.npy", centres)
     circle = 2 * np.pi * cluster / K
     place = 0.5 + 0.3 * np.stack([np.cos(circle), np.sin(circle)], axis=1) + rng.normal(0, 0.03, (count, 2))
     run.write_array("map.npy", np.clip(place, 0, 1).astype(np.float32))
-    return run
+    return Run.open(run.path)
 
 
 def look(page, count):

@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from propos.data import open_source
-from propos.runs import RunFolder
+from propos.runs import Run
 
 COLUMNS, SCALE = 18, 4
 TITLE, GAP, BEFORE, AFTER = 24, 10, 110, 130  # room above, between rows, and for the words on either side
@@ -15,24 +15,24 @@ BLACK, GREY = 0, 102
 
 
 def main(run: Path, picture: Path) -> None:
-    clusters = RunFolder.open(run).clusters()
+    opened = Run.open(run)
     source = open_source("digits")
-    names = np.unique(clusters.cluster)
     width, height = COLUMNS * (source.width + 2) * SCALE, (source.height + 2) * SCALE
-    sheet = Image.new("L", (BEFORE + width + AFTER, TITLE + len(names) * (height + GAP)), "white")
+    sheet = Image.new("L", (BEFORE + width + AFTER, TITLE + len(opened.clusters) * (height + GAP)), "white")
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(15)
     draw.text((BEFORE, TITLE / 2), "most typical", GREY, font, anchor="lm")
     draw.text((BEFORE + width, TITLE / 2), "least typical", GREY, font, anchor="rm")
-    for row, name in enumerate(names):
-        members = np.flatnonzero(clusters.cluster == name)
+    for row, cluster in enumerate(opened.clusters):
+        members = cluster.members
         # Evenly from the most to the least typical, so that the picture hides nothing.
-        typical_first = members[clusters.distance[members].argsort()]
+        typical_first = members[opened.table.distance[members].argsort()]
         shown = typical_first[np.linspace(0, len(members) - 1, COLUMNS).round().astype(int)]
         tiles = [np.pad(image, 1) for image in source.batch(shown)[:, 0]]
         strip = Image.fromarray(255 - np.concatenate(tiles, axis=1)).resize((width, height), Image.Resampling.NEAREST)
         top = TITLE + row * (height + GAP)
         sheet.paste(strip, (BEFORE, top))
-        draw.text((BEFORE - 12, top + height / 2), f"cluster {name}", BLACK, font, anchor="rm")
+        name = cluster.name or f"cluster {cluster.id}"
+        draw.text((BEFORE - 12, top + height / 2), name, BLACK, font, anchor="rm")
         draw.text((BEFORE + width + 12, top + height / 2), f"{len(members)} images", GREY, font, anchor="lm")
     sheet.save(picture, optimize=True)
 

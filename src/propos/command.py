@@ -13,7 +13,7 @@ from propos.cli.run import perform_shown
 from propos.config import Config
 from propos.data import What
 from propos.runner import Request
-from propos.runs import RunFolder
+from propos.runs import Run
 
 
 def run(
@@ -36,7 +36,7 @@ def run(
     quiet: bool = False,
     report: bool = True,
     **more_settings: Any,
-) -> RunFolder | None:
+) -> Run | None:
     """Learn clusters from images and write them to a run folder, as `propos run` does; return the opened run.
 
     `source` is whatever the command takes, or an array. `k` is a number, or a range to choose from: "5..40" or (5, 40).

@@ -24,7 +24,7 @@ from propos.errors import InputError
 from propos.evaluation import nmi
 from propos.recipes import RECIPES, build_recipe
 from propos.runner import Request, Unwatched, carry_out, open_like, plan, save
-from propos.runs import RunFolder
+from propos.runs import Run, rows_of
 from propos.training import Fitted, Model, choose_device
 
 Images = ArrayLike | str | Path
@@ -68,7 +68,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
             info, begin = planned.info(), time.monotonic()
             fitted = carry_out(planned, folder, watcher)
             info |= {"status": "finished", "seconds": time.monotonic() - begin}
-        self._keep(fitted, info if folder is None else RunFolder.open(folder).info())
+        self._keep(fitted, info if folder is None else Run.open(folder).info.plain())
         return self
 
     def _request(self, X: Images, y: Shaped[np.ndarray, " N"] | None) -> Request:
@@ -96,7 +96,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         """Return the seed; a run that goes on without one being given keeps its own."""
         folder = None if self.run_folder is None else Path(self.run_folder)
         if self.random_state is None and folder is not None and (folder / "run.json").is_file():
-            return RunFolder.open(folder).config().seed
+            return Run.open(folder).config.seed
         if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31))
@@ -105,7 +105,8 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         self.fitted_ = fitted
         self.info_ = info  # what run.json holds
         self.config_ = fitted.model.config
-        self.labels_: Int[np.ndarray, " N"] = fitted.clusters.cluster
+        # As everywhere in scikit-learn, labels are rows of the centres; the table has the clusters' ids.
+        self.labels_: Int[np.ndarray, " N"] = rows_of(fitted.table.cluster, fitted.model.ids)
         self.cluster_centers_: Float[np.ndarray, "K D"] = fitted.model.prototypes.cpu().numpy()
         self.embedding_: Float[np.ndarray, "N D"] = fitted.embeddings
         self.history_ = fitted.history
@@ -113,7 +114,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     def predict(self, X: Images) -> Int[np.ndarray, " N"]:
         """Return the cluster of each image."""
         with self._images(X) as source:
-            return self._model().predict(source).cluster
+            return rows_of(self._model().predict(source).cluster, self._model().ids)
 
     def transform(self, X: Images) -> Float[np.ndarray, "N D"]:
         """Return the embedding of each image: a unit vector."""
@@ -139,8 +140,8 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> Self:
         """Read a run folder written by `save` or by `propos run`."""
-        run = RunFolder.open(Path(path))
-        config = run.config()
+        run = Run.open(Path(path))
+        config = run.config
         recipe, settings = _beyond_recipe(config)
         estimator = cls(
             config.clusters,
@@ -151,7 +152,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
             device=device,
             random_state=config.seed,
         )
-        estimator._keep(Fitted.from_run(run, choose_device(device)), run.info())
+        estimator._keep(Fitted.from_run(run, choose_device(device)), run.info.plain())
         return estimator
 
     def _model(self) -> Model:

@@ -7,9 +7,9 @@ from PIL import Image
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
-from propos.config import Config
+from propos.config import Config, PixelSettings
 from propos.data import cache_side, find_configured, fingerprint
-from propos.runs import Clusters, RunFolder
+from propos.runs import ImageTable, Run, RunFolder
 
 EVIL = "<img src=x onerror=alert(1)>.png"
 K = 10
@@ -38,7 +38,7 @@ def make_run(path, source, names, pixels, labels=None, clusters=K):
     cosine = embeddings @ prototypes.T
     weight = np.exp(cosine / 0.1)
     own = np.arange(len(found)), found
-    config = Config(source=str(source), labels=None if labels is None else "folders", clusters=clusters)
+    config = complete(source=str(source), labels=None if labels is None else "folders", clusters=clusters)
     info = {
         "status": "finished",
         "command": "propos run",
@@ -48,11 +48,16 @@ def make_run(path, source, names, pixels, labels=None, clusters=K):
     }
     run = RunFolder.create(path, info, config)
     confidence, distance = (weight / weight.sum(axis=1, keepdims=True))[own], 1 - cosine[own]
-    run.write_clusters(Clusters(list(names), found, confidence.astype(np.float32), distance.astype(np.float32), labels))
+    run.write_images(ImageTable(list(names), found, confidence.astype(np.float32), distance.astype(np.float32), labels))
     run.write_array("embeddings.npy", embeddings)
     run.write_array("prototypes.npy", prototypes)
     run.write_history(history())
-    return run
+    return Run.open(path)
+
+
+def complete(**settings):
+    """Return settings with what every run folder's say: what grey pixels mean."""
+    return Config(**settings, pixels=PixelSettings(mean=(0.3,), std=(0.4,)))
 
 
 def known_by(config):
@@ -92,6 +97,7 @@ def folder_run(root):
     (root / "photos" / "notes.txt").write_text("no image")
     images = source.batch(np.arange(len(source)))
     run = make_run(root / "run", root / "photos", source.image_names(), images, source.folder_labels())
-    run.write_skipped([("notes.txt", "not an image")])
-    run.write_suggestion(SUGGESTION, run.config())
-    return run
+    folder = RunFolder(run.path)
+    folder.write_skipped([("notes.txt", "not an image")])
+    folder.write_suggestion(SUGGESTION, run.config)
+    return Run.open(run.path)

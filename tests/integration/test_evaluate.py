@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from helpers.command import command, run
 from helpers.small import CPU, QUICK, as_flags, digits, save_digits
 from propos.data import open_source
-from propos.runs import RunFolder
+from propos.runs import Run
 from propos.training import Model
 
 SETTINGS = [*as_flags(QUICK), "--no-report"]
@@ -53,19 +53,19 @@ def scikit(neighbours):
 
 def test_knn_on_test_images_is_scikit_learns_on_their_embeddings(folder, evaluated):
     found = evaluated("--knn", "--test", folder / "test.npz", "--neighbours", "7")
-    opened = RunFolder.open(folder / "run")
+    opened = Run.open(folder / "run")
     test = open_source(folder / "test.npz")
     queries = Model.from_run(opened, CPU).embeddings(test)
-    knn = scikit(7).fit(opened.array("embeddings.npy"), opened.clusters().label)
+    knn = scikit(7).fit(opened.embeddings, opened.table.label)
     assert found["knn_accuracy"] == pytest.approx(knn.score(queries, test.labels))
     assert (found["knn_neighbours"], found["knn_images"]) == (7, 100)
 
 
 def test_test_images_take_their_nearest_prototype_and_are_scored(folder, evaluated):
     found = evaluated("--test", folder / "test.npz")
-    opened, test = RunFolder.open(folder / "run"), open_source(folder / "test.npz")
+    opened, test = Run.open(folder / "run"), open_source(folder / "test.npz")
     queries = Model.from_run(opened, CPU).embeddings(test).numpy()
-    nearest = (queries @ opened.array("prototypes.npy").T).argmax(axis=1)
+    nearest = (queries @ opened.prototypes.vectors.T).argmax(axis=1)
     assert found["test_nmi"] == pytest.approx(normalized_mutual_info_score(test.labels, nearest))
     assert found["test_images"] == 100
     assert "knn_accuracy" not in found
@@ -84,7 +84,7 @@ def test_knn_without_test_images_leaves_each_out(folder, evaluated):
 
 
 def test_the_probe_sees_backbone_features_of_the_embedding_network(folder):
-    model = Model.from_run(RunFolder.open(folder / "run"), CPU)
+    model = Model.from_run(Run.open(folder / "run"), CPU)
     source = digits(200)
     features, projections = model.features(source), model.projections(source)
     assert features.shape == (200, 128)
@@ -100,7 +100,7 @@ def test_the_linear_probe_is_about_logistic_regression_and_the_same_every_time(f
     found = evaluated("--linear", "--test", folder / "test.npz")
     assert found == evaluated("--linear", "--test", folder / "test.npz")
     assert (found["linear_train_images"], found["linear_test_images"]) == (200, 100)
-    model, test = Model.from_run(RunFolder.open(folder / "run"), CPU), open_source(folder / "test.npz")
+    model, test = Model.from_run(Run.open(folder / "run"), CPU), open_source(folder / "test.npz")
     theirs = LogisticRegression(max_iter=5000).fit(model.features(digits(200)), digits(200).labels)
     assert found["linear_accuracy"] == pytest.approx(theirs.score(model.features(test), test.labels), abs=0.12)
 

@@ -51,7 +51,7 @@ def test_a_report_that_fails_is_one_warning_after_a_finished_run(run, capsys):
 
     (run.path / "clusters.parquet").write_bytes(b"damaged")
     with Terminal(quiet=True) as terminal:
-        write_after(run, open_source(run.config().source), terminal)
+        write_after(run, open_source(run.config.source), terminal)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("warning: the report could not be written")

@@ -39,9 +39,9 @@ def test_arrays_labels_and_a_range_of_clusters_serve(tmp_path, monkeypatch, caps
     run = propos.run(digits().images[..., 0], (2, 4), labels=digits().labels, settings=QUICK, report=False, quiet=True)
     assert capsys.readouterr().out == ""
     assert run.path.name == "images-1"
-    assert run.config().clusters in (2, 3, 4)
-    assert run.config().suggest.range == (2, 4)
-    assert np.array_equal(run.clusters().label, digits().labels)
+    assert run.config.clusters in (2, 3, 4)
+    assert run.config.suggest.range == (2, 4)
+    assert np.array_equal(run.table.label, digits().labels)
 
 
 def test_mistakes_are_one_line(images, tmp_path):

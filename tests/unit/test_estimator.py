@@ -12,7 +12,7 @@ from propos import ProPos
 from propos.errors import Interrupted
 from propos.evaluation import nmi
 from propos.runner import Request, carry_out, open_source_of, plan
-from propos.runs import RunFolder
+from propos.runs import Run
 
 IMAGES, LABELS = digits().images[..., 0], digits().labels
 
@@ -169,5 +169,5 @@ def test_a_finished_run_folder_is_read_and_never_trained_again(tmp_path):
 def test_paths_are_remembered_so_that_the_run_can_be_read_again(tmp_path):
     model = estimator(epochs=1).fit(save_digits(tmp_path / "digits.npz"))
     model.save(tmp_path / "run")
-    with open_source_of(RunFolder.open(tmp_path / "run")) as images:
+    with open_source_of(Run.open(tmp_path / "run")) as images:
         assert len(images) == 200

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jaxtyping import Shaped
 
     from propos.cli.measures import Measure
-    from propos.runs import RunFolder
+    from propos.runs import Run
 
 Result = dict[str, float | int | None]
 
@@ -39,11 +39,10 @@ def evaluate(
 ) -> None:
     """Score a run: against labels where there are some, by the shape of its clusters, and what its network learnt."""
     from propos.errors import InputError
-    from propos.runs import RunFolder, read_label_file
+    from propos.runs import Run, read_label_file
 
-    folder = RunFolder.open(run)
-    clusters = folder.clusters()
-    known = clusters.label if labels is None else read_label_file(labels, clusters.images)
+    folder = Run.open(run)
+    known = folder.table.label if labels is None else read_label_file(labels, folder.table.images)
     measures: dict[str, Measure] = {}
     if sigma is not None and not 0 <= sigma < math.inf:
         raise InputError(f"--sigma {sigma}: choose 0 or more")
@@ -66,27 +65,26 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps({**result, **{k: v for m in measures.values() for k, v in m.numbers.items()}}))
         return
-    _print(result, folder.array("embeddings.npy").shape[1])
+    _print(result, folder.embeddings.shape[1])
     for name, measure in measures.items():
         typer.echo(f"{name:16} {measure.line}")
 
 
-def _scores(folder: RunFolder, known: Shaped[np.ndarray, " N"] | None) -> Result:
-    from propos.evaluation import imbalance_ratio, scores, uniformity_std
+def _scores(run: Run, known: Shaped[np.ndarray, " N"] | None) -> Result:
+    from propos.evaluation import scores, uniformity_std
     from propos.evaluation.silhouette import silhouette
 
-    clusters = folder.clusters()
-    embeddings, n_clusters = folder.array("embeddings.npy"), len(folder.array("prototypes.npy"))
+    cluster, sizes = run.table.cluster, [len(cluster.members) for cluster in run.clusters]
     result: Result = dict.fromkeys(("nmi", "ami", "ari", "accuracy"))
     if known is not None:
-        result |= scores(known, clusters.cluster)
-    several = len(set(clusters.cluster.tolist())) > 1
+        result |= scores(known, cluster)
+    several = sum(size > 0 for size in sizes) > 1
     return result | {
-        "silhouette": silhouette(embeddings, clusters.cluster) if several else None,
-        "uniformity_std": uniformity_std(embeddings),
-        "imbalance_ratio": imbalance_ratio(clusters.cluster, n_clusters),
-        "n_clusters": n_clusters,
-        "n_images": len(clusters.images),
+        "silhouette": silhouette(run.embeddings, cluster) if several else None,
+        "uniformity_std": uniformity_std(run.embeddings),
+        "imbalance_ratio": min(sizes) / max(sizes),
+        "n_clusters": len(sizes),
+        "n_images": len(cluster),
     }
 
 

@@ -21,7 +21,7 @@ from propos.evaluation.linear import ProbeSettings, held_out, probe_accuracy, tr
 from propos.evaluation.neighbours import NEIGHBOURS, nearest_classes
 from propos.evaluation.preservation import REPEATS, preservation_rates
 from propos.runner import open_like, open_source_of
-from propos.runs import RunFolder
+from propos.runs import Run
 from propos.training import Model, choose_device
 from propos.training.seeds import generator
 
@@ -41,7 +41,7 @@ class Measure:
 class Subject:
     """A run to be measured: its labels and, read when they are needed, its model and images."""
 
-    run: RunFolder
+    run: Run
     labels: Shaped[np.ndarray, " N"] | None
     test: str | None
     device: str
@@ -71,7 +71,7 @@ class Subject:
     @cached_property
     def own_embeddings(self) -> Float[Tensor, "N D"]:
         """The embeddings the run ended with."""
-        return torch.from_numpy(self.run.array("embeddings.npy")).to(self.model.prototypes.device)
+        return torch.from_numpy(self.run.embeddings).to(self.model.prototypes.device)
 
     @cached_property
     def own_images(self) -> Source:

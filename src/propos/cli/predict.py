@@ -21,10 +21,10 @@ def predict(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
     """Put new images into the clusters of a finished run."""
-    from propos.runs import RunFolder, check_table_path, write_parts
+    from propos.runs import Run, check_table_path, write_parts
 
     check_table_path(output)
-    folder = RunFolder.open(run)
+    folder = Run.open(run)
 
     from propos.cli.display import Terminal
     from propos.runner import open_like

@@ -15,8 +15,8 @@ def report(
     """Write the page that shows what a run found."""
     from propos.cli.display import Terminal
     from propos.report import write_report
-    from propos.runs import RunFolder
+    from propos.runs import Run
 
     with Terminal(quiet) as terminal:
-        page = write_report(RunFolder.open(run), working=terminal.working, warn=terminal.warn)
+        page = write_report(Run.open(run), working=terminal.working, warn=terminal.warn)
         terminal.note(f"See what was found: open {page.absolute()}")

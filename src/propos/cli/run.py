@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from propos.runner import Request
-    from propos.runs import RunFolder
+    from propos.runs import Run
 
 
 def run(
@@ -80,7 +80,7 @@ def run(
     perform_shown(request, resume, device, quiet, report)
 
 
-def perform_shown(request: Request, resume: bool, device: str, quiet: bool, report: bool) -> RunFolder | None:
+def perform_shown(request: Request, resume: bool, device: str, quiet: bool, report: bool) -> Run | None:
     """Do what a person asked for, show it on the terminal, and stop after a step when asked to."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals

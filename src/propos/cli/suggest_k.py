@@ -50,13 +50,13 @@ def _of_run(request: Request) -> Suggestion:
 
     from propos.clustering import suggest_clusters
     from propos.errors import InputError
-    from propos.runs import RunFolder
+    from propos.runs import Run
     from propos.training.seeds import generator
 
     if any(value is not None for value in (request.method, request.recipe, request.epochs)) or request.settings:
         raise InputError(f"{request.source}: is a run, whose embeddings are as they are: give only -k and --seed")
     lowest, highest = _limits(request)
-    embeddings = torch.from_numpy(RunFolder.open(Path(str(request.source))).array("embeddings.npy"))
+    embeddings = torch.from_numpy(Run.open(Path(str(request.source))).embeddings)
     if lowest <= len(embeddings) // 2:
         highest = min(highest, len(embeddings) // 2)
     return suggest_clusters(embeddings, lowest, highest, generator(request.seed or 0, "suggestion"))

@@ -8,7 +8,7 @@ from typing import Protocol
 from propos.data import Source
 from propos.report.progress import Working
 from propos.report.write import write_report
-from propos.runs import RunFolder
+from propos.runs import Run
 
 
 class Listener(Protocol):
@@ -28,7 +28,7 @@ class Listener(Protocol):
         ...
 
 
-def write_after(run: RunFolder, source: Source, listener: Listener) -> None:
+def write_after(run: Run, source: Source, listener: Listener) -> None:
     """Write the run's page; whatever goes wrong with it, the run itself is finished and stays so."""
     again = f"propos report {shlex.quote(str(run.path))}"
     try:

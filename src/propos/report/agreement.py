@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from propos.evaluation.scores import matched_confusion, scores
-from propos.runs import Clusters
+from propos.runs import ImageTable
 
 
 @dataclass(frozen=True)
@@ -19,20 +19,20 @@ class Agreement:
     label: Int[np.ndarray, " N"]  # each image's place in names
     scores: dict[str, float]
     rows: list[int]  # places in names
-    columns: list[int]  # clusters
+    columns: list[int]  # ids of clusters
     counts: list[list[int]]
 
 
-def compare_with_labels(clusters: Clusters) -> Agreement | None:
+def compare_with_labels(table: ImageTable) -> Agreement | None:
     """Compare where there are labels."""
-    if clusters.label is None:
+    if table.label is None:
         return None
-    names, label = np.unique(clusters.label, return_inverse=True)
-    confusion = matched_confusion(label, clusters.cluster)
+    names, label = np.unique(table.label, return_inverse=True)
+    confusion = matched_confusion(label, table.cluster)
     return Agreement(
         names=[str(name) for name in names],
         label=label,
-        scores=scores(label, clusters.cluster),
+        scores=scores(label, table.cluster),
         rows=confusion.labels.tolist(),
         columns=confusion.clusters.tolist(),
         counts=confusion.counts.tolist(),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.runs import Clusters
+from propos.runs import Cluster, ImageTable, Prototypes
 
 TYPICAL, BORDERLINE, ODD, NEAREST = 12, 24, 24, 5
 
@@ -17,50 +18,57 @@ TYPICAL, BORDERLINE, ODD, NEAREST = 12, 24, 24, 5
 class Group:
     """One cluster as the page shows it; images are rows of the run's table, the most telling first."""
 
-    number: int
+    id: int
+    name: str | None
     size: int
     tightness: float  # mean cosine between its images and its prototype
     typical: list[int]
     borderline: list[int]
     odd: list[int]
-    nearest: list[tuple[int, float]]  # clusters and the cosine of their prototypes
+    nearest: list[tuple[int, float]]  # ids of clusters and the cosine of their prototypes
     label: str | None  # the commonest label, and its share
     share: float | None
 
 
-def describe_groups(clusters: Clusters, prototypes: Float[np.ndarray, "K D"]) -> list[Group]:
+def describe_groups(clusters: Sequence[Cluster], table: ImageTable, prototypes: Prototypes) -> list[Group]:
     """Describe every cluster, empty ones included."""
-    order = np.lexsort((clusters.distance, clusters.cluster))
-    bounds = np.searchsorted(clusters.cluster[order], np.arange(len(prototypes) + 1))
-    likeness = prototypes @ prototypes.T
+    vectors = prototypes.of(clusters)
+    likeness = vectors @ vectors.T
     return [
-        _describe(number, order[bounds[number] : bounds[number + 1]], clusters, likeness[number])
-        for number in range(len(prototypes))
+        _describe(cluster, table, _nearest(cluster, clusters, likeness[place]))
+        for place, cluster in enumerate(clusters)
     ]
 
 
-def _describe(
-    number: int, members: Int[np.ndarray, " M"], clusters: Clusters, likeness: Float[np.ndarray, " K"]
-) -> Group:
+def _nearest(
+    cluster: Cluster, clusters: Sequence[Cluster], likeness: Float[np.ndarray, " K"]
+) -> list[tuple[int, float]]:
+    order = np.argsort(-likeness, kind="stable")
+    others = [(clusters[place].id, float(likeness[place])) for place in order if clusters[place].id != cluster.id]
+    return others[:NEAREST]
+
+
+def _describe(cluster: Cluster, table: ImageTable, nearest: list[tuple[int, float]]) -> Group:
     """Describe a cluster from its members, the nearest to the prototype first."""
-    doubtful = members[np.argsort(clusters.confidence[members], kind="stable")]
-    label, share = _commonest(clusters, members)
-    others = [int(other) for other in np.argsort(-likeness, kind="stable") if other != number]
+    members = cluster.members[np.argsort(table.distance[cluster.members], kind="stable")]
+    doubtful = members[np.argsort(table.confidence[members], kind="stable")]
+    label, share = _commonest(table, members)
     return Group(
-        number=number,
+        id=cluster.id,
+        name=cluster.name,
         size=len(members),
-        tightness=float(1 - clusters.distance[members].mean()) if len(members) else 0.0,
+        tightness=float(1 - table.distance[members].mean()) if len(members) else 0.0,
         typical=members[:TYPICAL].tolist(),
         borderline=doubtful[:BORDERLINE].tolist(),
         odd=members[::-1][:ODD].tolist(),
-        nearest=[(other, float(likeness[other])) for other in others[:NEAREST]],
+        nearest=nearest,
         label=label,
         share=share,
     )
 
 
-def _commonest(clusters: Clusters, members: Int[np.ndarray, " M"]) -> tuple[str | None, float | None]:
-    if clusters.label is None or len(members) == 0:
+def _commonest(table: ImageTable, members: Int[np.ndarray, " M"]) -> tuple[str | None, float | None]:
+    if table.label is None or len(members) == 0:
         return None, None
-    label, count = Counter(clusters.label[members].tolist()).most_common(1)[0]
+    label, count = Counter(table.label[members].tolist()).most_common(1)[0]
     return str(label), count / len(members)

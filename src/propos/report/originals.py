@@ -8,7 +8,7 @@ from pathlib import Path
 
 from propos.data import FolderSource, Source, unescape_name
 from propos.runner.sources import NoImages, Working, open_source_of
-from propos.runs import RunFolder
+from propos.runs import Run
 
 
 class Gone(Exception):  # noqa: N818 - not an error: the page is written without pictures
@@ -16,7 +16,7 @@ class Gone(Exception):  # noqa: N818 - not an error: the page is written without
 
 
 @contextmanager
-def open_images(run: RunFolder, working: Working) -> Iterator[Source]:
+def open_images(run: Run, working: Working) -> Iterator[Source]:
     """Open the run's source, or say why its images cannot be shown."""
     with ExitStack() as stack:
         try:
@@ -26,12 +26,12 @@ def open_images(run: RunFolder, working: Working) -> Iterator[Source]:
         yield source
 
 
-def _in_words(error: NoImages | OSError, run: RunFolder) -> str:
+def _in_words(error: NoImages | OSError, run: Run) -> str:
     why = error.why if isinstance(error, NoImages) else "unreadable"
     if why == "in memory":
         return "The run was made of an array in memory, so there are no pictures."
     reasons = {
-        "gone": f"{run.config().source} is no longer there",
+        "gone": f"{run.config.source} is no longer there",
         "changed": "images were added, changed, renamed or removed since the run",
         "unreadable": f"the images cannot be read ({error})",
     }

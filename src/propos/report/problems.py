@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sized
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.runs import Clusters
+from propos.runs import ImageTable
 
 OUTLYING = 3.5  # robust standard deviations beyond the middle of the cluster's distances
 DOUBTFUL = 0.5  # a confidence below which other clusters together weigh more
@@ -31,10 +29,10 @@ class Problems:
 
 
 def find_problems(
-    clusters: Clusters, exact: list[list[int]], near: list[list[int]], unreadable: list[tuple[str, str]]
+    table: ImageTable, exact: list[list[int]], near: list[list[int]], unreadable: list[tuple[str, str]]
 ) -> Problems:
     """Collect what is worth a look, each list cut to what a person can look at."""
-    outliers, doubtful = outlying(clusters.cluster, clusters.distance), low_confidence(clusters.confidence)
+    outliers, doubtful = outlying(table.cluster, table.distance), low_confidence(table.confidence)
     lists: dict[str, Sized] = {
         "outliers": outliers,
         "doubtful": doubtful,
@@ -72,11 +70,3 @@ def low_confidence(confidence: Float[np.ndarray, " N"]) -> Int[np.ndarray, " M"]
     """Return the images that lean to other clusters almost as much, the least sure first."""
     order = np.argsort(confidence, kind="stable")
     return order[: int((confidence < DOUBTFUL).sum())]
-
-
-def read_skipped(path: Path) -> list[tuple[str, str]]:
-    """Read which files the run left out, and why; nothing where it left out none."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [(row["image"], row["reason"]) for row in csv.DictReader(file)]

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from propos.config import Config
 from propos.durations import duration
+from propos.runs import RunInfo
 
 VIEWS = {"natural": "photographs", "greyscale": "small grey pictures", "digits": "written characters"}
 METHODS = {"propos": "ProPos", "byol": "BYOL"}
 
 
-def settings_in_words(config: Config, info: Mapping[str, Any], images: int, clusters: int) -> list[tuple[str, str]]:
+def settings_in_words(config: Config, info: RunInfo, images: int, clusters: int) -> list[tuple[str, str]]:
     """Return what a person would want to know of how the run was made, as pairs of name and words."""
     network, train = config.network, config.train
     size = config.views.size
     return [
-        ("Images", f"{images:,} from {info.get('source', {}).get('name') or config.source or 'an array in memory'}"),
+        ("Images", f"{images:,} from {info.source.name or config.source or 'an array in memory'}"),
         ("Clusters", f"{clusters:,}, {_asked(config)}"),
         ("Method", f"{METHODS.get(config.method, config.method)}{_recipe(config)}"),
         ("Training", f"{train.epochs:,} epochs in batches of {train.batch_size * train.accumulate:,}{_time(info)}"),
@@ -26,8 +25,8 @@ def settings_in_words(config: Config, info: Mapping[str, Any], images: int, clus
         ("Views", f"{size}×{size} pixels, drawn as for {VIEWS.get(config.views.preset, config.views.preset)}"),
         *_scattering(config),
         ("Seed", str(config.seed)),
-        ("Command", str(info.get("command", "not recorded"))),
-        ("Begun", _moment(info.get("started"))),
+        ("Command", info.command or "not recorded"),
+        ("Begun", _moment(info.started)),
     ]
 
 
@@ -36,7 +35,7 @@ def _asked(config: Config) -> str:
     return "as asked for" if chosen is None else f"chosen from {chosen[0]:,} to {chosen[1]:,}"
 
 
-def _moment(started: object) -> str:
+def _moment(started: str | None) -> str:
     """Say a recorded time as people do."""
     try:
         moment = datetime.fromisoformat(str(started)).astimezone(UTC)
@@ -49,11 +48,11 @@ def _recipe(config: Config) -> str:
     return f", recipe {config.recipe}" if config.recipe else ""
 
 
-def _time(info: Mapping[str, Any]) -> str:
-    seconds = info.get("seconds")
-    if not isinstance(seconds, int | float) or seconds <= 0:
+def _time(info: RunInfo) -> str:
+    seconds = info.seconds
+    if seconds <= 0:
         return ""
-    return f", {duration(seconds)} on {info.get('device', 'an unknown device')}"
+    return f", {duration(seconds)} on {info.device}"
 
 
 def _scattering(config: Config) -> list[tuple[str, str]]:

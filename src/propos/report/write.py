@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -25,37 +24,35 @@ from propos.report.moments import moments
 from propos.report.originals import Gone, address_of_originals, check_same, open_images
 from propos.report.payload import packed, script
 from propos.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
-from propos.report.problems import find_problems, read_skipped
+from propos.report.problems import find_problems
 from propos.report.progress import Working, unseen
 from propos.report.words import settings_in_words
-from propos.runs import Clusters, RunFolder
+from propos.runs import ImageTable, Run, RunFolder
 
 PAGE = Path("report") / "index.html"
-MAP = "map.npy"
 PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")
 
 
 def write_report(
-    run: RunFolder,
+    run: Run,
     source: Source | None = None,
     working: Working = unseen,
     warn: Callable[[str], None] = lambda words: None,
 ) -> Path:
     """Write the page of a finished run and return its path; an open source spares opening it again."""
-    clusters = run.clusters()
-    groups = describe_groups(clusters, run.array("prototypes.npy"))
+    groups = describe_groups(run.clusters, run.table, run.prototypes)
     with _beside(run.path / PAGE.parent) as folder:
         _copy_page(folder)
-        pictures, originals, note = _pictures(run, source, clusters, groups, folder, working)
+        pictures, originals, note = _pictures(run, source, groups, folder, working)
         if pictures is None and note is not None:
             warn(note)
         data = {
-            **_facts(run, clusters, groups),
-            "images": _images(run, clusters, pictures, working),
-            "labels": _labels(clusters),
-            "problems": _problems(run, clusters, pictures),
+            **_facts(run, groups),
+            "images": _images(run, pictures, working),
+            "labels": _labels(run),
+            "problems": _problems(run, pictures),
             "pictures": _sheets(pictures, originals, note),
-            "moments": moments(run, clusters, working),
+            "moments": moments(run, working),
         }
         (folder / "data.js").write_bytes(script(data))
     return run.path / PAGE
@@ -89,72 +86,69 @@ def _copy_page(folder: Path) -> None:
 
 
 def _pictures(
-    run: RunFolder, source: Source | None, clusters: Clusters, groups: list[Group], folder: Path, working: Working
+    run: Run, source: Source | None, groups: list[Group], folder: Path, working: Working
 ) -> tuple[Pictures | None, str | None, str | None]:
     """Draw thumbnails; return also where the originals are, or why there are no pictures."""
     try:
         with open_images(run, working) if source is None else nullcontext(source) as images:
-            check_same(images, clusters.images)
-            return _drawn(images, clusters, groups, folder, working)
+            check_same(images, run.table.images)
+            return _drawn(images, run.table, groups, folder, working)
     except Gone as reason:
         return None, None, str(reason)
 
 
 def _drawn(
-    source: Source, clusters: Clusters, groups: list[Group], folder: Path, working: Working
+    source: Source, table: ImageTable, groups: list[Group], folder: Path, working: Working
 ) -> tuple[Pictures, str | None, str | None]:
     featured = [image for group in groups for image in group.typical]
-    order = picture_order(featured, clusters.cluster, clusters.distance)
+    order = picture_order(featured, table.cluster, table.distance)
     with working("Drawing thumbnails") as progress:
         pictures = draw_pictures(source, order, folder, progress)
     some = f"Of {len(source):,} images {len(order):,} have pictures." if len(order) < len(source) else None
     return pictures, address_of_originals(source), some
 
 
-def _facts(run: RunFolder, clusters: Clusters, groups: list[Group]) -> dict[str, Any]:
-    history, info = run.history(), run.info()
-    epochs, drawn = charts(history)
+def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
+    epochs, drawn = charts(run.history)
     return {
-        "version": 1,
-        "title": str(info.get("source", {}).get("name") or run.path.name),
-        "settings": settings_in_words(run.config(), info, len(clusters.images), len(groups)),
-        "warnings": warnings_of(history),
+        "version": 2,
+        "title": run.info.source.name or run.path.name,
+        "settings": settings_in_words(run.config, run.info, len(run.table.images), len(groups)),
+        "warnings": warnings_of(run.history),
         "clusters": groups,
         "training": {"epochs": epochs, "charts": drawn},
-        "suggestion": _suggestion(run.path / "suggestion.json"),
+        "suggestion": None if run.suggestion is None else run.suggestion.model_dump(),
     }
 
 
-def _images(run: RunFolder, clusters: Clusters, pictures: Pictures | None, working: Working) -> dict[str, Any]:
-    place = _places(run, clusters, working)
-    numbered = clusters.images == [str(number) for number in range(len(clusters.images))]
+def _images(run: Run, pictures: Pictures | None, working: Working) -> dict[str, Any]:
+    place, table = _places(run, working), run.table
+    numbered = table.images == [str(number) for number in range(len(table.images))]
     return {
-        "count": len(clusters.images),
-        "names": None if numbered else "\n".join(clusters.images),
-        "cluster": packed(clusters.cluster, "i32" if clusters.cluster.max() > 65_535 else "u16"),
-        "confidence": packed(clusters.confidence, "unit"),
-        "distance": packed(clusters.distance / 2, "unit"),
+        "count": len(table.images),
+        "names": None if numbered else "\n".join(table.images),
+        "cluster": packed(table.cluster, "i32" if table.cluster.max() > 65_535 else "u16"),
+        "confidence": packed(table.confidence, "unit"),
+        "distance": packed(table.distance / 2, "unit"),
         "x": packed(place[:, 0], "unit"),
         "y": packed(place[:, 1], "unit"),
         "slot": None if pictures is None else packed(pictures.slot, "i32"),
     }
 
 
-def _places(run: RunFolder, clusters: Clusters, working: Working) -> Float[np.ndarray, "N 2"]:
+def _places(run: Run, working: Working) -> Float[np.ndarray, "N 2"]:
     """Return where each image lies on the map; kept in the run folder, for it takes the longest to make."""
-    kept, made_of = run.path / MAP, run.path / "embeddings.npy"
-    if kept.exists() and made_of.exists() and kept.stat().st_mtime_ns >= made_of.stat().st_mtime_ns:
-        place = run.array(MAP)
-        if place.shape == (len(clusters.images), 2):
-            return place
+    kept = run.map()
+    if kept is not None:
+        return kept
     with working("Laying out the map") as progress:
-        place = lay_out(run.array("embeddings.npy"), clusters.cluster, run.config().seed, progress)
-    run.write_array(MAP, place.astype(np.float32))
+        place = lay_out(run.embeddings, run.table.cluster, run.config.seed, progress)
+    RunFolder(run.path).write_array("map.npy", place.astype(np.float32))
     return place
 
 
-def _labels(clusters: Clusters) -> dict[str, Any] | None:
-    found = compare_with_labels(clusters)
+def _labels(run: Run) -> dict[str, Any] | None:
+    found = compare_with_labels(run.table)
     if found is None:
         return None
     return {
@@ -167,10 +161,10 @@ def _labels(clusters: Clusters) -> dict[str, Any] | None:
     }
 
 
-def _problems(run: RunFolder, clusters: Clusters, pictures: Pictures | None) -> Any:
+def _problems(run: Run, pictures: Pictures | None) -> Any:
     exact = [] if pictures is None else exact_groups(pictures.digests)
-    near = [] if pictures is None else near_groups(pictures.sketches, clusters.cluster, exact)
-    return find_problems(clusters, exact, near, read_skipped(run.path / "skipped.csv"))
+    near = [] if pictures is None else near_groups(pictures.sketches, run.table.cluster, exact)
+    return find_problems(run.table, exact, near, run.skipped)
 
 
 def _sheets(pictures: Pictures | None, originals: str | None, note: str | None) -> dict[str, Any]:
@@ -179,11 +173,3 @@ def _sheets(pictures: Pictures | None, originals: str | None, note: str | None) 
     size = {"side": pictures.side, "pitch": pictures.pitch, "columns": COLUMNS, "perSheet": PER_SHEET}
     sheets = {**size, "files": pictures.files}
     return {"sheets": sheets, "originals": originals, "note": note}
-
-
-def _suggestion(path: Path) -> Any:
-    """Return how K was suggested, if it was."""
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None

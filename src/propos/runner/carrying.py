@@ -20,7 +20,7 @@ from propos.runner.following import announce, estimate, join_skipped
 from propos.runner.planning import ELSEWHERE, Plan
 from propos.runner.provenance import provenance
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
-from propos.runs import RunFolder
+from propos.runs import Run, RunFolder
 from propos.training import Fitted, WarmStart, clusters_needed, train
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def carry_out(
             return train(plan.config, plan.source, plan.device, watcher, None, stop, plan.start)
     if not (folder / "run.json").is_file():
         return _train(_begin(plan, folder, watcher), plan, plan.config, plan.start, watcher, stopping)
-    run = RunFolder.open(folder)
-    if run.info().get("plan", "") != plan.hash:
+    run = Run.open(folder)
+    if (run.info.plan or "") != plan.hash:
         raise InputError(f"{folder}: holds a run {_difference(run, plan)}; choose another folder")
-    if run.info()["status"] == "finished":
+    if run.finished:
         return Fitted.from_run(run, plan.device)
     _go_on(run, plan, watcher)
     # A number of clusters may have been chosen since it was planned.
-    return _train(run, plan, run.config(), WarmStart.read(run), watcher, stopping)
+    return _train(RunFolder(folder), plan, run.config, WarmStart.read(run), watcher, stopping)
 
 
 def save(fitted: Fitted, info: Mapping[str, Any], folder: Path) -> None:
@@ -81,27 +81,25 @@ def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
     return run
 
 
-def _go_on(run: RunFolder, plan: Plan, watcher: Watcher) -> None:
+def _go_on(run: Run, plan: Plan, watcher: Watcher) -> None:
     """Mark a run as running again, and say what will keep it from ending with the same bits."""
-    before = run.info()
-    known = before["source"]["fingerprint"]
-    now = provenance(plan.command, plan.config, plan.source, known, plan.device)
+    now = provenance(plan.command, plan.config, plan.source, run.info.source.fingerprint or "", plan.device)
     for key in MUST_AGREE:
-        began = before.get(key, 1 if key == "processes" else None)
+        began = getattr(run.info, key)
         if began != now[key]:
             watcher.warn(
                 f"the run began with {key} {began} and goes on with {now[key]}: "
                 "it will not be bit-identical to an uninterrupted one"
             )
-    run.update_info(status="running", **({"failure": None} if "failure" in before else {}))
-    watcher.note(f"Going on with {run.path}. {_aim(run.config())} in {len(plan.source):,} images.")
+    RunFolder(run.path).update_info(status="running", **({} if run.info.failure is None else {"failure": None}))
+    watcher.note(f"Going on with {run.path}. {_aim(run.config)} in {len(plan.source):,} images.")
 
 
-def _difference(run: RunFolder, plan: Plan) -> str:
+def _difference(run: Run, plan: Plan) -> str:
     """Say in which way a run is not that of a plan."""
-    if run.info()["source"]["fingerprint"] != plan.fingerprint:
+    if run.info.source.fingerprint != plan.fingerprint:
         return "of other images"
-    its, ours = run.config().flat(), plan.config.flat()
+    its, ours = run.config.flat(), plan.config.flat()
     chosen = {"clusters"} if plan.config.clusters is None else set()
     other = [key for key in ours if its.get(key) != ours[key] and key not in ELSEWHERE | chosen]
     return f"with {other[0]} = {its[other[0]]}, not {ours[other[0]]}" if other else "begun in another way"
@@ -114,7 +112,7 @@ def _train(
     begin = time.monotonic()
     with _status(run, config) as close:
         with stopping() as stop:
-            if not watcher.quiet and run.info()["seconds"] == 0 and build_method(config).terms:
+            if not watcher.quiet and run.info().seconds == 0 and build_method(config).terms:
                 seconds = plan.seconds or estimate(config, plan.source, plan.device)
                 watcher.expect(config.train.epochs, seconds)
             announce("train", config, plan.source, plan.device)
@@ -131,7 +129,7 @@ def _train(
 @contextmanager
 def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
     """Whatever happens, leave a run folder that says so, and say how to go on; yields what sets the status."""
-    begin, before = time.monotonic(), run.info()["seconds"]
+    begin, before = time.monotonic(), run.info().seconds
 
     def close(status: str, **more: str | None) -> None:
         run.update_info(status=status, seconds=before + time.monotonic() - begin, **more)

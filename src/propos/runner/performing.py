@@ -13,11 +13,11 @@ from propos.runner.following import follow
 from propos.runner.planning import Plan, plan, plan_of
 from propos.runner.request import Request, resolved, run_name
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
-from propos.runs import RunFolder, newest_folder, next_free_folder
+from propos.runs import Run, RunFolder, newest_folder, next_free_folder
 
 RUNS = Path("runs")
 
-Page = Callable[[RunFolder, Source], object]
+Page = Callable[[Run, Source], object]
 
 
 def perform(
@@ -27,7 +27,7 @@ def perform(
     watcher: Watcher | None = None,
     stopping: Stopping = unstoppable,
     page: Page | None = None,
-) -> RunFolder | None:
+) -> Run | None:
     """Do what a person asked for and return the run; `page` is told of the finished run while its images are open.
 
     Of several processes the first does it, the others follow and return nothing.
@@ -37,7 +37,7 @@ def perform(
         return None
     watcher = watcher or Unwatched()
     run = to_resume(request) if resume else restarted(request)
-    if run is not None and run.info()["status"] == "finished":
+    if run is not None and run.finished:
         watcher.note(f"{run.path}: this run is finished; there is nothing to resume")
         return run
     if run is None and request.out is not None:
@@ -45,34 +45,33 @@ def perform(
     with _planned(request, run, device, watcher) as planned:
         out = run.path if run is not None else request.out or next_free_folder(RUNS, planned.name)
         carry_out(planned, out, watcher, stopping)
-        finished = RunFolder.open(out)
+        finished = Run.open(out)
         if page is not None:
             page(finished, planned.source)
     return finished
 
 
-def _planned(request: Request, run: RunFolder | None, device: str, watcher: Watcher) -> Plan:
+def _planned(request: Request, run: Run | None, device: str, watcher: Watcher) -> Plan:
     if run is None:
         return plan(request, device, watcher)
     in_memory = None if isinstance(request.source, str | Path) else request.source
     return plan_of(run, device, watcher, request.data, in_memory)
 
 
-def to_resume(request: Request) -> RunFolder:
+def to_resume(request: Request) -> Run:
     """Return the run that is to go on, by its own settings alone."""
     if request.given():
         raise InputError(f"--resume goes on with the run's own settings: leave out {', '.join(request.given())}")
     if request.out is None and request.source is None:
         raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
     run = _run_of(request)
-    own = run.config().source
-    finished = run.info()["status"] == "finished"
-    if not finished and request.source is not None and resolved(request.source) != own:
+    own = run.config.source
+    if not run.finished and request.source is not None and resolved(request.source) != own:
         raise InputError(f"{run.path}: is a run of {own}, not of {request.source}; name its --out")
     return run
 
 
-def restarted(request: Request) -> RunFolder | None:
+def restarted(request: Request) -> Run | None:
     """Return the run that this same command began before torchrun had to start it again."""
     if restarts() == 0 or (request.out is None and request.source is None):
         return None
@@ -80,15 +79,15 @@ def restarted(request: Request) -> RunFolder | None:
         run = _run_of(request)
     except InputError:
         return None  # it did not come to that
-    info = run.info()
+    info = run.info
     # Jobs without a name are all called the same: an earlier one's run may be it, unless that is finished.
-    another = info.get("job") != job() or (job() == UNNAMED_JOB and info["status"] == "finished")
-    return None if another or info["command"] != request.command else run
+    another = info.job != job() or (job() == UNNAMED_JOB and run.finished)
+    return None if another or info.command != request.command else run
 
 
-def _run_of(request: Request) -> RunFolder:
+def _run_of(request: Request) -> Run:
     """Open the run that a request names by its folder, else the newest of its source."""
     if request.out is not None:
-        return RunFolder.open(request.out)
+        return Run.open(request.out)
     assert request.source is not None
-    return RunFolder.open(newest_folder(RUNS, run_name(request.source)))
+    return Run.open(newest_folder(RUNS, run_name(request.source)))

@@ -25,7 +25,7 @@ from propos.runner.provenance import provenance
 from propos.runner.request import Request, given_config, requested_settings, run_name, seconds_in
 from propos.runner.sources import open_source_of, opened
 from propos.runner.watching import Unwatched, Watcher
-from propos.runs import RunFolder
+from propos.runs import Run
 from propos.training import WarmStart, choose_device, continued, fitting_channels, prepare, start_from
 
 ELSEWHERE = {"source", "data"}  # settings that say where images are, not what is made of them
@@ -41,7 +41,7 @@ class Plan:
     command: str
     name: str  # of the source, for the run's folder
     unopened: UnopenedSource | None = None  # what the source looked like before it was opened
-    earlier: RunFolder | None = None
+    earlier: Run | None = None
     start: WarmStart | None = None  # what the earlier run gives it to begin with
     seconds: float | None = None  # that it will take, where that was measured
     known_as: str | None = None  # the hash under which a run in progress was planned
@@ -67,7 +67,7 @@ class Plan:
             return self.known_as
         settings = {key: value for key, value in self.config.model_dump(mode="json").items() if key not in ELSEWHERE}
         labels = None if self.source.labels is None else [str(label) for label in self.source.labels]
-        earlier = None if self.earlier is None else self.earlier.info().get("plan")
+        earlier = None if self.earlier is None else self.earlier.info.plan
         parts = [settings, self.fingerprint, labels, earlier]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -87,7 +87,7 @@ def plan(
     """
     watcher = watcher or Unwatched()
     chosen = choose_device(device)
-    earlier = None if request.earlier is None else RunFolder.open(request.earlier)
+    earlier = None if request.earlier is None else Run.open(request.earlier)
     given = given_config(request) if earlier is None else _continued_config(request, earlier)
     what = request.source if request.source is not None else (given.source if given else None)
     if what is None:
@@ -111,7 +111,7 @@ def plan(
 
 
 def plan_of(
-    run: RunFolder,
+    run: Run,
     device: str = "auto",
     watcher: Watcher | None = None,
     data: str | Path | None = None,
@@ -119,12 +119,12 @@ def plan_of(
 ) -> Plan:
     """Return what an unfinished run is to go on with, its images opened as `open_source_of` does."""
     watcher = watcher or Unwatched()
-    info, config = run.info(), run.config()
-    chosen = choose_device(info["device"] if device == "auto" else device)
+    info, config = run.info, run.config
+    chosen = choose_device(info.device if device == "auto" else device)
     with ExitStack() as stack:
         source = stack.enter_context(open_source_of(run, data, watcher.working, what))
         _say_what_was_read(source, watcher)
-        made = Plan(config, source, chosen, info["command"], run.path.name, known_as=info.get("plan", ""))
+        made = Plan(config, source, chosen, info.command or "", run.path.name, known_as=info.plan or "")
         return replace(made, closing=stack.pop_all())
 
 
@@ -155,7 +155,7 @@ def _recipe(request: Request, method: str, unopened: UnopenedSource, device: tor
     return build_recipe(name, method)
 
 
-def _continued_config(request: Request, earlier: RunFolder) -> Config:
+def _continued_config(request: Request, earlier: Run) -> Config:
     if request.recipe is not None or request.config is not None:
         other = "--recipe" if request.recipe is not None else "--config"
         raise InputError(f"--from and {other} both give complete settings: use one of them")

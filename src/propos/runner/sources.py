@@ -22,7 +22,7 @@ from propos.data import (
     using,
 )
 from propos.errors import InputError
-from propos.runs import RunFolder
+from propos.runs import Run
 
 Progress = Callable[[int, int], object]  # how much is done, and of how much
 Why = Literal["in memory", "gone", "unreadable", "changed"]
@@ -66,14 +66,14 @@ def opened(
 
 @contextmanager
 def open_source_of(
-    run: RunFolder, data: str | Path | None = None, working: Working = unseen, what: What | None = None
+    run: Run, data: str | Path | None = None, working: Working = unseen, what: What | None = None
 ) -> Iterator[Source]:
     """Open the images a run was made of, read as it read them, or raise `NoImages`.
 
     A damaged image is left out of a cache and is grey in a stream, so a run that streamed is streamed again. `data`
     overrides the run's data root; `what` is what was only in memory, given once more.
     """
-    config, streamed = run.config(), bool(run.info()["source"].get("streamed"))
+    config, streamed = run.config, run.info.source.streamed
     what = config.source if what is None else what
     if what is None:
         raise NoImages("in memory", f"{run.path}: was trained on an array in memory, which a run folder does not hold")
@@ -95,10 +95,10 @@ def _missing(what: What) -> bool:
     return isinstance(what, str | Path) and not is_benchmark(what) and not Path(what).exists()
 
 
-def _check_same(run: RunFolder, source: Source, streamed: bool) -> None:
+def _check_same(run: Run, source: Source, streamed: bool) -> None:
     """Refuse images that are not those the run began with."""
-    name = run.config().source or run.path
-    if fingerprint(source) == run.info()["source"]["fingerprint"]:
+    name = run.config.source or run.path
+    if fingerprint(source) == run.info.source.fingerprint:
         return
     if isinstance(source, StreamedSource) and not streamed:
         why = refusal(source.entries, source.width, source.channels)

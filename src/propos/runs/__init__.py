@@ -1,16 +1,28 @@
-"""The run folder: the seam between training, which writes it, and everything else, which reads it."""
+"""The run folder: the seam between training, which writes it (RunFolder), and everything else, which reads it (Run)."""
 
 from propos.runs.atomic import write_atomically
+from propos.runs.clusters import Cluster, Prototypes, rows_of
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
-from propos.runs.tables import Clusters, check_table_path, read_label_file, write_parts, write_table
+from propos.runs.reader import Run
+from propos.runs.schema import Record, RunInfo, SourceInfo, Suggestion, read_history
+from propos.runs.tables import ImageTable, check_table_path, read_label_file, write_parts, write_table
 
 __all__ = [
-    "Clusters",
+    "Cluster",
+    "ImageTable",
+    "Prototypes",
+    "Record",
+    "Run",
     "RunFolder",
+    "RunInfo",
+    "SourceInfo",
+    "Suggestion",
     "check_table_path",
     "newest_folder",
     "next_free_folder",
+    "read_history",
     "read_label_file",
+    "rows_of",
     "write_atomically",
     "write_parts",
     "write_table",

@@ -1,4 +1,4 @@
-"""Reading and writing a run folder (docs/run-folder.md describes every file)."""
+"""Writing a run folder (docs/run-folder.md describes every file); propos.runs.reader reads it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet
-import safetensors
 import safetensors.numpy
 from jaxtyping import Float
 
 from propos import config as configuration
 from propos.errors import InputError
 from propos.runs.atomic import write_atomically
-from propos.runs.tables import Clusters, write_table
-
-SCHEMA = 1
+from propos.runs.schema import SCHEMA, RunInfo, read_info
+from propos.runs.tables import ImageTable, write_table
 
 
 class RunFolder:
-    """A folder that holds one run."""
+    """A folder into which one run is written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,55 +51,16 @@ class RunFolder:
         if path.is_dir() and any(path.iterdir()):
             raise InputError(f"{path}: the folder is not empty; choose another --out")
 
-    @classmethod
-    def open(cls, path: Path) -> RunFolder:
-        """Open an existing run."""
-        if not (path / "run.json").is_file():
-            if not path.exists():
-                raise InputError(f"{path}: there is no such folder; propos run SOURCE says where it writes")
-            raise InputError(f"{path}: holds no run (no run.json in it); propos run SOURCE makes one")
-        run = cls(path)
-        schema = run.info().get("schema")
-        if not isinstance(schema, int) or schema > SCHEMA:
-            raise InputError(
-                f"{path}: was written by a newer propos (schema {schema}, this one reads {SCHEMA}): upgrade propos"
-            )
-        return run
-
-    def info(self) -> dict[str, Any]:
-        """Read run.json."""
-        try:
-            info = json.loads((self.path / "run.json").read_text())
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.path / 'run.json'}: cannot be read: {error}") from None
-        if not isinstance(info, dict):
-            raise InputError(f"{self.path / 'run.json'}: cannot be read: not a table of keys")
-        return info
+    def info(self) -> RunInfo:
+        """Read what was written of the run itself."""
+        return read_info(self.path / "run.json")
 
     def update_info(self, **changes: Any) -> None:
         """Change some keys of run.json."""
-        self._write_info({**self.info(), **changes})
+        self._write_info({**self.info().plain(), **changes})
 
     def _write_info(self, info: Mapping[str, Any]) -> None:
         self.write_text("run.json", json.dumps(info, indent=2) + "\n")
-
-    def config(self) -> configuration.Config:
-        """Read the run's complete settings."""
-        path = self.path / "config.yaml"
-        try:
-            return configuration.from_yaml(path.read_text(), str(path))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-
-    def history(self) -> list[dict[str, Any]]:
-        """Read the history, one record an epoch."""
-        path = self.path / "history.jsonl"
-        if not path.exists():
-            return []
-        try:
-            return [json.loads(line) for line in path.read_text().splitlines()]
-        except ValueError as error:
-            raise InputError(f"{path}: cannot be read: {error}") from None
 
     def write_history(self, history: Iterable[Mapping[str, Any]]) -> None:
         """Write the whole history."""
@@ -119,54 +77,22 @@ class RunFolder:
         self.write_text("suggestion.json", json.dumps(suggestion, indent=2) + "\n")
         self.write_text("config.yaml", config.to_yaml())
 
-    def write_clusters(self, clusters: Clusters) -> None:
+    def write_images(self, table: ImageTable) -> None:
         """Write the table of images."""
-        write_table(clusters, self.path / "clusters.parquet")
-
-    def clusters(self) -> Clusters:
-        """Read the table of images."""
-        path = self._finished("clusters.parquet")
-        try:
-            return Clusters.from_arrow(pyarrow.parquet.read_table(path))
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{path}: cannot be read: {error}") from None
+        write_table(table, self.path / "clusters.parquet")
 
     def write_array(self, name: str, array: Float[np.ndarray, ...]) -> None:
         """Write one array as .npy."""
         write_atomically(self.path / name, lambda file: np.save(file, array, allow_pickle=False))
-
-    def array(self, name: str) -> Float[np.ndarray, ...]:
-        """Read one array."""
-        path = self._finished(name)
-        try:
-            array: Float[np.ndarray, ...] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"{path}: cannot be read: {error}") from None
-        return array
 
     def write_weights(self, weights: Mapping[str, np.ndarray], name: str = "model.safetensors") -> None:
         """Write the networks' weights."""
         (self.path / name).parent.mkdir(exist_ok=True)
         write_atomically(self.path / name, safetensors.numpy.save(dict(weights)))
 
-    def weights(self, name: str = "model.safetensors") -> dict[str, np.ndarray]:
-        """Read the networks' weights."""
-        path = self._finished(name)
-        try:
-            return safetensors.numpy.load_file(path)
-        except (OSError, safetensors.SafetensorError) as error:
-            raise InputError(f"{path}: cannot be read: {error}") from None
-
     def write_text(self, name: str, text: str) -> None:
         """Write a small file of text."""
         write_atomically(self.path / name, text.encode())
-
-    def _finished(self, name: str) -> Path:
-        path = self.path / name
-        if not path.exists():
-            status = self.info().get("status", "unknown")
-            raise InputError(f"{self.path}: has no {name} (status: {status}): finish the run with --resume first")
-        return path
 
 
 def next_free_folder(parent: Path, name: str) -> Path:

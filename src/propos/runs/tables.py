@@ -1,4 +1,4 @@
-"""The table of a run, one row an image, and the other tables people bring or take away."""
+"""The table of images, one row each, and the ways it is written; label files that people bring."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROW_GROUP = 65_536  # rows that a Parquet file holds together
 
 
 @dataclass(frozen=True)
-class Clusters:
+class ImageTable:
     """Where each image belongs."""
 
     images: list[str]
@@ -46,25 +46,13 @@ class Clusters:
             columns["label"] = pa.array(self.label)
         return pa.table(columns)
 
-    @classmethod
-    def from_arrow(cls, table: pa.Table) -> Clusters:
-        """Read the table back."""
-        columns = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names if name != "image"}
-        return cls(
-            images=table["image"].to_pylist(),
-            cluster=columns["cluster"],
-            confidence=columns["confidence"],
-            distance=columns["distance"],
-            label=columns.get("label"),
-        )
 
-
-def write_table(clusters: Clusters, path: Path) -> None:
+def write_table(table: ImageTable, path: Path) -> None:
     """Write the table in the format its ending names."""
-    write_parts([clusters], path)
+    write_parts([table], path)
 
 
-def write_parts(parts: Iterable[Clusters], path: Path) -> int:
+def write_parts(parts: Iterable[ImageTable], path: Path) -> int:
     """Write a table part by part, as the parts come, and return its number of rows; it is there whole or not at all."""
     check_table_path(path)
     write = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}[path.suffix]

@@ -20,7 +20,7 @@ from torch import Tensor
 from propos.distributed import bytes_from_first_process, collect, share
 from propos.errors import RunFailed
 from propos.outputs import Grouping
-from propos.runs import RunFolder, write_atomically
+from propos.runs import RunFolder, read_history, write_atomically
 from propos.training.expectation import Partition
 from propos.training.learner import Learner, at_stage
 from propos.training.progress import Progress
@@ -152,7 +152,7 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[L
         prepared={name[15:]: rows for name, rows in tensors.items() if name.startswith("state.prepared.")},
         losses=tensors.get("state.losses"),
         # The history is written before the checkpoint; lines of epochs that will be done again are dropped.
-        history=[] if run is None else run.history()[: plain["epoch"]],
+        history=[] if run is None else read_history(run.path)[: plain["epoch"]],
     )
     return learner, state
 

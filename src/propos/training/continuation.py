@@ -19,7 +19,7 @@ from propos.data import Source, UnopenedSource
 from propos.distributed import bytes_from_first_process, world_size
 from propos.errors import InputError
 from propos.methods import build_method
-from propos.runs import RunFolder, write_atomically
+from propos.runs import Run, RunFolder, rows_of, write_atomically
 from propos.training.expectation import Assignment, Partition
 from propos.training.learner import Learner
 from propos.training.model import KINDS, Model
@@ -37,7 +37,7 @@ class WarmStart:
 
     weights: dict[str, Tensor]
     prototypes: Float[Tensor, "L D"]
-    labels: Int[Tensor, " N"]  # the cluster each image had; -1 for images that are new
+    labels: Int[Tensor, " N"]  # the row of the prototype each image had; -1 for images that are new
     shared: int  # images that the earlier run had too
 
     def begin(self, learner: Learner, state: State) -> None:
@@ -68,9 +68,9 @@ class WarmStart:
         return safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
     @classmethod
-    def read(cls, run: RunFolder) -> WarmStart | None:
+    def read(cls, run: Run) -> WarmStart | None:
         """Read what a run began with; nothing when it began by chance."""
-        if "from" not in run.info():
+        if run.info.earlier is None:
             return None
         path = run.path / "checkpoint" / FILE
         try:
@@ -91,20 +91,20 @@ class WarmStart:
         return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]))
 
 
-def continued(run: RunFolder) -> Config:
+def continued(run: Run) -> Config:
     """Return the settings with which to go on from a finished run: a quarter as long, scattering from the start.
 
     What was itself a continuation is gone on from for as long as it took.
     """
-    info, config = run.info(), run.config()
-    if info.get("status") != "finished":
-        raise InputError(f"{run.path}: is not finished (status: {info.get('status')}): finish it with --resume first")
-    if "from" not in info:
+    config = run.config
+    if not run.finished:
+        raise InputError(f"{run.path}: is not finished (status: {run.info.status}): finish it with --resume first")
+    if run.info.earlier is None:
         config = config.with_epochs(max(1, math.ceil(config.train.epochs * LENGTH_SHARE)))
     return config.with_settings({"psl.start": 0, "suggest.range": None, "keep_epochs": ()})
 
 
-def start_from(run: RunFolder, source: Source, device: torch.device) -> WarmStart:
+def start_from(run: Run, source: Source, device: torch.device) -> WarmStart:
     """Look up which images an earlier run knew, and return what to begin with."""
     model = Model.from_run(run, device)
     embeddings = torch.cat(list(model.embed(source)))
@@ -116,9 +116,9 @@ def start_from(run: RunFolder, source: Source, device: torch.device) -> WarmStar
     return WarmStart(weights, model.prototypes.cpu(), torch.from_numpy(labels.astype(np.int64)), shared)
 
 
-def fitting_channels(run: RunFolder, config: Config, unopened: UnopenedSource, name: str) -> int:
+def fitting_channels(run: Run, config: Config, unopened: UnopenedSource, name: str) -> int:
     """Return how to read images so that they fit an earlier run's weights; refuse what does not."""
-    earlier = run.config()
+    earlier = run.config
     _refuse_other_networks(run, earlier, config)
     assert earlier.pixels.mean is not None
     channels = len(earlier.pixels.mean)
@@ -130,12 +130,12 @@ def fitting_channels(run: RunFolder, config: Config, unopened: UnopenedSource, n
     return channels
 
 
-def known_clusters(run: RunFolder, names: list[str], embeddings: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
-    """Return the cluster an earlier run gave each image, -1 where it did not know it.
+def known_clusters(run: Run, names: list[str], embeddings: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
+    """Return the row of the prototype of each image's cluster in an earlier run, -1 where that did not know it.
 
     An image is the same when the earlier network makes the same of it: under its old name, or under any other.
     """
-    table, old = run.clusters(), run.array("embeddings.npy")
+    table, old = run.table, run.embeddings
     places = {name: place for place, name in enumerate(table.images)}
     found = np.array([places.get(name, -1) for name in names])
     changed = np.linalg.norm(embeddings - old[found], axis=1) >= SAME
@@ -143,10 +143,10 @@ def known_clusters(run: RunFolder, names: list[str], embeddings: Float[np.ndarra
     if len(rest):
         _, nearest = KDTree(old).query(embeddings[rest], distance_upper_bound=SAME)
         found[rest] = np.where(nearest < len(old), nearest, -1)
-    return np.where(found >= 0, table.cluster[found], -1)
+    return np.where(found >= 0, rows_of(table.cluster, run.prototypes.ids)[found], -1)
 
 
-def _refuse_other_networks(run: RunFolder, earlier: Config, config: Config) -> None:
+def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
     """Refuse settings whose network cannot take the weights of an earlier run."""
     for key in SHAPING:
         was, now = getattr(earlier.network, key), getattr(config.network, key)

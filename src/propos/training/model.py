@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,10 +15,10 @@ from propos.clustering import assign
 from propos.config import Config
 from propos.data import Source, readable
 from propos.distributed import collect, gather, share
-from propos.errors import InputError
+from propos.errors import InputError, shown
 from propos.methods import build_method
 from propos.networks import Encoder, TwinNetwork
-from propos.runs import Clusters, RunFolder
+from propos.runs import ImageTable, Run, RunFolder
 from propos.training.embedding import embed_batches, output_batches, see_batches
 from propos.training.expectation import Assignment
 from propos.training.health import Record
@@ -25,26 +26,32 @@ from propos.training.learner import Learner
 
 CONFIDENCE_TEMPERATURE = 0.1
 KINDS = {1: "greyscale", 3: "colour"}
-Rows = Iterator[Clusters]
+Rows = Iterator[ImageTable]
 
 
 @dataclass(frozen=True)
 class Prediction:
     """Where images belong; confidence is a ranking, not a probability."""
 
-    cluster: Int[np.ndarray, " N"]
+    cluster: Int[np.ndarray, " N"]  # ids
     confidence: Float[np.ndarray, " N"]
     distance: Float[np.ndarray, " N"]  # 1 − cosine to the prototype
 
 
 def predict_from_cosines(
-    cosines: Float[Tensor, "N K"], clusters: Int[Tensor, " N"], confidence: Float[Tensor, " N"] | None = None
+    cosines: Float[Tensor, "N K"],
+    rows: Int[Tensor, " N"],
+    ids: Int[np.ndarray, " K"],
+    confidence: Float[Tensor, " N"] | None = None,
 ) -> Prediction:
-    """Return confidence (that of a cluster head, else softmax of cosine / 0.1) and distance of each image's cluster."""
+    """Return cluster, confidence (a cluster head's, else softmax of cosine / 0.1) and distance of images.
+
+    Each belongs to a row of the prototypes, which stands for the cluster with an id.
+    """
     if confidence is None:
-        confidence = torch.softmax(cosines / CONFIDENCE_TEMPERATURE, dim=1).gather(1, clusters[:, None])[:, 0]
-    distance = 1 - cosines.gather(1, clusters[:, None])[:, 0]
-    return Prediction(clusters.cpu().numpy(), confidence.cpu().numpy(), distance.cpu().numpy())
+        confidence = torch.softmax(cosines / CONFIDENCE_TEMPERATURE, dim=1).gather(1, rows[:, None])[:, 0]
+    distance = 1 - cosines.gather(1, rows[:, None])[:, 0]
+    return Prediction(ids[rows.cpu().numpy()], confidence.cpu().numpy(), distance.cpu().numpy())
 
 
 @dataclass(frozen=True)
@@ -54,17 +61,18 @@ class Model:
     config: Config
     network: TwinNetwork
     prototypes: Float[Tensor, "K D"]
+    ids: Int[np.ndarray, " K"]  # of the cluster that each prototype stands for
 
     @classmethod
-    def from_run(cls, run: RunFolder, device: torch.device) -> Model:
+    def from_run(cls, run: Run, device: torch.device) -> Model:
         """Load a finished run's model."""
-        config = run.config()
+        config = run.config
         weights = {name: torch.from_numpy(array) for name, array in run.weights().items()}
-        assert config.pixels.mean is not None
-        network = TwinNetwork(config.network, build_method(config).parts, len(config.pixels.mean))
+        check_weights(config, weights, run.path / "model.safetensors")
+        network = _network(config)
         network.load_state_dict(weights)
-        prototypes = torch.from_numpy(run.array("prototypes.npy"))
-        return cls(config, network.to(device), prototypes.to(device))
+        prototypes = torch.from_numpy(run.prototypes.vectors)
+        return cls(config, network.to(device), prototypes.to(device), run.prototypes.ids)
 
     @property
     def encoder(self) -> Encoder:
@@ -115,16 +123,16 @@ class Model:
             yield from self._predict_by_head(source)
             return
         for embeddings in self.embed(source):
-            clusters, cosines = assign(embeddings, self.prototypes)
-            yield predict_from_cosines(cosines, clusters)
+            rows, cosines = assign(embeddings, self.prototypes)
+            yield predict_from_cosines(cosines, rows, self.ids)
 
     def _predict_by_head(self, source: Source) -> Iterator[Prediction]:
         self._check(source)
         embeds = build_method(self.config).embeds
         for embeddings, _, assignments in see_batches(self.network, embeds, source, self.config):
             assert assignments is not None
-            confidence, clusters = assignments.max(dim=1)
-            yield predict_from_cosines(embeddings @ self.prototypes.T, clusters, confidence)
+            confidence, rows = assignments.max(dim=1)
+            yield predict_from_cosines(embeddings @ self.prototypes.T, rows, self.ids, confidence)
 
     def tabulate(self, source: Source, progress: Callable[[int, int], object] = lambda done, total: None) -> Rows:
         """Yield the rows of the images in order, a batch at a time, without those that turn out to be unreadable."""
@@ -132,7 +140,7 @@ class Model:
         for found in self.predict_batches(source):
             here = np.arange(done, done + len(found.cluster))
             good = readable(source, here)
-            yield Clusters(
+            yield ImageTable(
                 images=[names[position] for position in here[good]],
                 cluster=found.cluster[good],
                 confidence=found.confidence[good],
@@ -151,14 +159,14 @@ class Fitted:
     """What training gives."""
 
     model: Model
-    clusters: Clusters
+    table: ImageTable
     embeddings: Float[np.ndarray, "N D"]
     history: list[Record]
 
     @classmethod
-    def from_run(cls, run: RunFolder, device: torch.device) -> Fitted:
+    def from_run(cls, run: Run, device: torch.device) -> Fitted:
         """Read the results of a finished run."""
-        return cls(Model.from_run(run, device), run.clusters(), run.array("embeddings.npy"), run.history())
+        return cls(Model.from_run(run, device), run.table, run.embeddings, run.history)
 
     def write(self, run: RunFolder) -> None:
         """Write the results into a run folder."""
@@ -166,30 +174,54 @@ class Fitted:
         run.write_array("prototypes.npy", self.model.prototypes.cpu().numpy())
         run.write_array("embeddings.npy", self.embeddings)
         run.write_history(self.history)
-        run.write_clusters(self.clusters)
+        run.write_images(self.table)
 
 
 def fitted(learner: Learner, source: Source, answer: Assignment, history: list[Record]) -> Fitted:
     """Gather what training gives after the last E-step; of several processes only the first has the embeddings."""
     images = len(source)
     cosines = answer.embeddings @ answer.prototypes.T
-    found = predict_from_cosines(cosines, answer.labels[share(images)], answer.confidence)
+    ids = np.arange(len(answer.prototypes))
+    found = predict_from_cosines(cosines, answer.labels[share(images)], ids, answer.confidence)
     embeddings = collect(answer.embeddings, images)
     confidence, distance = (
         gather(torch.from_numpy(column), images).numpy() for column in (found.confidence, found.distance)
     )
-    clusters = Clusters(
+    table = ImageTable(
         images=list(source.image_names()),
-        cluster=answer.labels.cpu().numpy(),
+        cluster=ids[answer.labels.cpu().numpy()],
         confidence=confidence,
         distance=distance,
         label=source.labels,
     )
-    model = Model(learner.config, learner.network, answer.prototypes)
+    model = Model(learner.config, learner.network, answer.prototypes, ids)
     rows = answer.embeddings[:0] if embeddings is None else embeddings
-    return Fitted(model, clusters, rows.cpu().numpy(), history)
+    return Fitted(model, table, rows.cpu().numpy(), history)
 
 
 def weights_of(network: TwinNetwork) -> dict[str, np.ndarray]:
     """Return the weights of online, target and predictor as arrays."""
     return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in network.state_dict().items()}
+
+
+def check_weights(config: Config, weights: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse weights that are not those of the network that the settings describe."""
+    with torch.device("meta"):  # no memory is asked for before the sizes are known to be right
+        expected = _network(config).state_dict()
+    for name in sorted(expected.keys() | weights.keys()):
+        if name not in weights:
+            raise InputError(f"{path}: has no {name}, which the network of config.yaml has")
+        if name not in expected:
+            raise InputError(f"{path}: holds {shown(name, quoted=False)}, which the network of config.yaml has not")
+        was, wanted = weights[name], expected[name]
+        if was.shape != wanted.shape or was.dtype != wanted.dtype:
+            raise InputError(f"{path}: {name} is {_kind(was)}; the network of config.yaml has {_kind(wanted)}")
+
+
+def _network(config: Config) -> TwinNetwork:
+    assert config.pixels.mean is not None
+    return TwinNetwork(config.network, build_method(config).parts, len(config.pixels.mean))
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"

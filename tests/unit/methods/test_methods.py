@@ -11,7 +11,7 @@ from propos.errors import InputError, Interrupted
 from propos.evaluation import nmi
 from propos.methods import METHODS, build_method, check_method
 from propos.recipes import RECIPES, build_recipe, for_method
-from propos.runs import RunFolder
+from propos.runs import Run, RunFolder
 from propos.training import Model
 
 BASELINES = {"kmeans-pixels", "kmeans-random"}
@@ -43,9 +43,9 @@ def test_it_learns_something_and_writes_strict_history(trained, method):
     fitted = trained(method)
     assert len(fitted.history) == (1 if method in BASELINES else 4)
     json.dumps(fitted.history, allow_nan=False)
-    assert sorted(set(fitted.clusters.cluster.tolist())) == list(range(10))
+    assert sorted(set(fitted.table.cluster.tolist())) == list(range(10))
     # Three epochs on 200 digits are few; guessing gives an NMI near 0.08.
-    assert nmi(digits().labels, fitted.clusters.cluster) > 0.2
+    assert nmi(digits().labels, fitted.table.cluster) > 0.2
 
 
 @pytest.mark.parametrize("method", TRAINED)
@@ -74,8 +74,8 @@ def test_it_resumes_to_the_same_bits(tmp_path, trained, method):
 def test_a_saved_run_predicts_its_own_images_where_it_put_them(tmp_path, trained, method):
     run = RunFolder.create(tmp_path / "run", {"status": "finished"}, trained(method).model.config)
     trained(method).write(run)
-    found = Model.from_run(run, CPU).predict(digits())
-    assert (found.cluster == trained(method).clusters.cluster).mean() > 0.99
+    found = Model.from_run(Run.open(run.path), CPU).predict(digits())
+    assert (found.cluster == trained(method).table.cluster).mean() > 0.99
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -84,7 +84,7 @@ def test_it_survives_more_clusters_than_a_batch_has_images(method):
     config = {"clusters": 500, "train__batch_size": 128, "train__epochs": 2, "estep__restarts": 1}
     fitted = quick_train(digits(600), method=method, **config)
     json.dumps(fitted.history, allow_nan=False)
-    assert len(np.unique(fitted.clusters.cluster)) == 500
+    assert len(np.unique(fitted.table.cluster)) == 500
 
 
 def test_a_cluster_head_is_scored_beside_k_means(trained):

@@ -1,7 +1,7 @@
 import numpy as np
 
 from propos.report.duplicates import exact_groups, near_groups
-from propos.report.problems import low_confidence, outlying, read_skipped
+from propos.report.problems import low_confidence, outlying
 
 
 def test_outliers_are_far_for_their_own_cluster():
@@ -46,9 +46,3 @@ def test_near_copies_are_found_across_blocks(monkeypatch):
     sketches = np.concatenate([one, one + 0.01 * rng.normal(size=one.shape)]).astype(np.float32)
     sketches /= np.linalg.norm(sketches, axis=1, keepdims=True)
     assert near_groups(sketches, np.zeros(80, int), exact=[]) == [[number, number + 40] for number in range(40)]
-
-
-def test_skipped_files_are_read_back(tmp_path):
-    assert read_skipped(tmp_path / "skipped.csv") == []
-    (tmp_path / "skipped.csv").write_text('image,reason\r\n"a,b.png",empty file\r\n')
-    assert read_skipped(tmp_path / "skipped.csv") == [("a,b.png", "empty file")]

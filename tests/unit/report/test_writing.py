@@ -14,6 +14,7 @@ from propos.report import write_report
 from propos.report.curves import charts
 from propos.report.payload import packed, script
 from propos.report.pictures import draw_pictures, picture_order
+from propos.runs import Run, RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +40,11 @@ def unpacked(entry):
 
 
 def test_the_page_holds_the_run_s_table(written):
-    data, clusters = data_of(written), written.clusters()
-    assert data["images"]["names"].split("\n") == clusters.images
-    assert np.array_equal(unpacked(data["images"]["cluster"]), clusters.cluster)
-    assert np.allclose(unpacked(data["images"]["confidence"]), clusters.confidence, atol=1e-4)
-    assert sum(group["size"] for group in data["clusters"]) == len(clusters.images) == 201
+    data, table = data_of(written), written.table
+    assert data["images"]["names"].split("\n") == table.images
+    assert np.array_equal(unpacked(data["images"]["cluster"]), table.cluster)
+    assert np.allclose(unpacked(data["images"]["confidence"]), table.confidence, atol=1e-4)
+    assert sum(group["size"] for group in data["clusters"]) == len(table.images) == 201
     assert data["warnings"] == [[1, "most images are in one cluster"]]
     assert data["problems"]["unreadable"] == [["notes.txt", "not an image"]]
     assert any(EVIL in name for name in data["images"]["names"].split("\n"))
@@ -54,7 +55,7 @@ def test_the_confusion_matrix_counts_every_image(written):
     assert labels["names"] == [f"digit {number}" for number in range(10)]
     assert np.sum(labels["counts"]) == 201
     place = labels["rows"].index(0)
-    expected = np.mean(np.array(written.clusters().label) == "digit 0") * 201
+    expected = np.mean(np.array(written.table.label) == "digit 0") * 201
     assert np.sum(labels["counts"][place]) == round(expected)
 
 
@@ -104,8 +105,8 @@ def test_four_of_the_moments_kept_are_shown(tmp_path):
     run = make_run(tmp_path / "run", tmp_path / "gone", names, digits.images[:50], clusters=3)
     (run.path / "snapshots").mkdir()
     for epoch in (1, 2, 3, 5, 8, 13, 21):
-        run.write_array(f"snapshots/epoch-{epoch:04d}.npy", run.array("embeddings.npy"))
-    write_report(run)
+        RunFolder(run.path).write_array(f"snapshots/epoch-{epoch:04d}.npy", run.embeddings)
+    write_report(Run.open(run.path))
     shown = data_of(run)["moments"]
     assert [moment["epoch"] for moment in shown] == [1, 3, 8, 21]
     assert all(len(unpacked(moment["x"])) == 50 for moment in shown)

@@ -6,7 +6,7 @@ import pytest
 from helpers.small import QUICK, digits
 from propos.errors import InputError, RunFailed
 from propos.runner import Request, carry_out, plan
-from propos.runs import RunFolder
+from propos.runs import Run
 
 IMAGES = digits().images[..., 0]
 
@@ -29,8 +29,8 @@ def test_a_failure_is_known_by_its_code(tmp_path):
     with planned(**{"train.lr": 1e30, "train.optimiser": "sgd"}) as hopeless, pytest.raises(RunFailed) as failure:
         carry_out(hopeless, tmp_path / "run")
     assert failure.value.code == "nan"
-    info = RunFolder.open(tmp_path / "run").info()
-    assert (info["status"], info["failure"]) == ("failed", "nan")
+    info = Run.open(tmp_path / "run").info
+    assert (info.status, info.failure) == ("failed", "nan")
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path):

@@ -12,7 +12,7 @@ from helpers.small import QUICK, digits, save_digits
 from propos.data import open_source
 from propos.errors import InputError, Interrupted
 from propos.runner import Request, carry_out, open_source_of, plan, plan_of
-from propos.runs import RunFolder
+from propos.runs import Run
 
 
 def request_of(source, seed=3, labels=None, **settings):
@@ -77,14 +77,14 @@ def test_a_run_in_memory_goes_on_when_its_images_are_given_again(tmp_path):
     asked = iter([False, False, True])
     with plan(request_of(images)) as planned, pytest.raises(Interrupted):
         carry_out(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))
-    run = RunFolder.open(tmp_path / "run")
+    run = Run.open(tmp_path / "run")
     with pytest.raises(InputError, match="array in memory"):
         plan_of(run)
     with pytest.raises(InputError, match="no longer those"):
         plan_of(run, what=images[::-1])
     with plan_of(run, what=images) as planned:
         carry_out(planned, run.path)
-    assert run.info()["status"] == "finished"
+    assert Run.open(run.path).finished
 
 
 def test_a_runs_own_images_are_read_with_its_pixels_labels_and_channels(tmp_path):
@@ -92,7 +92,7 @@ def test_a_runs_own_images_are_read_with_its_pixels_labels_and_channels(tmp_path
     np.savez(tmp_path / "images.npz", images=floats, labels=digits().labels)
     with plan(request_of(tmp_path / "images.npz")) as planned:
         carry_out(planned, tmp_path / "run")
-    with open_source_of(RunFolder.open(tmp_path / "run")) as again:
+    with open_source_of(Run.open(tmp_path / "run")) as again:
         assert (again.black, again.white) == (-0.5, floats.max())
         assert np.array_equal(again.labels, digits().labels)
         assert np.array_equal(again.batch(np.arange(200)), open_source(floats).batch(np.arange(200)))
@@ -106,6 +106,6 @@ def test_a_folder_that_cannot_be_kept_any_more_is_not_called_changed(photos, tmp
         with plan(request_of(photos)) as planned:
             carry_out(planned, tmp_path / "run")
     shutil.rmtree(tmp_path / "caches")
-    run = RunFolder.open(tmp_path / "run")
+    run = Run.open(tmp_path / "run")
     with pytest.raises(InputError, match="there is no room for that now"), open_source_of(run):
         pass

@@ -2,7 +2,7 @@
 
 import pytest
 
-from propos.config import Config
+from helpers.runs import complete
 from propos.runner.performing import restarted
 from propos.runner.request import Request
 from propos.runs import RunFolder
@@ -28,7 +28,7 @@ def test_a_restart_goes_on_with_the_run_of_its_own_job(tmp_path, monkeypatch, be
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-7")
     info = {"command": COMMAND, "status": "running", "job": "job-7", **began}
-    RunFolder.create(tmp_path / "run", info, Config(source="digits"))
+    RunFolder.create(tmp_path / "run", info, complete(source="digits", clusters=10))
     assert (restarted(request_for(tmp_path / "run")) is not None) == goes_on
 
 
@@ -37,7 +37,7 @@ def test_a_job_without_a_name_does_not_take_a_finished_run_for_its_own(tmp_path,
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     info = {"command": COMMAND, "status": status, "job": "none"}
-    RunFolder.create(tmp_path / "run", info, Config(source="digits"))
+    RunFolder.create(tmp_path / "run", info, complete(source="digits", clusters=10))
     assert (restarted(request_for(tmp_path / "run")) is not None) == goes_on
 
 

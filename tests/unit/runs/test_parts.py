@@ -5,12 +5,12 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from propos.runs import Clusters, write_parts
+from propos.runs import ImageTable, write_parts
 
 
 def part(*names):
     count = len(names)
-    return Clusters(
+    return ImageTable(
         list(names), np.arange(count), np.full(count, 0.5), np.full(count, 0.25), np.array([*names], dtype=str)
     )
 

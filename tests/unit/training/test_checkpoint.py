@@ -1,9 +1,10 @@
 import pytest
+import safetensors.numpy
 import torch
 
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights, without_times
 from propos.errors import Interrupted, RunFailed
-from propos.runs import RunFolder
+from propos.runs import Run, RunFolder
 from propos.training import Silent
 from propos.training.checkpoint import load_checkpoint
 from propos.training.learner import build_learner
@@ -42,7 +43,7 @@ def test_a_run_stopped_anywhere_goes_on_to_the_same_bits(tmp_path, uninterrupted
         quick_train(run=run, stop=stop_after(calls))
     resumed = quick_train(run=run)
     assert same_weights(resumed.model.network, uninterrupted.model.network)
-    assert resumed.clusters.cluster.tolist() == uninterrupted.clusters.cluster.tolist()
+    assert resumed.table.cluster.tolist() == uninterrupted.table.cluster.tolist()
     assert (resumed.embeddings == uninterrupted.embeddings).all()
     assert without_times(resumed.history) == without_times(uninterrupted.history)
 
@@ -144,8 +145,9 @@ def test_snapshots_are_kept_of_the_epochs_named(tmp_path):
     quick_train(run=run, keep_epochs=(1,))
     kept = sorted(path.name for path in (tmp_path / "run" / "snapshots").iterdir())
     assert kept == ["epoch-0001.npy", "epoch-0001.safetensors"]
-    assert run.array("snapshots/epoch-0001.npy").shape == (200, 16)
-    assert "target.backbone.conv1.weight" in run.weights("snapshots/epoch-0001.safetensors")
+    assert Run.open(run.path).snapshot(1).shape == (200, 16)
+    weights = safetensors.numpy.load_file(run.path / "snapshots" / "epoch-0001.safetensors")
+    assert "target.backbone.conv1.weight" in weights
 
 
 def test_streamed_embeddings_resume_to_the_same_bits(tmp_path):

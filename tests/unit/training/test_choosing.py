@@ -9,7 +9,7 @@ from helpers.small import CPU, QUICK, digits, esteps, quick_config, same_weights
 from propos.data.arrays import ArraySource
 from propos.errors import InputError, Interrupted
 from propos.recipes import build_recipe
-from propos.runs import RunFolder
+from propos.runs import Run, RunFolder
 from propos.training import Silent, Warnings, prepare, train
 from propos.training.choosing import first_estep
 
@@ -33,7 +33,7 @@ def stop_at(count):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    run = RunFolder.create(tmp_path_factory.mktemp("runs") / "whole", {}, open_config())
+    run = RunFolder.create(tmp_path_factory.mktemp("runs") / "whole", {"status": "running"}, open_config())
     return train(open_config(), unlabelled(), CPU, Silent(), run), run
 
 
@@ -77,10 +77,11 @@ def test_the_run_folder_and_the_model_hold_the_chosen_number(uninterrupted):
     suggestion = json.loads((run.path / "suggestion.json").read_text())
     assert suggestion["range"] == [2, 3, 4, 5, 6]
     assert suggestion["chosen"] in suggestion["range"]
-    assert run.config() == fitted.model.config
-    assert run.config().clusters == suggestion["chosen"] == len(fitted.model.prototypes)
-    assert run.config().suggest.range == (2, 6)
-    assert set(fitted.clusters.cluster) == set(range(suggestion["chosen"]))
+    config = Run.open(run.path).config
+    assert config == fitted.model.config
+    assert config.clusters == suggestion["chosen"] == len(fitted.model.prototypes)
+    assert config.suggest.range == (2, 6)
+    assert set(fitted.table.cluster) == set(range(suggestion["chosen"]))
 
 
 def test_epochs_before_the_choice_are_trained_without_clusters(uninterrupted):
@@ -100,17 +101,17 @@ def test_epochs_before_the_choice_are_trained_without_clusters(uninterrupted):
 @pytest.mark.parametrize("question", [3, 5, 7, 9, 10, 12])
 def test_a_run_stopped_before_in_or_after_the_choice_ends_with_the_same_bits(uninterrupted, tmp_path, question):
     whole, whole_run = uninterrupted
-    run = RunFolder.create(tmp_path / "run", {}, open_config())
+    run = RunFolder.create(tmp_path / "run", {"status": "running"}, open_config())
     with pytest.raises(Interrupted):
         train(open_config(), unlabelled(), CPU, Silent(), run, stop_at(question))
     if 5 <= question <= 9:
         # As after a kill between the two files that the choice writes.
-        run.write_text("suggestion.json", "{}")
-        assert run.config().clusters is None
-    again = train(run.config(), unlabelled(), CPU, Silent(), run)
+        run.write_text("suggestion.json", (whole_run.path / "suggestion.json").read_text())
+        assert Run.open(run.path).config.clusters is None
+    again = train(Run.open(run.path).config, unlabelled(), CPU, Silent(), run)
     assert same_weights(again.model.network, whole.model.network)
     assert again.embeddings.tobytes() == whole.embeddings.tobytes()
-    assert again.clusters.cluster.tolist() == whole.clusters.cluster.tolist()
+    assert again.table.cluster.tolist() == whole.table.cluster.tolist()
     assert without_times(again.history) == without_times(whole.history)
     for name in ("suggestion.json", "config.yaml"):
         assert (run.path / name).read_bytes() == (whole_run.path / name).read_bytes()
@@ -118,7 +119,7 @@ def test_a_run_stopped_before_in_or_after_the_choice_ends_with_the_same_bits(uni
 
 def test_the_settings_with_the_chosen_number_repeat_the_run(uninterrupted):
     whole, run = uninterrupted
-    again = train(run.config(), unlabelled(), CPU, Silent())
+    again = train(Run.open(run.path).config, unlabelled(), CPU, Silent())
     assert same_weights(again.model.network, whole.model.network)
     assert without_times(again.history) == without_times(whole.history)
 

@@ -6,7 +6,7 @@ from helpers.oracle import best_agreement
 from helpers.small import CPU, digits, quick_config, same_weights
 from propos.data.arrays import ArraySource
 from propos.errors import InputError
-from propos.runs import RunFolder
+from propos.runs import Run, RunFolder
 from propos.training import Silent, WarmStart, continued, start_from, train
 from propos.training.continuation import known_clusters
 
@@ -23,23 +23,23 @@ def earlier(tmp_path_factory):
     config = quick_config(source)
     run = RunFolder.create(tmp_path_factory.mktemp("runs") / "earlier", {"status": "finished"}, config)
     train(config, source, CPU, Silent()).write(run)
-    return run
+    return Run.open(run.path)
 
 
 def test_the_settings_are_a_quarter_as_long_and_scatter_at_once(earlier):
     config = continued(earlier)
     assert (config.train.epochs, config.psl_start, config.clusters) == (1, 0, 10)
-    assert config.pixels == earlier.config().pixels
+    assert config.pixels == earlier.config.pixels
 
 
 def test_an_unfinished_run_is_refused(earlier, tmp_path):
-    run = RunFolder.create(tmp_path / "run", {"status": "interrupted"}, earlier.config())
+    run = RunFolder.create(tmp_path / "run", {"status": "interrupted"}, earlier.config)
     with pytest.raises(InputError, match="is not finished"):
-        continued(run)
+        continued(Run.open(run.path))
 
 
 def test_images_are_known_again_under_any_name(earlier):
-    old = earlier.clusters().cluster
+    old = earlier.table.cluster
     order = np.random.default_rng(1).permutation(200)
     start = start_from(earlier, some(order), CPU)
     expected = np.where(order < 150, old[np.minimum(order, 149)], -1)
@@ -50,11 +50,11 @@ def test_images_are_known_again_under_any_name(earlier):
 
 
 def test_a_changed_image_under_an_old_name_is_new(earlier):
-    embeddings = earlier.array("embeddings.npy").copy()
+    embeddings = earlier.embeddings.copy()
     embeddings[3] = -embeddings[3]
-    found = known_clusters(earlier, earlier.clusters().images, embeddings)
+    found = known_clusters(earlier, earlier.table.images, embeddings)
     assert found[3] == -1
-    assert (np.delete(found, 3) == np.delete(earlier.clusters().cluster, 3)).all()
+    assert (np.delete(found, 3) == np.delete(earlier.table.cluster, 3)).all()
 
 
 def test_where_no_image_is_shared_each_has_the_cluster_it_would_be_put_into(earlier):
@@ -70,18 +70,18 @@ def test_old_images_keep_their_numbers_whatever_the_number_of_clusters(earlier, 
     source = some(np.arange(200))
     config = continued(earlier).with_settings({"clusters": clusters, "train.lr": 1e-4})
     fitted = train(config, source, CPU, Silent(), start=start_from(earlier, source, CPU))
-    old, now = earlier.clusters().cluster, fitted.clusters.cluster[:150]
+    old, now = earlier.table.cluster, fitted.table.cluster[:150]
     assert (old == now).sum() == best_agreement(old, now, clusters)
     assert fitted.history[0]["measures"]["churn"] is not None
 
 
 def test_a_start_is_read_back_as_it_was_written(earlier, tmp_path):
     start = start_from(earlier, some(np.arange(200)), CPU)
-    run = RunFolder.create(tmp_path / "run", {"from": "earlier"}, earlier.config())
+    run = RunFolder.create(tmp_path / "run", {"status": "running", "from": "earlier"}, earlier.config)
     with pytest.raises(InputError, match="start the run anew"):
-        WarmStart.read(run)
+        WarmStart.read(Run.open(run.path))
     start.write(run)
-    again = WarmStart.read(run)
+    again = WarmStart.read(Run.open(run.path))
     assert again is not None
     assert torch.equal(again.labels, start.labels)
     assert torch.equal(again.prototypes, start.prototypes)

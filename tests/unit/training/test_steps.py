@@ -275,7 +275,7 @@ def test_a_mean_is_over_the_steps_in_which_a_term_took_part():
 
 def test_a_run_with_unlabelled_images_clusters_the_others_alone():
     fitted = quick_train(with_unlabelled(more=130), estep__embeddings="streamed")
-    assert len(fitted.clusters.cluster) == len(fitted.embeddings) == 200
+    assert len(fitted.table.cluster) == len(fitted.embeddings) == 200
 
 
 def test_expectation_clusters_the_embeddings_it_is_given():

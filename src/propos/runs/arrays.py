@@ -1,0 +1,74 @@
+"""Arrays of a run folder: float32 in .npy files, whose header is checked against the file before anything is read."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from propos.errors import InputError
+
+MAGIC = b"\x93NUMPY"
+UNIT = 1.01  # a unit vector's length, and what rounding may add to it
+BLOCK = 65_536  # rows that are checked at once
+
+
+def array_shape(path: Path) -> tuple[int, ...]:
+    """Return the shape that a .npy file of float32 holds, after checking that it is all there."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise InputError(f"{path}: cannot be read: it is no .npy file")
+            file.seek(0)
+            major, _ = np.lib.format.read_magic(file)
+            if major != 1:
+                raise InputError(f"{path}: cannot be read: it is a .npy file of another version than propos writes")
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+            there = path.stat().st_size - file.tell()
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # numpy evaluates the header as Python, which may go wrong in any way
+        raise InputError(f"{path}: cannot be read: its header is damaged ({type(error).__name__})") from None
+    if dtype != np.float32:
+        raise InputError(f"{path}: holds {dtype}, not float32")
+    if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != there:
+        raise InputError(f"{path}: holds {there:,} bytes, which are no array of the shape {shape} that it claims")
+    return shape
+
+
+def check_shape(path: Path, expected: tuple[int | None, ...], names: str) -> tuple[int, ...]:
+    """Return an array's shape, or refuse one of other dimensions than expected (None: any but 0)."""
+    shape = array_shape(path)
+    fits = len(shape) == len(expected) and all(
+        length > 0 and wanted in (None, length) for length, wanted in zip(shape, expected, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("any" if length is None else str(length) for length in expected)
+        raise InputError(f"{path}: holds an array of shape {shape}, not ({wanted}): {names}")
+    return shape
+
+
+def read_unit_vectors(path: Path) -> Float[np.ndarray, "N D"]:
+    """Read an array whose rows are unit vectors, or 0."""
+    array = read_finite(path)
+    for start in range(0, len(array), BLOCK):
+        rows = array[start : start + BLOCK]
+        if not (np.einsum("nd,nd->n", rows, rows) <= UNIT**2).all():
+            raise InputError(f"{path}: holds rows longer than 1, so they are not embeddings")
+    return array
+
+
+def read_finite(path: Path) -> Float[np.ndarray, ...]:
+    """Read an array that holds neither NaN nor infinity."""
+    array_shape(path)
+    try:
+        array: Float[np.ndarray, ...] = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not all(np.isfinite(array[start : start + BLOCK]).all() for start in range(0, len(array), BLOCK)):
+        raise InputError(f"{path}: holds NaN or infinity")
+    return array

@@ -1,0 +1,144 @@
+"""Reading a run folder: every file is checked once, so that whoever reads may trust what they are given."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from propos.config import Config, from_yaml
+from propos.errors import InputError
+from propos.plain import read_text
+from propos.runs.arrays import check_shape, read_finite, read_unit_vectors
+from propos.runs.clusters import Cluster, Prototypes, gather_clusters
+from propos.runs.schema import Record, RunInfo, Suggestion, read_history, read_info, read_skipped, read_suggestion
+from propos.runs.table_reading import check_table, read_table
+from propos.runs.tables import ImageTable
+from propos.runs.weights import check_weights, read_weights
+
+CONFIG, INFO = "config.yaml", "run.json"
+TABLE, PROTOTYPES, EMBEDDINGS, MAP = "clusters.parquet", "prototypes.npy", "embeddings.npy", "map.npy"
+WEIGHTS, SUGGESTION, SKIPPED = "model.safetensors", "suggestion.json", "skipped.csv"
+SNAPSHOT = re.compile(r"epoch-(\d{4,9})\.(npy|safetensors)")
+CHANNELS = (1, 3)
+
+
+class Run:
+    """A run folder as it is read.
+
+    Opening checks texts, headers and shapes; what large arrays hold is checked when they are first read, and kept.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.info: RunInfo = read_info(path / INFO)
+        self.config: Config = _complete_config(path / CONFIG)
+        self.history: list[Record] = read_history(path)
+        self.suggestion: Suggestion | None = read_suggestion(path / SUGGESTION)
+        self.skipped: list[tuple[str, str]] = read_skipped(path / SKIPPED)
+        self.snapshots: dict[int, Path] = self._check_snapshots()
+        self._check_results()
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """Open and check an existing run."""
+        if not (path / INFO).is_file():
+            if not path.exists():
+                raise InputError(f"{path}: there is no such folder; propos run SOURCE says where it writes")
+            raise InputError(f"{path}: holds no run (no run.json in it); propos run SOURCE makes one")
+        return cls(path)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has its results."""
+        return self.info.status == "finished"
+
+    @cached_property
+    def table(self) -> ImageTable:
+        """Where each image belongs."""
+        return read_table(self._result(TABLE), self.prototypes.ids)
+
+    @cached_property
+    def prototypes(self) -> Prototypes:
+        """The prototypes of the clusters."""
+        return Prototypes.in_order(read_unit_vectors(self._result(PROTOTYPES)))
+
+    @cached_property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The clusters by ascending id."""
+        return gather_clusters(self.prototypes, self.table.cluster)
+
+    @cached_property
+    def embeddings(self) -> Float[np.ndarray, "N D"]:
+        """The embedding of each image: a unit vector."""
+        return read_unit_vectors(self._result(EMBEDDINGS))
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Read the networks' weights."""
+        return read_weights(self._result(WEIGHTS))
+
+    def snapshot(self, epoch: int) -> Float[np.ndarray, "N D"]:
+        """Read the embeddings that were kept after an epoch."""
+        return read_unit_vectors(self.snapshots[epoch])
+
+    def map(self) -> Float[np.ndarray, "N 2"] | None:
+        """Read where each image lies on the report's map; None where that is to be made, or made again."""
+        path, made_of = self.path / MAP, self._result(EMBEDDINGS)
+        try:
+            if path.stat().st_mtime_ns < made_of.stat().st_mtime_ns:
+                return None
+            check_shape(path, (len(self.table.images), 2), "a place for each image")
+            return read_finite(path)
+        except (InputError, OSError):
+            return None  # it can be made again
+
+    def _result(self, name: str) -> Path:
+        path = self.path / name
+        if path.exists():
+            return path
+        if self.finished:
+            raise InputError(f"{path}: is missing, though the run is finished: put it back, or run again")
+        raise InputError(f"{self.path}: has no {name} (status: {self.info.status}): finish the run with --resume first")
+
+    def _check_snapshots(self) -> dict[int, Path]:
+        """Return the embeddings that were kept, by epoch."""
+        kept: dict[int, Path] = {}
+        for path in sorted((self.path / "snapshots").glob("*")):
+            match = SNAPSHOT.fullmatch(path.name)
+            if match is not None and match[2] == "npy":
+                kept[int(match[1])] = path
+            elif match is not None:
+                check_weights(path)
+        return kept
+
+    def _check_results(self) -> None:
+        """Check the results that are there by their headers, and their shapes against one another."""
+        there = {name: (self.path / name).exists() for name in (PROTOTYPES, EMBEDDINGS, TABLE, WEIGHTS)}
+        dimension = rows = None
+        if there[PROTOTYPES]:
+            shape = (self.config.clusters, None)
+            _, dimension = check_shape(self.path / PROTOTYPES, shape, "the settings' clusters, and a dimension")
+        if there[EMBEDDINGS]:
+            rows, _ = check_shape(self.path / EMBEDDINGS, (None, dimension), "images, and the prototypes' dimension")
+        if there[TABLE] and (found := check_table(self.path / TABLE)) != rows and rows is not None:
+            raise InputError(f"{self.path / TABLE}: holds {found:,} images, but {EMBEDDINGS} {rows:,}")
+        if there[WEIGHTS]:
+            check_weights(self.path / WEIGHTS)
+        for path in self.snapshots.values():
+            check_shape(path, (rows, None), "images, and a dimension")
+
+
+def _complete_config(path: Path) -> Config:
+    """Read a run's settings, which say what pixels mean and how many clusters there are, or are to be chosen from."""
+    config = from_yaml(read_text(path), str(path))
+    channels = [None if values is None else len(values) for values in (config.pixels.mean, config.pixels.std)]
+    if channels[0] != channels[1] or channels[0] not in CHANNELS:
+        raise InputError(f"{path}: pixels.mean and pixels.std: give one value for grey images, or three for colour")
+    if config.clusters is None and config.suggest.range is None:
+        raise InputError(f"{path}: clusters: has neither a number nor, in suggest.range, a range to choose from")
+    if config.clusters is not None and config.clusters < 2:
+        raise InputError(f"{path}: clusters = {config.clusters}: at least 2 are needed to tell images apart")
+    return config

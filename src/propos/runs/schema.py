@@ -1,0 +1,167 @@
+"""What the text files of a run folder hold: run.json, history.jsonl, suggestion.json and skipped.csv."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from propos.errors import InputError, shown
+from propos.plain import parse_json, read_text
+
+SCHEMA = 2
+MOST_LISTED = 1_000_000_000  # bytes of history.jsonl and skipped.csv, which grow with the run
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Whole = Annotated[int, Field(ge=0)]
+Record = dict[str, Any]  # a line of the history
+Checked = TypeVar("Checked", bound=BaseModel)
+
+
+class _Part(BaseModel):
+    """Wrong types are refused; keys that a later propos may add are kept."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, populate_by_name=True)
+
+
+class SourceInfo(_Part):
+    """Which images a run was made of."""
+
+    root: str | None = None
+    name: str | None = None
+    images: Whole | None = None
+    fingerprint: str | None = None
+    streamed: bool = False
+
+
+class RunInfo(_Part):
+    """What run.json holds."""
+
+    schema_number: Literal[2] = Field(default=2, alias="schema")
+    status: Literal["running", "finished", "interrupted", "failed"]
+    propos: str | None = None
+    torch: str | None = None
+    command: str | None = None
+    started: str | None = None
+    seconds: NotNegative = 0.0
+    device: Literal["cpu", "cuda", "mps"] = "cpu"
+    threads: Whole | None = None
+    processes: Whole = 1
+    job: str | None = None
+    machine: str | None = None
+    seed: Whole | None = None
+    source: SourceInfo = SourceInfo()
+    plan: str | None = None  # the hash of what was planned
+    failure: str | None = None  # the code of what went wrong
+    earlier: str | None = Field(default=None, alias="from")  # the run that was gone on from
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as run.json holds it."""
+        return self.model_dump(by_alias=True, exclude_unset=True) | {"schema": self.schema_number}
+
+
+class _Warning(_Part):
+    code: str
+    text: str
+
+
+class _Line(_Part):
+    """A line of history.jsonl; numbers that do not apply are null."""
+
+    epoch: Whole
+    stage: str | None = None
+    losses: dict[str, Finite | None] = {}
+    rates: dict[str, Finite | None] = {}
+    measures: dict[str, Finite | None] = {}
+    warnings: list[_Warning | str] = []
+    seconds: dict[str, Finite] = {}
+
+
+class Suggestion(_Part):
+    """What suggestion.json holds: every number of clusters tried, their scores, and the choice."""
+
+    range: Annotated[list[Whole], Field(min_length=1)]
+    scores: dict[str, list[Finite]]
+    chosen: Whole
+    why: str
+
+    @model_validator(mode="after")
+    def _one_score_a_number(self) -> Suggestion:
+        if any(len(values) != len(self.range) for values in self.scores.values()):
+            raise ValueError("give one score for each number of range")
+        return self
+
+
+def read_info(path: Path) -> RunInfo:
+    """Read run.json."""
+    value = parse_json(read_text(path), str(path))
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: cannot be read: not a table of keys")
+    _check_schema(value.get("schema"), path)
+    return checked(RunInfo, value, str(path))
+
+
+def read_history(run: Path) -> list[Record]:
+    """Read the history of a run folder, one record an epoch; none where nothing was written yet."""
+    path = run / "history.jsonl"
+    if not path.exists():
+        return []
+    records: list[Record] = []
+    for number, text in enumerate(read_text(path, MOST_LISTED).splitlines(), start=1):
+        where = f"{path}: line {number}"
+        record = parse_json(text, where)
+        checked(_Line, record, where)
+        records.append(record)
+    return records
+
+
+def read_suggestion(path: Path) -> Suggestion | None:
+    """Read how the number of clusters was suggested, if it was."""
+    return checked(Suggestion, parse_json(read_text(path), str(path)), str(path)) if path.exists() else None
+
+
+def read_skipped(path: Path) -> list[tuple[str, str]]:
+    """Read which files the run left out, and why; nothing where it left out none."""
+    if not path.exists():
+        return []
+    try:
+        rows = list(csv.reader(io.StringIO(read_text(path, MOST_LISTED), newline=""), strict=True))
+    except csv.Error as error:
+        raise InputError(f"{path}: cannot be read as CSV: {error}") from None
+    if rows[:1] != [["image", "reason"]]:
+        raise InputError(f"{path}: its first line is not image,reason")
+    for number, row in enumerate(rows):
+        if len(row) != 2:
+            raise InputError(f"{path}: row {number} has {len(row)} columns, not image,reason")
+    return [(image, reason) for image, reason in rows[1:]]
+
+
+def checked(kind: type[Checked], value: Any, where: str) -> Checked:
+    """Check plain values against a schema, or say which key is wrong and how."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        key = shown(".".join(str(part) for part in first["loc"]), quoted=False)
+        problem = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "missing":
+            raise InputError(f"{where}: has no {key}") from None
+        raise InputError(f"{where}: {key + ' = ' if key else ''}{shown(first['input'])}: {problem}") from None
+
+
+def _check_schema(schema: Any, path: Path) -> None:
+    if isinstance(schema, bool) or not isinstance(schema, int):
+        raise InputError(f"{path}: schema = {shown(schema)}: not a number, so this is no run of propos")
+    if schema > SCHEMA:
+        raise InputError(
+            f"{path.parent}: was written by a newer propos (schema {schema}, this one reads {SCHEMA}): upgrade propos"
+        )
+    if schema < SCHEMA:
+        raise InputError(
+            f"{path.parent}: was written by an older propos (schema {schema}, this one reads {SCHEMA}): "
+            "run it again with --config and its config.yaml"
+        )
