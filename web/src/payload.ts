@@ -6,13 +6,14 @@ export interface Packed {
 }
 
 export interface Cluster {
-  number: number;
+  id: number;
+  name: string | null;
   size: number;
   tightness: number;
   typical: number[];
   borderline: number[];
   odd: number[];
-  nearest: [number, number][];
+  nearest: [id: number, likeness: number][];
   label: string | null;
   share: number | null;
 }
@@ -22,6 +23,7 @@ export interface Sheets {
   pitch: number;
   columns: number;
   perSheet: number;
+  tiles: number; // on all sheets, those of images that turned out unreadable included
   files: string[];
 }
 
@@ -37,7 +39,7 @@ export interface LabelsPayload {
   label: Packed;
   scores: Scores;
   rows: number[];
-  columns: number[];
+  columns: number[]; // ids of clusters
   counts: number[][];
 }
 

@@ -1,14 +1,14 @@
 import type { Chart, Cluster, Payload, Problems, Scores, Sheets, Suggestion } from "./payload";
 import { integers, units } from "./unpack";
 
-export type Ids = ArrayLike<number>;
+export type Numbers = ArrayLike<number>;
 
 export interface Labels {
   names: string[];
-  of: Ids;
+  of: Numbers;
   scores: Scores;
   rows: number[];
-  columns: number[];
+  columns: number[]; // ids of clusters
   counts: number[][];
 }
 
@@ -16,10 +16,10 @@ export interface Moment {
   epoch: number;
   x: Float32Array;
   y: Float32Array;
-  images: Ids;
+  images: Numbers;
 }
 
-/** The whole report, its arrays unpacked. Images are numbered as the rows of the run's table. */
+/** The whole report, its arrays unpacked. Images are numbered as the rows of the run's table, clusters have ids. */
 export interface Report {
   title: string;
   count: number;
@@ -29,12 +29,12 @@ export interface Report {
   epochs: number[];
   charts: Chart[];
   suggestion: Suggestion | null;
-  cluster: Ids;
+  cluster: Numbers; // the id of each image's cluster
   confidence: Float32Array;
   distance: Float32Array;
   x: Float32Array;
   y: Float32Array;
-  slot: Ids | null;
+  slot: Numbers | null;
   labels: Labels | null;
   problems: Problems;
   sheets: Sheets | null;
@@ -42,11 +42,15 @@ export interface Report {
   note: string | null;
   moments: Moment[];
   nameOf(image: number): string;
+  clusterOf(id: number): Cluster | undefined;
+  /** What a cluster is called. */
+  clusterName(id: number): string;
 }
 
 export function readReport(payload: Payload): Report {
   const { images, labels } = payload;
   const names = images.names === null ? null : images.names.split("\n");
+  const byId = new Map(payload.clusters.map((cluster) => [cluster.id, cluster]));
   const distance = units(images.distance).map((half) => 2 * half);
   return {
     title: payload.title,
@@ -70,6 +74,8 @@ export function readReport(payload: Payload): Report {
     note: payload.pictures.note,
     moments: payload.moments.map(({ epoch, x, y, images }) => ({ epoch, x: units(x), y: units(y), images: integers(images) })),
     nameOf: (image) => (names === null ? `image ${image}` : (names[image] ?? "")),
+    clusterOf: (id) => byId.get(id),
+    clusterName: (id) => byId.get(id)?.name ?? `Cluster ${id}`,
   };
 }
 
@@ -78,8 +84,4 @@ export function imagesWhere(report: Report, test: (image: number) => boolean): n
   const found: number[] = [];
   for (let image = 0; image < report.count; image++) if (test(image)) found.push(image);
   return found;
-}
-
-export function clusterName(cluster: Cluster | number): string {
-  return `Cluster ${typeof cluster === "number" ? cluster : cluster.number}`;
 }

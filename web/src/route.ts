@@ -1,7 +1,7 @@
 export type Route =
   | { screen: "overview" | "map" | "problems" | "training" }
-  | { screen: "cluster"; number: number }
-  | { screen: "labels"; row: number | null; column: number | null };
+  | { screen: "cluster"; id: number }
+  | { screen: "labels"; label: number | null; cluster: number | null };
 
 /** Read the part of the address behind #; what cannot be read is the overview. */
 export function parseRoute(hash: string): Route {
@@ -12,10 +12,10 @@ export function parseRoute(hash: string): Route {
     case "training":
       return { screen };
     case "labels":
-      return { screen, row: whole(first), column: whole(second) };
+      return { screen, label: whole(first), cluster: whole(second) };
     case "cluster": {
-      const number = whole(first);
-      return number === null ? { screen: "overview" } : { screen, number };
+      const id = whole(first);
+      return id === null ? { screen: "overview" } : { screen, id };
     }
     default:
       return { screen: "overview" };

@@ -63,9 +63,9 @@ function screenOf(report: Report, route: Route): Screen {
     case "training":
       return trainingScreen(report);
     case "labels":
-      return labelsScreen(report, route.row, route.column);
+      return labelsScreen(report, route.label, route.cluster);
     case "cluster":
-      return clusterScreen(report, route.number);
+      return clusterScreen(report, route.id);
     default:
       return overviewScreen(report);
   }

@@ -1,5 +1,5 @@
 import { el } from "./dom";
-import { type Report, clusterName } from "./report";
+import type { Report } from "./report";
 import { fixed } from "./words";
 
 const CRISP = 32; // images up to this side are shown with their pixels
@@ -33,7 +33,7 @@ export function picture(report: Report, image: number): HTMLElement {
   const tile = tileOf(report, image);
   const { sheets } = report;
   if (tile === null || sheets === null) return el("span", { class: "picture none", "aria-hidden": "true" }, "no picture");
-  const inSheet = Math.min(sheets.perSheet, pictured(report) - sheets.perSheet * tile.sheet);
+  const inSheet = Math.min(sheets.perSheet, sheets.tiles - sheets.perSheet * tile.sheet);
   const rows = Math.ceil(inSheet / sheets.columns);
   const span = el("span", { class: sheets.side <= CRISP ? "picture crisp" : "picture", "aria-hidden": "true" });
   // All in shares of the element, so that any size shows exactly one tile.
@@ -52,19 +52,8 @@ function offset(index: number, scale: number, tiles: number): number {
   return rest === 0 ? 0 : (100 * scale * index) / rest;
 }
 
-let known: { report: Report; pictures: number } | null = null;
-
-function pictured(report: Report): number {
-  if (known?.report !== report) {
-    let pictures = 0;
-    for (let image = 0; image < report.count; image++) if ((report.slot?.[image] ?? -1) >= 0) pictures++;
-    known = { report, pictures };
-  }
-  return known.pictures;
-}
-
 /** What a screen reader says of an image. */
 export function described(report: Report, image: number): string {
-  const number = report.cluster[image] ?? 0;
-  return `${report.nameOf(image)}, ${clusterName(number)}, confidence ${fixed(report.confidence[image] ?? 0, 2)}`;
+  const cluster = report.clusterName(report.cluster[image] as number);
+  return `${report.nameOf(image)}, ${cluster}, confidence ${fixed(report.confidence[image] ?? 0, 2)}`;
 }

@@ -1,6 +1,6 @@
 import { el, meantForBrowser, replace } from "./dom";
 import { originalOf } from "./original";
-import { type Report, clusterName } from "./report";
+import type { Report } from "./report";
 import { picture } from "./thumb";
 import { count, fixed } from "./words";
 
@@ -80,10 +80,10 @@ function enlarge(image: HTMLImageElement): void {
 }
 
 function factsOf(report: Report, image: number, leave: () => void): HTMLElement[] {
-  const number = report.cluster[image] ?? 0;
+  const id = report.cluster[image] as number;
   const rows: [string, string | HTMLElement][] = [
     ["Image", report.nameOf(image)],
-    ["Cluster", el("a", { href: `#/cluster/${number}`, click: leave }, clusterName(number))],
+    ["Cluster", el("a", { href: `#/cluster/${id}`, click: leave }, report.clusterName(id))],
     ["Confidence", fixed(report.confidence[image] ?? 0)],
     ["Distance", fixed(report.distance[image] ?? 0)],
   ];

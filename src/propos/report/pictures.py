@@ -32,6 +32,7 @@ class Pictures:
     side: int
     pitch: int  # from one tile to the next
     files: list[str]
+    tiles: int  # on all sheets, those of images that turned out unreadable included
     slot: Int[np.ndarray, " N"]  # −1: no picture
     digests: list[bytes | None]
     sketches: Float[np.ndarray, "N S"]  # unit vectors; 0 for none
@@ -72,7 +73,7 @@ def draw_pictures(source: Source, order: Int[np.ndarray, " M"], folder: Path, pr
         sketches[positions] = [_sketch(tile) for tile in tiles]
         files.append(_write_sheet(tiles, pitch, folder, start // PER_SHEET))
         progress(start + len(positions), len(order))
-    return Pictures(side, pitch, files, slot, digests, sketches)
+    return Pictures(side, pitch, files, len(order), slot, digests, sketches)
 
 
 def thumbnail_side(source: Source, count: int) -> int:

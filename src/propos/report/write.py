@@ -170,6 +170,12 @@ def _problems(run: Run, pictures: Pictures | None) -> Any:
 def _sheets(pictures: Pictures | None, originals: str | None, note: str | None) -> dict[str, Any]:
     if pictures is None:
         return {"sheets": None, "originals": None, "note": note}
-    size = {"side": pictures.side, "pitch": pictures.pitch, "columns": COLUMNS, "perSheet": PER_SHEET}
+    size = {
+        "side": pictures.side,
+        "pitch": pictures.pitch,
+        "columns": COLUMNS,
+        "perSheet": PER_SHEET,
+        "tiles": pictures.tiles,
+    }
     sheets = {**size, "files": pictures.files}
     return {"sheets": sheets, "originals": originals, "note": note}

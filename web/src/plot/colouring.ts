@@ -1,23 +1,31 @@
-import { faint, ramp, scheme } from "../palette";
+import { colourOf, faint, ramp, shapeOf } from "../palette";
 import type { Report } from "../report";
 
 export type By = "cluster" | "label" | "confidence";
 
-/** What the dots' colours say: a code for each image, the colours of the codes, and names for the legend. */
+/** What the dots' colours say: a code for each image, and for each code its colour, its shape and its name for the legend. */
 export interface Colouring {
   codes: ArrayLike<number>;
   colours: string[];
+  shapes: string[];
   names: string[];
-  ordered: boolean; // a scale, not kinds
 }
 
 export function colouring(report: Report, by: By): Colouring {
   if (by === "confidence") return byConfidence(report);
-  const labels = by === "label" ? report.labels : null;
-  const names = labels === null ? report.clusters.map(({ number }) => String(number)) : labels.names;
-  const available = scheme();
-  const colours = names.map((_, place) => available[place % available.length] as string);
-  return { codes: labels === null ? report.cluster : labels.of, colours, names, ordered: false };
+  if (by === "cluster" || report.labels === null) return byCluster(report);
+  const { names, of } = report.labels;
+  const places = names.map((_, place) => place);
+  return { codes: of, colours: places.map(colourOf), shapes: places.map(shapeOf), names };
+}
+
+/** A cluster's code is its place among the clusters; colour and shape are those of its id. */
+function byCluster(report: Report): Colouring {
+  const ids = report.clusters.map(({ id }) => id);
+  const places = new Map(ids.map((id, place) => [id, place]));
+  const codes = Int32Array.from({ length: report.count }, (_, image) => places.get(report.cluster[image] as number) as number);
+  const names = report.clusters.map(({ id, name }) => name ?? String(id));
+  return { codes, colours: ids.map(colourOf), shapes: ids.map(shapeOf), names };
 }
 
 /** The same colours with all but one code faint. */
@@ -33,5 +41,5 @@ function byConfidence(report: Report): Colouring {
     codes[image] = Math.min(steps - 1, Math.floor((report.confidence[image] as number) * steps));
   }
   const names = colours.map((_, place) => `${(place / steps).toFixed(1)} – ${((place + 1) / steps).toFixed(1)}`);
-  return { codes, colours, names, ordered: true };
+  return { codes, colours, shapes: colours.map(() => "■"), names };
 }

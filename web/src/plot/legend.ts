@@ -1,11 +1,10 @@
 import { el } from "../dom";
-import { shapeOf } from "../palette";
 import type { Colouring } from "./colouring";
 
 /** What the colours mean; pressing a key leaves only its dots coloured. */
-export function legend({ names, colours, ordered }: Colouring, highlight: (code: number | null) => void): HTMLElement[] {
+export function legend({ names, colours, shapes }: Colouring, highlight: (code: number | null) => void): HTMLElement[] {
   const buttons = names.map((name, code) => {
-    const mark = el("span", { class: "swatch", "aria-hidden": "true" }, ordered ? "■" : shapeOf(code));
+    const mark = el("span", { class: "swatch", "aria-hidden": "true" }, shapes[code] as string);
     mark.style.color = colours[code] as string;
     return el("button", { type: "button", "aria-pressed": "false" }, mark, name);
   });

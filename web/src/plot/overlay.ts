@@ -1,5 +1,5 @@
 import { el } from "../dom";
-import { type Report, clusterName } from "../report";
+import type { Report } from "../report";
 import { tileOf } from "../thumb";
 import { affineOf } from "./affine";
 import type { Plot, Points } from "./plot";
@@ -118,13 +118,13 @@ function cellOf(x: number, y: number, columns: number): number {
 
 /** Each cluster's number at the median of its dots. */
 function middles(report: Report, points: Points): [HTMLElement, number, number][] {
-  const members: number[][] = report.clusters.map(() => []);
+  const members = new Map<number, number[]>(report.clusters.map(({ id }) => [id, []]));
   const step = Math.max(1, Math.floor(report.count / MOST_SCANNED));
-  for (let image = 0; image < report.count; image += step) members[report.cluster[image] as number]?.push(image);
-  return report.clusters.flatMap(({ number }) => {
-    const own = members[number] ?? [];
+  for (let image = 0; image < report.count; image += step) members.get(report.cluster[image] as number)?.push(image);
+  return report.clusters.flatMap(({ id }) => {
+    const own = members.get(id) ?? [];
     if (own.length === 0) return [];
-    const label = el("span", { class: "number", title: clusterName(number) }, number);
+    const label = el("span", { class: "number", title: report.clusterName(id) }, id);
     return [[label, median(own, points.x), median(own, points.y)] as [HTMLElement, number, number]];
   });
 }

@@ -1,5 +1,5 @@
 import { el, replace } from "../dom";
-import { type Report, clusterName } from "../report";
+import type { Report } from "../report";
 import { picture } from "../thumb";
 import { fixed } from "../words";
 import type { Plot, Points } from "./plot";
@@ -11,13 +11,13 @@ export function tooltip(report: Report, points: Points): { element: HTMLElement;
   function show(plot: Plot, image: number | null): void {
     element.hidden = image === null;
     if (image === null) return;
-    const number = report.cluster[image] ?? 0;
+    const cluster = report.clusterName(report.cluster[image] as number);
     const label = report.labels === null ? "" : ` · label ${report.labels.names[report.labels.of[image] ?? 0] ?? ""}`;
     replace(
       element,
       picture(report, image),
       el("strong", {}, report.nameOf(image)),
-      el("span", {}, `${clusterName(number)}${label}`),
+      el("span", {}, `${cluster}${label}`),
       el("span", { class: "quiet" }, `confidence ${fixed(report.confidence[image] ?? 0, 2)}`),
     );
     const [x, y] = plot.project(points.x[image] as number, points.y[image] as number);

@@ -1,26 +1,27 @@
 import { el } from "../dom";
 import { gallery } from "../gallery";
 import type { Cluster } from "../payload";
-import { type Report, clusterName, imagesWhere } from "../report";
+import { type Report, imagesWhere } from "../report";
 import type { Screen } from "../shell";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { count, fixed, images, percent } from "../words";
 
 /** One cluster: its middle, its edges, its odd ones out, and its neighbours. */
-export function clusterScreen(report: Report, number: number): Screen {
-  const cluster = report.clusters[number];
+export function clusterScreen(report: Report, id: number): Screen {
+  const cluster = report.clusterOf(id);
   if (cluster === undefined) {
-    const last = report.clusters.length - 1;
-    return { title: "No such cluster", content: el("div", { class: "screen" }, el("h1", {}, `There are clusters 0 to ${last}`)) };
+    const title = "No such cluster";
+    return { title, content: el("div", { class: "screen" }, el("h1", {}, title), el("a", { href: "#/overview" }, "All clusters")) };
   }
-  const members = imagesWhere(report, (image) => report.cluster[image] === number);
+  const name = report.clusterName(id);
+  const members = imagesWhere(report, (image) => report.cluster[image] === id);
   members.sort((a, b) => (report.distance[a] ?? 0) - (report.distance[b] ?? 0));
   const content = el(
     "div",
     { class: "screen" },
-    neighbours(report, number),
-    el("h1", {}, swatch(number), clusterName(cluster)),
+    neighbours(report, cluster),
+    el("h1", {}, swatch(id), name),
     el("p", { class: "lead" }, sentence(cluster)),
     section(report, "Typical", "Nearest to the middle.", cluster.typical),
     section(report, "Borderline", "Almost as near to another cluster.", cluster.borderline),
@@ -28,7 +29,7 @@ export function clusterScreen(report: Report, number: number): Screen {
     nearest(report, cluster),
     section(report, "All images", `${count(members.length)}, from the middle outwards.`, members),
   );
-  return { title: clusterName(cluster), content };
+  return { title: name, content };
 }
 
 function sentence({ size, tightness, label, share }: Cluster): string {
@@ -40,21 +41,22 @@ function section(report: Report, title: string, words: string, shown: number[]):
   return el("section", {}, el("h2", {}, title), el("p", { class: "quiet" }, words), gallery(report, shown, title));
 }
 
-function neighbours(report: Report, number: number): HTMLElement {
-  const link = (to: number, words: string): HTMLElement | null =>
-    report.clusters[to] === undefined ? null : el("a", { href: `#/cluster/${to}` }, words);
+function neighbours(report: Report, cluster: Cluster): HTMLElement {
+  const place = report.clusters.indexOf(cluster);
+  const link = (to: Cluster | undefined, words: (name: string) => string): HTMLElement | null =>
+    to === undefined ? null : el("a", { href: `#/cluster/${to.id}` }, words(report.clusterName(to.id)));
   return el(
     "nav",
     { class: "steps", "aria-label": "Clusters" },
-    link(number - 1, `← ${clusterName(number - 1)}`),
+    link(report.clusters[place - 1], (name) => `← ${name}`),
     el("a", { href: "#/overview" }, "All clusters"),
-    link(number + 1, `${clusterName(number + 1)} →`),
+    link(report.clusters[place + 1], (name) => `${name} →`),
   );
 }
 
 function nearest(report: Report, cluster: Cluster): HTMLElement {
   const entries = cluster.nearest.map(([other, likeness]) => {
-    const typical = (report.clusters[other]?.typical ?? []).slice(0, 4);
+    const typical = (report.clusterOf(other)?.typical ?? []).slice(0, 4);
     return el(
       "li",
       {},
@@ -62,7 +64,7 @@ function nearest(report: Report, cluster: Cluster): HTMLElement {
         "a",
         { class: "card small", href: `#/cluster/${other}` },
         el("div", { class: "mosaic strip" }, typical.map((image) => picture(report, image))),
-        el("h3", {}, swatch(other), clusterName(other)),
+        el("h3", {}, swatch(other), report.clusterName(other)),
         el("p", { class: "quiet" }, `cosine ${fixed(likeness, 2)}`),
       ),
     );

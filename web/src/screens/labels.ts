@@ -1,6 +1,6 @@
 import { el } from "../dom";
 import { gallery } from "../gallery";
-import { type Labels, type Report, clusterName, imagesWhere } from "../report";
+import { type Labels, type Report, imagesWhere } from "../report";
 import type { Screen } from "../shell";
 import { count, fixed, images, spoken } from "../words";
 
@@ -17,18 +17,18 @@ const LARGE_WORDS = "Each label with the clusters that hold most of its images: 
 const MOST_CELLS = 10_000; // of a matrix that can still be drawn and read
 const LARGEST = 8;
 
-/** The cell whose images are shown, if one was chosen. */
+/** The cell whose images are shown, if one was chosen: a place in the labels' names and a cluster's id. */
 interface Cell {
-  row: number | null;
-  column: number | null;
+  label: number | null;
+  cluster: number | null;
 }
 
 /** How clusters and labels agree; a cell of the matrix opens its images. */
-export function labelsScreen(report: Report, row: number | null, column: number | null): Screen {
+export function labelsScreen(report: Report, label: number | null, cluster: number | null): Screen {
   const { labels } = report;
   const title = "Against the labels";
   if (labels === null) return { title, content: el("div", { class: "screen" }, el("h1", {}, "This run has no labels"), el("p", {}, NONE)) };
-  const cell = row === null || column === null ? null : opened(report, labels, row, column);
+  const cell = label === null || cluster === null ? null : opened(report, labels, label, cluster);
   const large = labels.rows.length * labels.columns.length > MOST_CELLS;
   const content = el(
     "div",
@@ -37,7 +37,7 @@ export function labelsScreen(report: Report, row: number | null, column: number 
     scores(labels),
     el("h2", {}, "Who is where"),
     el("p", { class: "quiet" }, large ? LARGE_WORDS : WORDS),
-    large ? largestCells(labels, { row, column }) : matrix(labels, { row, column }),
+    large ? largestCells(report, labels, { label, cluster }) : matrix(report, labels, { label, cluster }),
     cell,
   );
   return { title, content, shown: () => cell?.querySelector("h2")?.scrollIntoView({ block: "center" }) };
@@ -54,7 +54,7 @@ function scores({ scores }: Labels): HTMLElement {
   );
 }
 
-function matrix(labels: Labels, open: Cell): HTMLElement {
+function matrix(report: Report, labels: Labels, open: Cell): HTMLElement {
   const table = el(
     "table",
     { class: "matrix" },
@@ -62,35 +62,35 @@ function matrix(labels: Labels, open: Cell): HTMLElement {
     el(
       "thead",
       {},
-      el("tr", {}, el("td", { class: "corner" }, "label ↓ cluster →"), labels.columns.map(columnHead)),
+      el("tr", {}, el("td", { class: "corner" }, "label ↓ cluster →"), labels.columns.map((id) => columnHead(report, id))),
     ),
-    el("tbody", {}, labels.rows.map((label, place) => matrixRow(labels, label, place, open))),
+    el("tbody", {}, labels.rows.map((label, place) => matrixRow(report, labels, label, place, open))),
   );
   return scrolling("Confusion matrix", table);
 }
 
-function columnHead(cluster: number): HTMLElement {
-  return el("th", { scope: "col" }, el("a", { href: `#/cluster/${cluster}`, title: clusterName(cluster) }, cluster));
+function columnHead(report: Report, id: number): HTMLElement {
+  return el("th", { scope: "col" }, el("a", { href: `#/cluster/${id}`, title: report.clusterName(id) }, id));
 }
 
-function matrixRow(labels: Labels, label: number, place: number, open: Cell): HTMLElement {
+function matrixRow(report: Report, labels: Labels, label: number, place: number, open: Cell): HTMLElement {
   const cells = labels.columns.map((_, at) => {
     const found = labels.counts[place]?.[at] ?? 0;
     if (found === 0) return el("td", {}, el("span", { class: "zero" }, "·"));
-    return el("td", {}, cellLink(labels, place, at, open, count(found)));
+    return el("td", {}, cellLink(report, labels, place, at, open, count(found)));
   });
   return el("tr", {}, el("th", { scope: "row" }, labels.names[label] ?? ""), cells);
 }
 
 /** Of a matrix too large to read, each label's largest cells. */
-function largestCells(labels: Labels, open: Cell): HTMLElement {
+function largestCells(report: Report, labels: Labels, open: Cell): HTMLElement {
   const rows = labels.rows.map((label, place) => {
     const counts = labels.counts[place] ?? [];
     const largest = [...counts.keys()].filter((at) => (counts[at] ?? 0) > 0);
     largest.sort((one, other) => (counts[other] ?? 0) - (counts[one] ?? 0));
     const cells = largest.slice(0, LARGEST).map((at) => {
       const words = `${count(counts[at] ?? 0)} in ${labels.columns[at] ?? ""}`;
-      return el("td", {}, cellLink(labels, place, at, open, words));
+      return el("td", {}, cellLink(report, labels, place, at, open, words));
     });
     return el("tr", {}, el("th", { scope: "row" }, labels.names[label] ?? ""), cells);
   });
@@ -98,7 +98,7 @@ function largestCells(labels: Labels, open: Cell): HTMLElement {
   return scrolling("Each label's largest clusters", el("table", { class: "matrix" }, caption, el("tbody", {}, rows)));
 }
 
-function cellLink(labels: Labels, place: number, at: number, open: Cell, words: string): HTMLElement {
+function cellLink(report: Report, labels: Labels, place: number, at: number, open: Cell, words: string): HTMLElement {
   const [label, cluster] = [labels.rows[place] ?? 0, labels.columns[at] ?? 0];
   const counts = labels.counts[place] ?? [];
   const found = counts[at] ?? 0;
@@ -107,8 +107,8 @@ function cellLink(labels: Labels, place: number, at: number, open: Cell, words: 
     "a",
     {
       href: `#/labels/${label}/${cluster}`,
-      "aria-label": `${images(found)} labelled ${labels.names[label] ?? ""} in ${clusterName(cluster)}`,
-      "aria-current": open.row === label && open.column === cluster ? "true" : null,
+      "aria-label": `${images(found)} labelled ${labels.names[label] ?? ""} in ${report.clusterName(cluster)}`,
+      "aria-current": open.label === label && open.cluster === cluster ? "true" : null,
       class: share > 0.5 ? "strong" : "",
     },
     words,
@@ -122,9 +122,9 @@ function scrolling(words: string, table: HTMLElement): HTMLElement {
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": words }, table);
 }
 
-function opened(report: Report, labels: Labels, row: number, column: number): HTMLElement {
-  const found = imagesWhere(report, (image) => labels.of[image] === row && report.cluster[image] === column);
-  const title = `Labelled “${labels.names[row] ?? ""}”, in ${clusterName(column)}`;
+function opened(report: Report, labels: Labels, label: number, cluster: number): HTMLElement {
+  const found = imagesWhere(report, (image) => labels.of[image] === label && report.cluster[image] === cluster);
+  const title = `Labelled “${labels.names[label] ?? ""}”, in ${report.clusterName(cluster)}`;
   const size = el("p", { class: "quiet" }, images(found.length));
   return el("section", { class: "cell" }, el("h2", {}, title), size, gallery(report, found, title));
 }

@@ -1,7 +1,7 @@
 import { el, replace } from "../dom";
 import type { Cluster } from "../payload";
 import { gallery } from "../gallery";
-import { type Report, clusterName, imagesWhere } from "../report";
+import { type Report, imagesWhere } from "../report";
 import type { Screen } from "../shell";
 import { suggestionChart } from "../suggestion";
 import { swatch } from "../swatch";
@@ -11,7 +11,7 @@ import { count, fixed, images, percent, spoken } from "../words";
 type Order = [label: string, compare: (a: Cluster, b: Cluster) => number];
 
 const ORDERS: Record<string, Order> = {
-  number: ["number", (a, b) => a.number - b.number],
+  number: ["number", (a, b) => a.id - b.id],
   largest: ["largest first", (a, b) => b.size - a.size],
   smallest: ["smallest first", (a, b) => a.size - b.size],
   tightest: ["tightest first", (a, b) => b.tightness - a.tightness],
@@ -73,9 +73,9 @@ function matching(report: Report, wanted: string, named: number[]): Cluster[] {
   const holding = new Set(named.map((image) => report.cluster[image]));
   return report.clusters.filter(
     (cluster) =>
-      clusterName(cluster).toLowerCase().includes(wanted) ||
+      report.clusterName(cluster.id).toLowerCase().includes(wanted) ||
       (cluster.label ?? "").toLowerCase().includes(wanted) ||
-      holding.has(cluster.number),
+      holding.has(cluster.id),
   );
 }
 
@@ -96,9 +96,9 @@ function card(report: Report, cluster: Cluster): HTMLElement {
     {},
     el(
       "a",
-      { class: "card", href: `#/cluster/${cluster.number}` },
+      { class: "card", href: `#/cluster/${cluster.id}` },
       el("div", { class: "mosaic" }, cluster.typical.slice(0, 9).map((image) => picture(report, image))),
-      el("h2", {}, swatch(cluster.number), clusterName(cluster)),
+      el("h2", {}, swatch(cluster.id), report.clusterName(cluster.id)),
       el(
         "p",
         { class: "quiet pair" },

@@ -33,7 +33,7 @@ function momentFigure(report: Report, moment: Moment): HTMLElement {
   const canvas = el("canvas", { width: SIDE, height: SIDE, role: "img", "aria-label": `Embeddings after epoch ${moment.epoch}` });
   const context = canvas.getContext("2d");
   for (let at = 0; context !== null && at < moment.x.length; at++) {
-    context.fillStyle = colourOf(report.cluster[moment.images[at] ?? 0] ?? 0);
+    context.fillStyle = colourOf(report.cluster[moment.images[at] as number] as number);
     context.fillRect(6 + (SIDE - 14) * (moment.x[at] ?? 0), 6 + (SIDE - 14) * (1 - (moment.y[at] ?? 0)), 2.5, 2.5);
   }
   return el("figure", {}, canvas, el("figcaption", { class: "quiet" }, `after epoch ${moment.epoch}`));
