@@ -74,11 +74,11 @@ class _Line(_Part):
 
     epoch: Whole
     stage: str | None = None
-    losses: dict[str, Finite | None] = {}
-    rates: dict[str, Finite | None] = {}
-    measures: dict[str, Finite | None] = {}
-    warnings: list[_Warning | str] = []
-    seconds: dict[str, Finite] = {}
+    losses: dict[str, Finite | None]
+    rates: dict[str, Finite | None]
+    measures: dict[str, Finite | None]
+    warnings: list[_Warning] = []
+    seconds: dict[str, Finite]
 
 
 class Suggestion(_Part):

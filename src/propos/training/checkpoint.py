@@ -13,18 +13,21 @@ import re
 from pathlib import Path
 from typing import Any
 
+import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
 
 from propos.distributed import bytes_from_first_process, collect, share
-from propos.errors import RunFailed
+from propos.errors import InputError, RunFailed
 from propos.outputs import Grouping
+from propos.plain import parse_json
 from propos.runs import RunFolder, read_history, write_atomically
 from propos.training.expectation import Partition
 from propos.training.learner import Learner, at_stage
 from propos.training.progress import Progress
 from propos.training.queue import Memory
+from propos.training.restoring import check_checkpoint
 from propos.training.state import State, first_state
 
 KEPT = 2
@@ -129,10 +132,10 @@ def _partition(tensors: dict[str, Tensor]) -> Partition | None:
 
 
 def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[Learner, State]:
-    tensors = {name: tensor.to(learner.device) for name, tensor in safetensors.torch.load(content).items()}
-    # The header of a safetensors file: its length in eight bytes, then JSON.
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    plain = json.loads(header["__metadata__"]["state"])
+    where = "the checkpoint" if run is None else str(run.path / "checkpoint")
+    tensors, plain = _unpacked(content, where)
+    check_checkpoint(tensors, plain, learner, where)
+    tensors = {name: tensor.to(learner.device) for name, tensor in tensors.items()}
     streamed = tensors.get("state.streamed")
     learner = at_stage(learner, plain["stage"])
     with torch.no_grad():
@@ -155,6 +158,16 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[L
         history=[] if run is None else read_history(run.path)[: plain["epoch"]],
     )
     return learner, state
+
+
+def _unpacked(content: bytes, where: str) -> tuple[dict[str, Tensor], Any]:
+    try:
+        tensors = safetensors.torch.load(content)
+        # The header of a safetensors file: its length in eight bytes, then JSON.
+        header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode(), where)
+        return tensors, parse_json(header["__metadata__"]["state"], where)
+    except (safetensors.SafetensorError, UnicodeDecodeError, KeyError, TypeError):
+        raise InputError(f"{where}: its newest file is no checkpoint: delete it to go back to the one before") from None
 
 
 def _restore_optimiser(learner: Learner, tensors: dict[str, Tensor]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import safetensors
@@ -22,7 +23,8 @@ from propos.methods import build_method
 from propos.runs import Run, RunFolder, rows_of, write_atomically
 from propos.training.expectation import Assignment, Partition
 from propos.training.learner import Learner
-from propos.training.model import KINDS, Model
+from propos.training.model import KINDS, Model, check_weights
+from propos.training.restoring import check_labels
 from propos.training.state import State
 
 FILE = "start.safetensors"
@@ -42,6 +44,7 @@ class WarmStart:
 
     def begin(self, learner: Learner, state: State) -> None:
         """Put the weights in, and the clusters where the first E-step looks for those before it."""
+        check_labels(self.labels, learner.schedule.images, None, f"checkpoint/{FILE}")
         if not state.fresh:
             return  # a checkpoint has it all
         learner.network.load_state_dict(self.weights)
@@ -74,9 +77,18 @@ class WarmStart:
             return None
         path = run.path / "checkpoint" / FILE
         try:
-            return cls._unpacked(path.read_bytes())
-        except (OSError, KeyError, safetensors.SafetensorError):
+            start = cls._unpacked(path.read_bytes())
+        except (OSError, KeyError, ValueError, RuntimeError, safetensors.SafetensorError):
             raise InputError(f"{path}: cannot be read: start the run anew with another --out") from None
+        check_weights(run.config, start.weights, path)
+        start._check(path)
+        return start
+
+    def _check(self, path: Path) -> None:
+        kinds = [(tensor.ndim, tensor.dtype) for tensor in (self.prototypes, self.labels)]
+        if kinds != [(2, torch.float32), (1, torch.int64)] or not bool(torch.isfinite(self.prototypes).all()):
+            raise InputError(f"{path}: holds no prototypes and labels: start the run anew with another --out")
+        check_labels(self.labels, len(self.labels), len(self.prototypes), str(path))
 
     @classmethod
     def of_first_process(cls, start: WarmStart | None) -> WarmStart | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from propos.clustering import assign
 from propos.config import Config
@@ -88,7 +88,7 @@ class Model:
     def embed(self, source: Source) -> Iterator[Float[Tensor, "B D"]]:
         """Yield the embeddings of a source's images in order, a batch at a time."""
         self._check(source)
-        return embed_batches(self.encoder, source, self.config)
+        return _finite(embed_batches(self.encoder, source, self.config), source)
 
     def embeddings(self, source: Source) -> Float[Tensor, "N D"]:
         """Return the embeddings of a source's images: ℓ2-normalised projections."""
@@ -97,12 +97,15 @@ class Model:
     def projections(self, source: Source) -> Float[Tensor, "N D"]:
         """Return the raw projections of a source's images by the network that embeds."""
         self._check(source)
-        return torch.cat(list(output_batches(self.encoder, self.encoder.device, source, self.config)))
+        return self._outputs(self.encoder, source)
 
     def features(self, source: Source) -> Float[Tensor, "N F"]:
         """Return the backbone's features of a source's images, before the projector, by the network that embeds."""
         self._check(source)
-        return torch.cat(list(output_batches(self.encoder.backbone, self.encoder.device, source, self.config)))
+        return self._outputs(self.encoder.backbone, source)
+
+    def _outputs(self, network: nn.Module, source: Source) -> Float[Tensor, "N D"]:
+        return torch.cat(list(_finite(output_batches(network, self.encoder.device, source, self.config), source)))
 
     def _check(self, source: Source) -> None:
         if source.channels != self.channels:
@@ -216,6 +219,14 @@ def check_weights(config: Config, weights: Mapping[str, Tensor], path: Path) -> 
         was, wanted = weights[name], expected[name]
         if was.shape != wanted.shape or was.dtype != wanted.dtype:
             raise InputError(f"{path}: {name} is {_kind(was)}; the network of config.yaml has {_kind(wanted)}")
+
+
+def _finite(batches: Iterator[Tensor], source: Source) -> Iterator[Tensor]:
+    """Yield what a network makes of images, and refuse what no sound one does."""
+    for batch in batches:
+        if not bool(torch.isfinite(batch).all()):
+            raise InputError(f"{source.name}: the run's network makes NaN of its images: model.safetensors is damaged")
+        yield batch
 
 
 def _network(config: Config) -> TwinNetwork:

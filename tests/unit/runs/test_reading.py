@@ -17,13 +17,18 @@ from propos.runs import ImageTable, Prototypes, Run, RunFolder, rows_of
 from propos.runs.clusters import gather_clusters
 
 HALF = 0.5**0.5
+LINE = {"epoch": 0, "losses": {"total": 1.0, "psl": None}, "rates": {}, "measures": {"n_clusters": 2}, "seconds": {}}
+
+
+def line(**changes):
+    return json.dumps({**LINE, **changes}).encode() + b"\n"
 
 
 @pytest.fixture
 def run(tmp_path):
     """A finished run of four images in two clusters of two dimensions."""
     folder = RunFolder.create(tmp_path / "run", {"status": "finished"}, complete(clusters=2))
-    folder.write_history([{"epoch": 0, "losses": {"total": 1.0, "psl": None}, "measures": {"n_clusters": 2}}])
+    folder.write_history([LINE])
     folder.write_weights({"online.weight": np.ones((2, 2), np.float32)})
     folder.write_array("prototypes.npy", np.eye(2, dtype=np.float32))
     folder.write_array("embeddings.npy", np.array([[1, 0], [0, 1], [HALF, HALF], [0, 1]], np.float32))
@@ -99,10 +104,12 @@ DAMAGES = [
     ("config.yaml", b"x" * 200_000, "larger than 100,000 bytes"),
     ("config.yaml", b'"a\\nb": 1\n', r"unknown key 'a\\nb'"),
     ("history.jsonl", b"{", "line 1: cannot be read"),
-    ("history.jsonl", b'{"epoch": 0}\n[]\n', "line 2"),
+    ("history.jsonl", line() + b"[]\n", "line 2"),
     ("history.jsonl", b'{"losses": {}}\n', "line 1: has no epoch"),
-    ("history.jsonl", b'{"epoch": 0, "losses": {"total": "low"}}\n', "losses.total"),
-    ("history.jsonl", b'{"epoch": 0, "measures": {"nmi": NaN}}\n', "measures.nmi = nan"),
+    ("history.jsonl", line(losses={"total": "low"}), "losses.total = 'low'"),
+    ("history.jsonl", line(measures={"nmi": float("nan")}), "measures.nmi = nan"),
+    ("history.jsonl", line(seconds=None), "seconds = None"),
+    ("history.jsonl", line(warnings=["collapse"]), "warnings.0"),
     ("suggestion.json", b"{}", "has no range"),
     (
         "suggestion.json",

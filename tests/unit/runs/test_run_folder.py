@@ -26,7 +26,8 @@ def test_what_is_written_is_read_back(run):
     assert Run.open(run.path).config == complete(clusters=3)
     assert json.loads((run.path / "run.json").read_text()) == {"schema": 2, "status": "running"}
     run.update_info(status="finished", seconds=1.5)
-    history = [{"epoch": 0, "losses": {"total": 0.1}}, {"epoch": 1, "losses": {"total": None}}]
+    rest = {"rates": {}, "measures": {}, "seconds": {"estep": 0.5}}
+    history = [{"epoch": 0, "losses": {"total": 0.1}, **rest}, {"epoch": 1, "losses": {}, **rest}]
     run.write_history(history)
     run.write_array("prototypes.npy", np.eye(3, dtype=np.float32))
     run.write_array("embeddings.npy", np.eye(3, dtype=np.float32)[[1, 0]])

@@ -1,9 +1,12 @@
+import hashlib
+
+import numpy as np
 import pytest
 import safetensors.numpy
 import torch
 
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights, without_times
-from propos.errors import Interrupted, RunFailed
+from propos.errors import InputError, Interrupted, RunFailed
 from propos.runs import Run, RunFolder
 from propos.training import Silent
 from propos.training.checkpoint import load_checkpoint
@@ -158,3 +161,43 @@ def test_streamed_embeddings_resume_to_the_same_bits(tmp_path):
     whole = quick_train(estep__embeddings="streamed")
     assert same_weights(resumed.model.network, whole.model.network)
     assert without_times(resumed.history) == without_times(whole.history)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"network__hidden": 48},
+        {"train__batch_size": 32},
+        {"train__optimiser": "adam"},
+        {"train__epochs": 1},
+        {"queue__size": 64},
+        {"clusters": 5},
+        {"method": "byol"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_checkpoint_of_other_settings_is_refused_in_one_line(stopped, changed):
+    with pytest.raises(
+        InputError, match=r"checkpoint: does not fit config\.yaml \(.*\): put the settings back"
+    ) as error:
+        quick_train(run=stopped, **changed)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_no_checkpoint_under_its_right_hash_is_refused(tmp_path):
+    run = new_run(tmp_path / "run")
+    (run.path / "checkpoint").mkdir()
+    content = safetensors.numpy.save({"a": np.ones(2, np.float32)})
+    name = f"000001-{hashlib.sha256(content).hexdigest()[:32]}.safetensors"
+    (run.path / "checkpoint" / name).write_bytes(content)
+    with pytest.raises(InputError, match="its newest file is no checkpoint"):
+        quick_train(run=run)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A run that was stopped in its second epoch."""
+    run = new_run(tmp_path_factory.mktemp("runs") / "stopped")
+    with pytest.raises(Interrupted):
+        quick_train(run=run, stop=stop_after(6))
+    return run
