@@ -70,15 +70,15 @@ def history(epochs=5):
     """Return an epoch's line for each epoch and the closing one."""
     lines = [
         {"epoch": e, "losses": {"total": 1 / (e + 1), "psa": 1 / (e + 1), "psl": None if e < 2 else 0.5}, "rates": {},
-         "measures": {"uniformity_std": 0.05, "uniformity_reference": 0.1, "imbalance_ratio": 0.5,
+         "measures": {"n_clusters": 10, "uniformity_std": 0.05, "uniformity_reference": 0.1, "imbalance_ratio": 0.5,
                       "smallest_cluster": 10, "largest_cluster": 20,
                       "churn": None if e == 0 else 0.1, "nmi": 0.5, "ami": 0.5, "ari": 0.4,
                       "accuracy": 0.6}, "seconds": {}}
         for e in range(epochs)
     ]  # fmt: skip
     lines[1]["warnings"] = [{"code": "imbalance", "text": "most images are in one cluster"}]
-    scores = {"nmi": 0.8, "ami": 0.8, "ari": 0.7, "accuracy": 0.9}
-    return [*lines, {"epoch": epochs, "losses": {}, "rates": {}, "measures": scores, "seconds": {}}]
+    measures = {**lines[-1]["measures"], "nmi": 0.8, "ami": 0.8, "ari": 0.7, "accuracy": 0.9}
+    return [*lines, {"epoch": epochs, "losses": {}, "rates": {}, "measures": measures, "seconds": {}}]
 
 
 SUGGESTION = {

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from propos.errors import InputError, shown
 from propos.plain import parse_json, read_text
@@ -69,6 +69,28 @@ class _Warning(_Part):
     text: str
 
 
+class Measures(_Part):
+    """What an E-step measured; scores against labels come on top."""
+
+    __pydantic_extra__: dict[str, Finite]
+
+    n_clusters: Whole
+    uniformity_std: NotNegative
+    uniformity_reference: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+    imbalance_ratio: NotNegative
+    smallest_cluster: Whole
+    largest_cluster: Whole
+    churn: NotNegative | None = None
+
+
+def _none_if_empty(given: Any) -> Any:
+    """An epoch that no E-step opened measured nothing."""
+    return None if given == {} else given
+
+
+MeasuresIfAny = Annotated[Measures | None, BeforeValidator(_none_if_empty)]
+
+
 class _Line(_Part):
     """A line of history.jsonl; numbers that do not apply are null."""
 
@@ -76,7 +98,7 @@ class _Line(_Part):
     stage: str | None = None
     losses: dict[str, Finite | None]
     rates: dict[str, Finite | None]
-    measures: dict[str, Finite | None]
+    measures: MeasuresIfAny
     warnings: list[_Warning] = []
     seconds: dict[str, Finite]
 

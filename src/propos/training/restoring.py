@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
 from propos.errors import InputError, shown
+from propos.runs import MeasuresIfAny
 from propos.training.learner import Learner
 
 OPTIMISER = re.compile(r"optimiser\.(\d{1,6})\.(\w+)")
@@ -26,7 +27,7 @@ class Plain(BaseModel):
 
     epoch: Whole
     step: Whole
-    opening: dict[str, Number | None] | None
+    opening: MeasuresIfAny | None
     seconds: dict[str, Number]
     scaler: dict[str, Any]
     queue_next: Whole | None
@@ -44,7 +45,7 @@ def check_checkpoint(tensors: Mapping[str, Tensor], plain: Any, learner: Learner
         _check(tensors, f"network.{name}", tuple(tensor.shape), tensor.dtype, where)
     _check_optimiser(tensors, learner, where)
     _check_state(tensors, found, learner, where)
-    _check_progress(tensors, found, learner, where)
+    _check_progress(tensors, found, plain["opening"] is not None, learner, where)
 
 
 def check_labels(labels: Tensor, images: int, clusters: int | None, where: str) -> None:
@@ -106,11 +107,11 @@ def _check_groupings(tensors: Mapping[str, Tensor], learner: Learner, where: str
         raise _unfit(where, "state.grouping: the method has other further clusterings")
 
 
-def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
+def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, opened: bool, learner: Learner, where: str) -> None:
     epochs, steps = learner.config.train.epochs, learner.schedule.steps
     if plain.epoch > epochs or plain.step > steps:
         raise _unfit(where, f"it stands at epoch {plain.epoch}, step {plain.step}, of {epochs} epochs of {steps} steps")
-    if plain.opening is None:
+    if not opened:
         if plain.step:
             raise _unfit(where, f"it stands at step {plain.step} of an epoch that was not opened")
         return

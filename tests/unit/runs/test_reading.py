@@ -17,7 +17,9 @@ from propos.runs import ImageTable, Prototypes, Run, RunFolder, rows_of
 from propos.runs.clusters import gather_clusters
 
 HALF = 0.5**0.5
-LINE = {"epoch": 0, "losses": {"total": 1.0, "psl": None}, "rates": {}, "measures": {"n_clusters": 2}, "seconds": {}}
+MEASURES = {"n_clusters": 2, "uniformity_std": 0.2, "uniformity_reference": 0.5, "imbalance_ratio": 1.0}
+MEASURES |= {"smallest_cluster": 2, "largest_cluster": 2, "churn": None, "nmi": 0.5}
+LINE = {"epoch": 0, "losses": {"total": 1.0, "psl": None}, "rates": {}, "measures": MEASURES, "seconds": {}}
 
 
 def line(**changes):
@@ -107,7 +109,9 @@ DAMAGES = [
     ("history.jsonl", line() + b"[]\n", "line 2"),
     ("history.jsonl", b'{"losses": {}}\n', "line 1: has no epoch"),
     ("history.jsonl", line(losses={"total": "low"}), "losses.total = 'low'"),
-    ("history.jsonl", line(measures={"nmi": float("nan")}), "measures.nmi = nan"),
+    ("history.jsonl", line(measures=MEASURES | {"nmi": float("nan")}), "measures.nmi = nan"),
+    ("history.jsonl", line(measures={"nmi": 0.5}), "has no measures.n_clusters"),
+    ("history.jsonl", line(measures=MEASURES | {"uniformity_reference": 0}), "measures.uniformity_reference = 0"),
     ("history.jsonl", line(seconds=None), "seconds = None"),
     ("history.jsonl", line(warnings=["collapse"]), "warnings.0"),
     ("suggestion.json", b"{}", "has no range"),
