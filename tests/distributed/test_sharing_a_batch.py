@@ -110,5 +110,5 @@ def test_a_run_in_two_stages_ends_alike_on_one_and_two_processes_and_across_a_st
         two_stages.unregister()
     for process in two:
         whole, resumed = process["stages"]["whole"], process["stages"]["resumed"]
-        assert (whole["clusters"].numpy() == one.clusters.cluster).mean() > 0.99
+        assert (whole["clusters"].numpy() == one.table.cluster).mean() > 0.99
         assert all(torch.equal(whole[name], resumed[name]) for name in whole)

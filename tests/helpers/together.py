@@ -134,7 +134,7 @@ def two_stage_run(folder):
         train(settings, source, CPU, Silent(), run, lambda: next(asked) >= 8)
     resumed = train(settings, source, CPU, Silent(), run)
     return {
-        name: {"clusters": torch.from_numpy(each.clusters.cluster), **each.model.network.state_dict()}
+        name: {"clusters": torch.from_numpy(each.table.cluster), **each.model.network.state_dict()}
         for name, each in (("whole", whole), ("resumed", resumed))
     }
 

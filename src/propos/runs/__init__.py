@@ -4,13 +4,13 @@ from propos.runs.atomic import write_atomically
 from propos.runs.clusters import Cluster, Prototypes, rows_of
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
 from propos.runs.reader import Run
-from propos.runs.schema import MeasuresIfAny, Record, RunInfo, SourceInfo, Suggestion, read_history
+from propos.runs.schema import Measures, Record, RunInfo, SourceInfo, Suggestion, read_history
 from propos.runs.tables import ImageTable, check_table_path, read_label_file, write_parts, write_table
 
 __all__ = [
     "Cluster",
     "ImageTable",
-    "MeasuresIfAny",
+    "Measures",
     "Prototypes",
     "Record",
     "Run",

@@ -69,6 +69,11 @@ class _Warning(_Part):
     text: str
 
 
+def _none_if_empty(given: Any) -> Any:
+    """An epoch that no E-step opened measured nothing."""
+    return None if given == {} else given
+
+
 class Measures(_Part):
     """What an E-step measured; scores against labels come on top."""
 
@@ -83,14 +88,6 @@ class Measures(_Part):
     churn: NotNegative | None = None
 
 
-def _none_if_empty(given: Any) -> Any:
-    """An epoch that no E-step opened measured nothing."""
-    return None if given == {} else given
-
-
-MeasuresIfAny = Annotated[Measures | None, BeforeValidator(_none_if_empty)]
-
-
 class _Line(_Part):
     """A line of history.jsonl; numbers that do not apply are null."""
 
@@ -98,7 +95,7 @@ class _Line(_Part):
     stage: str | None = None
     losses: dict[str, Finite | None]
     rates: dict[str, Finite | None]
-    measures: MeasuresIfAny
+    measures: Annotated[Measures | None, BeforeValidator(_none_if_empty)]
     warnings: list[_Warning] = []
     seconds: dict[str, Finite]
 

@@ -27,7 +27,7 @@ from propos.training.expectation import Partition
 from propos.training.learner import Learner, at_stage
 from propos.training.progress import Progress
 from propos.training.queue import Memory
-from propos.training.restoring import check_checkpoint
+from propos.training.restoring import check_checkpoint, check_plain
 from propos.training.state import State, first_state
 
 KEPT = 2
@@ -133,29 +133,30 @@ def _partition(tensors: dict[str, Tensor]) -> Partition | None:
 
 def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[Learner, State]:
     where = "the checkpoint" if run is None else str(run.path / "checkpoint")
-    tensors, plain = _unpacked(content, where)
+    tensors, values = _unpacked(content, where)
+    plain = check_plain(values, learner, where)
+    learner = at_stage(learner, plain.stage)
     check_checkpoint(tensors, plain, learner, where)
     tensors = {name: tensor.to(learner.device) for name, tensor in tensors.items()}
     streamed = tensors.get("state.streamed")
-    learner = at_stage(learner, plain["stage"])
     with torch.no_grad():
         for name, tensor in learner.network.state_dict().items():
             tensor.copy_(tensors[f"network.{name}"])
     _restore_optimiser(learner, tensors)
-    learner.scaler.load_state_dict(plain["scaler"])
+    learner.scaler.load_state_dict(plain.scaler)
     state = State(
-        stage=plain["stage"],
-        epoch=plain["epoch"],
-        step=plain["step"],
-        opening=plain["opening"],
-        seconds=plain["seconds"],
+        stage=plain.stage,
+        epoch=plain.epoch,
+        step=plain.step,
+        opening=plain.opening,
+        seconds=plain.seconds,
         partition=_partition(tensors),
         streamed=None if streamed is None else streamed[share(len(streamed))].clone(),
-        queue=_queue(tensors, plain["queue_next"]),
+        queue=_queue(tensors, plain.queue_next),
         prepared={name[15:]: rows for name, rows in tensors.items() if name.startswith("state.prepared.")},
         losses=tensors.get("state.losses"),
         # The history is written before the checkpoint; lines of epochs that will be done again are dropped.
-        history=[] if run is None else read_history(run.path)[: plain["epoch"]],
+        history=[] if run is None else read_history(run.path)[: plain.epoch],
     )
     return learner, state
 

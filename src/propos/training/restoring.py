@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
 from propos.errors import InputError, shown
-from propos.runs import MeasuresIfAny
+from propos.runs import Measures
 from propos.training.learner import Learner
 
 OPTIMISER = re.compile(r"optimiser\.(\d{1,6})\.(\w+)")
@@ -20,32 +20,51 @@ Whole = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
+def _measured(opening: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Check what the E-step that opened the epoch measured; an epoch that none opened has nothing."""
+    if opening:
+        Measures.model_validate(opening)
+    return opening
+
+
 class Plain(BaseModel):
     """What a checkpoint holds beside tensors."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
+    stage: Whole
     epoch: Whole
     step: Whole
-    opening: MeasuresIfAny | None
+    opening: Annotated[dict[str, Any] | None, AfterValidator(_measured)]
     seconds: dict[str, Number]
-    scaler: dict[str, Any]
+    scaler: dict[str, int | Number]
     queue_next: Whole | None
 
 
-def check_checkpoint(tensors: Mapping[str, Tensor], plain: Any, learner: Learner, where: str) -> None:
-    """Refuse a checkpoint that the settings' network and method could not have written."""
+def check_plain(plain: Any, learner: Learner, where: str) -> Plain:
+    """Refuse what does not say where a run stands, or names a stage that the method has not."""
     try:
         found = Plain.model_validate(plain)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise _unfit(where, f"{shown(key, quoted=False)}: {first['msg']}") from None
+    if found.stage >= len(learner.method.stages):
+        raise _unfit(where, f"stage: it stands in stage {found.stage} of {len(learner.method.stages)}")
+    return found
+
+
+def check_checkpoint(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
+    """Refuse a checkpoint that the settings' network could not have written in the learner's stage."""
     for name, tensor in learner.network.state_dict().items():
         _check(tensors, f"network.{name}", tuple(tensor.shape), tensor.dtype, where)
     _check_optimiser(tensors, learner, where)
-    _check_state(tensors, found, learner, where)
-    _check_progress(tensors, found, plain["opening"] is not None, learner, where)
+    _check_state(tensors, plain, learner, where)
+    kinds = [{key: type(value) for key, value in each.items()} for each in (plain.scaler, learner.scaler.state_dict())]
+    if learner.scaler.is_enabled() and kinds[0] != kinds[1]:
+        raise _unfit(where, "scaler: is not that of half precision")
+    _check_prepared(tensors, learner, where)
+    _check_progress(tensors, plain, learner, where)
 
 
 def check_labels(labels: Tensor, images: int, clusters: int | None, where: str) -> None:
@@ -56,7 +75,7 @@ def check_labels(labels: Tensor, images: int, clusters: int | None, where: str) 
 
 
 def _check_optimiser(tensors: Mapping[str, Tensor], learner: Learner, where: str) -> None:
-    trained, kept = learner.network.trained(), KEPT[learner.config.train.optimiser]
+    trained, kept = learner.network.trained(), KEPT[learner.schedule.settings.optimiser]
     saved: dict[int, set[str]] = {}
     for name in tensors:
         if not name.startswith("optimiser."):
@@ -74,7 +93,7 @@ def _check_optimiser(tensors: Mapping[str, Tensor], learner: Learner, where: str
 
 def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
     config, images = learner.config, learner.schedule.images
-    dimension, spec = config.network.dimension, learner.method.queue
+    dimension, spec = config.network.dimension, learner.stage.queue
     if "state.labels" in tensors:
         check_labels(tensors["state.labels"], images, config.clusters, where)
         prototypes = _rows(tensors, "state.prototypes", dimension, where)
@@ -97,27 +116,43 @@ def _check_groupings(tensors: Mapping[str, Tensor], learner: Learner, where: str
     if not names:
         return
     images, dimension = learner.schedule.images, learner.config.network.dimension
-    for place, clusters in enumerate(learner.method.groupings):
+    further = () if learner.stage.further is None else learner.stage.further.clusters
+    for place, clusters in enumerate(further):
         prefix = f"state.grouping.{place}"
         _check(tensors, f"{prefix}.labels", (images,), torch.int64, where)
         check_labels(tensors[f"{prefix}.labels"], images, clusters, where)
         _check(tensors, f"{prefix}.prototypes", (clusters, dimension), torch.float32, where)
         _check(tensors, f"{prefix}.concentrations", (clusters,), None, where)
-    if len(names) != 3 * len(learner.method.groupings):
-        raise _unfit(where, "state.grouping: the method has other further clusterings")
+    if len(names) != 3 * len(further):
+        raise _unfit(where, "state.grouping: the stage has other further clusterings")
 
 
-def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, opened: bool, learner: Learner, where: str) -> None:
-    epochs, steps = learner.config.train.epochs, learner.schedule.steps
-    if plain.epoch > epochs or plain.step > steps:
-        raise _unfit(where, f"it stands at epoch {plain.epoch}, step {plain.step}, of {epochs} epochs of {steps} steps")
-    if not opened:
+def _check_prepared(tensors: Mapping[str, Tensor], learner: Learner, where: str) -> None:
+    """Refuse tables that have not a row for each image; what is missing is computed again."""
+    images = learner.schedule.images
+    for name, table in tensors.items():
+        if name.startswith("state.prepared.") and (table.ndim == 0 or len(table) != images):
+            raise _unfit(where, f"{name}: has not a row for each of {images} images")
+    neighbours = tensors.get("state.prepared.neighbours")
+    if neighbours is None:
+        return
+    if neighbours.ndim != 2 or neighbours.dtype != torch.int64 or not neighbours.numel():
+        raise _unfit(where, "state.prepared.neighbours: are no images")
+    if int(neighbours.min()) < 0 or int(neighbours.max()) >= images:
+        raise _unfit(where, f"state.prepared.neighbours: name others than the {images} images")
+
+
+def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
+    epochs, steps = learner.epochs, learner.schedule.steps
+    if not epochs.start <= plain.epoch <= epochs.stop or plain.step > steps:
+        raise _unfit(where, f"epoch {plain.epoch}, step {plain.step}: there are {epochs.stop} epochs of {steps} steps")
+    if plain.opening is None:
         if plain.step:
             raise _unfit(where, f"it stands at step {plain.step} of an epoch that was not opened")
         return
-    if plain.epoch == epochs or "state.labels" not in tensors:
+    if plain.epoch == epochs.stop or "state.labels" not in tensors:
         raise _unfit(where, "it stands in an epoch that has no clusters, or is past the last")
-    _check(tensors, "state.losses", (steps, len(learner.method.terms)), torch.float32, where)
+    _check(tensors, "state.losses", (steps, len(learner.stage.terms)), torch.float32, where)
 
 
 def _rows(tensors: Mapping[str, Tensor], name: str, dimension: int, where: str) -> Tensor:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import torch
 import torch.nn.functional as F
 
@@ -14,7 +15,7 @@ from propos.methods import METHODS, Confident, Features, Method, Neighbours, Pai
 from propos.methods.parts import plain_head
 from propos.networks import Parts
 from propos.objectives import Alignment, NtXent
-from propos.runs import RunFolder
+from propos.runs import Run, RunFolder
 from propos.training import Model
 from propos.training.learner import at_stage, build_learner
 from propos.training.opening import open_stage
@@ -34,7 +35,7 @@ def _method():
 def whole(tmp_path_factory):
     """Two epochs of learning images, two of a head on neighbours; the weights at the border are kept."""
     settings = {**two_stages.QUICK, "keep_epochs": (1,)}
-    run = RunFolder.create(tmp_path_factory.mktemp("runs") / "whole", {}, quick_config(**settings))
+    run = RunFolder.create(tmp_path_factory.mktemp("runs") / "whole", {"status": "finished"}, quick_config(**settings))
     fitted = quick_train(run=run, **settings)
     fitted.write(run)
     return fitted, run
@@ -62,7 +63,7 @@ def test_a_term_counts_from_its_start_to_its_end():
 
 def test_a_stage_moves_what_it_trains_and_nothing_else(whole):
     fitted, run = whole
-    border = run.weights("snapshots/epoch-0001.safetensors")
+    border = safetensors.numpy.load_file(run.path / "snapshots" / "epoch-0001.safetensors")
     first = build_learner(quick_config(**two_stages.QUICK), digits(), CPU).network.state_dict()
     for name, tensor in fitted.model.network.state_dict().items():
         of_head = name.startswith("cluster_head")
@@ -99,7 +100,7 @@ def test_a_run_stopped_anywhere_ends_with_the_same_bits(tmp_path, whole, questio
     resumed = quick_train(run=run, **settings)
     assert same_weights(resumed.model.network, whole[0].model.network)
     assert without_times(resumed.history) == without_times(whole[0].history)
-    assert (resumed.clusters.cluster == whole[0].clusters.cluster).all()
+    assert (resumed.table.cluster == whole[0].table.cluster).all()
 
 
 def test_the_heads_answer_is_the_runs(whole):
@@ -110,18 +111,18 @@ def test_the_heads_answer_is_the_runs(whole):
         view = plain_view(images, config.views.size, config.pixels.mean, config.pixels.std)
         scores = network.cluster_head(network.online.backbone(view)).softmax(dim=1).numpy()
         embeddings = F.normalize(network.online(view), dim=1).numpy()
-    clusters = fitted.clusters.cluster
+    clusters = fitted.table.cluster
     assert (clusters == scores.argmax(axis=1)).all()
-    np.testing.assert_allclose(fitted.clusters.confidence, scores.max(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(fitted.table.confidence, scores.max(axis=1), rtol=1e-5)
     prototypes = fitted.model.prototypes.numpy()
     for number in np.unique(clusters):
         mean = embeddings[clusters == number].mean(axis=0)
         np.testing.assert_allclose(prototypes[number], mean / np.linalg.norm(mean), atol=1e-5)
     distance = 1 - (embeddings * prototypes[clusters]).sum(axis=1)
-    np.testing.assert_allclose(fitted.clusters.distance, distance, atol=1e-5)
-    predicted = Model.from_run(run, CPU).predict(digits())
+    np.testing.assert_allclose(fitted.table.distance, distance, atol=1e-5)
+    predicted = Model.from_run(Run.open(run.path), CPU).predict(digits())
     assert (predicted.cluster == clusters).all()
-    np.testing.assert_allclose(predicted.confidence, fitted.clusters.confidence, rtol=1e-5)
+    np.testing.assert_allclose(predicted.confidence, fitted.table.confidence, rtol=1e-5)
 
 
 def test_a_head_that_answers_needs_the_number_of_clusters():
