@@ -128,9 +128,9 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     def score(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> float:
         """Return the NMI of the images' clusters with their labels; without labels, minus their mean distance."""
         with self._images(X) as source:
-            found = self._model().predict(source)
+            predicted = self._model().predict(source)
             labels = source.labels if y is None else check_labels(y, len(source), "y")
-        return -float(found.distance.mean()) if labels is None else nmi(labels, found.cluster)
+        return -float(predicted.distance.mean()) if labels is None else nmi(labels, predicted.cluster)
 
     def save(self, path: str | Path) -> None:
         """Write a run folder, as `propos run` does."""

@@ -111,9 +111,11 @@ def prototypes(subject: Subject) -> Measure:
     labels = subject.test_images.labels
     if labels is None:
         raise InputError(f"--test {subject.test}: {UNLABELLED}")
-    found = scores(labels, subject.model.predict(subject.test_images).cluster)
-    line = f"NMI {found['nmi']:.4f}, accuracy {found['accuracy']:.4f}, ARI {found['ari']:.4f}, AMI {found['ami']:.4f}"
-    numbers: dict[str, float | int] = {f"test_{name}": value for name, value in found.items()}
+    scored = scores(labels, subject.model.predict(subject.test_images).cluster)
+    line = (
+        f"NMI {scored['nmi']:.4f}, accuracy {scored['accuracy']:.4f}, ARI {scored['ari']:.4f}, AMI {scored['ami']:.4f}"
+    )
+    numbers: dict[str, float | int] = {f"test_{name}": value for name, value in scored.items()}
     return Measure({**numbers, "test_images": len(labels)}, f"{line}  ({len(labels):,} test images)")
 
 
@@ -123,8 +125,8 @@ def knn(subject: Subject, asked: int | None) -> Measure:
     alone = subject.test is None
     truth = subject.own_classes if alone else subject.test_classes
     queries = subject.own_embeddings if alone else subject.model.embeddings(subject.test_images)
-    found = nearest_classes(subject.own_embeddings, subject.own_classes, queries, neighbours, leave_one_out=alone)
-    accuracy = int((found == truth).sum()) / len(truth)
+    voted = nearest_classes(subject.own_embeddings, subject.own_classes, queries, neighbours, leave_one_out=alone)
+    accuracy = int((voted == truth).sum()) / len(truth)
     how = ONE_OUT if alone else f"{len(truth):,} test images"
     numbers = {"knn_accuracy": accuracy, "knn_neighbours": neighbours, "knn_images": len(truth)}
     return Measure(numbers, f"{accuracy:.4f}  ({neighbours} neighbours, {how})")

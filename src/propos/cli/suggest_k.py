@@ -37,11 +37,11 @@ def suggest_k(
     given = parse_assignments(settings or [])
     request = Request(what, clusters, method, recipe, None, seed, epochs, given, data=data)
     is_run = (Path(what) / "run.json").is_file()
-    found = _of_run(request) if is_run else _of_source(request, device, quiet=as_json)
+    suggestion = _of_run(request) if is_run else _of_source(request, device, quiet=as_json)
     if as_json:
-        typer.echo(json.dumps(found.plain()))
+        typer.echo(json.dumps(suggestion.plain()))
     else:
-        _print(found)
+        _print(suggestion)
 
 
 def _of_run(request: Request) -> Suggestion:
@@ -86,10 +86,10 @@ def _limits(request: Request) -> tuple[int, int]:
     return limits
 
 
-def _print(found: Suggestion) -> None:
-    rows = zip(found.tried, found.silhouette, found.stability, strict=True)
+def _print(suggestion: Suggestion) -> None:
+    rows = zip(suggestion.tried, suggestion.silhouette, suggestion.stability, strict=True)
     typer.echo("  K  silhouette  stability")
     for clusters, silhouette, stability in rows:
-        mark = "  ←" if clusters == found.chosen else ""
+        mark = "  ←" if clusters == suggestion.chosen else ""
         typer.echo(f"{clusters:3}  {silhouette:10.3f}  {stability:9.3f}{mark}")
-    typer.echo(found.why)
+    typer.echo(suggestion.why)

@@ -46,7 +46,7 @@ def find_problems(
         exact=exact[:MOST_LISTED],
         near=near[:MOST_LISTED],
         unreadable=unreadable[:MOST_LISTED],
-        counts={name: len(found) for name, found in lists.items()},
+        counts={name: len(images) for name, images in lists.items()},
     )
 
 
