@@ -14,7 +14,15 @@ from helpers.hold import PATIENCE
 FORKS = multiprocessing.get_context("forkserver")
 # What training reads anyway. torch._dynamo comes with the first optimiser; pytest is what starts the forks.
 FORKS.set_forkserver_preload(
-    ["pytest", "torch._dynamo", "propos.cli.app", "propos.training", "propos.report", "torch.distributed.run"]
+    [
+        "pytest",
+        "torch._dynamo",
+        "propos.cli.app",
+        "propos.runner",
+        "propos.training",
+        "propos.report",
+        "torch.distributed.run",
+    ]
 )
 
 
@@ -60,8 +68,10 @@ def _become(manner, function, arguments):
     os.chdir(cwd or Path.cwd())
     os.environ.clear()
     os.environ.update(env)
-    # It hears Ctrl-C even where the tests themselves do not.
+    # It hears requests to end even where the tests themselves do not, as under nohup.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
     if largest_file is not None:

@@ -104,6 +104,8 @@ import os, signal, sys
 
 _, module, number, *arguments = sys.argv
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for heard in (signal.SIGTERM, signal.SIGHUP):  # even where the tests themselves are deaf to it
+    signal.signal(heard, signal.SIG_DFL)
 
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
