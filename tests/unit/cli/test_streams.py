@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from helpers.command import start
+from helpers.command import start_anew
+from helpers.hold import PATIENCE
 from helpers.small import QUICK, as_flags
 from propos.cli.streams import Enduring, printable
 
@@ -61,12 +62,12 @@ def test_a_terminal_of_few_letters_gets_those_it_has(tmp_path):
 
 
 def test_training_goes_on_when_nobody_reads_any_longer(tmp_path):
-    process = start("run", "digits", *as_flags(QUICK), "--no-report", "--out", tmp_path / "run")
+    process = start_anew("run", "digits", *as_flags(QUICK), "--no-report", "--out", tmp_path / "run")
     assert process.stdout.readline()
     process.stdout.close()
     with process.stderr as stderr:
         err = stderr.read()
-    assert process.wait(timeout=300) == 0, err
+    assert process.wait(timeout=PATIENCE) == 0, err
     assert err == ""
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "finished"
 
