@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from helpers import command, forked, torchrun
-from helpers.hold import SCRIPT, Hold
+from helpers.hold import SCRIPT, Hold, wait_for
 from helpers.interruption import checkpoints, results
 from helpers.small import QUICK, save_digits
 
@@ -63,15 +63,7 @@ def two(images):
     return out
 
 
-def stop(out, images, asked):
-    """Ask some of two processes to end while the first writes its third checkpoint."""
-    hold = Hold(out.parent, MOMENT)
-    pair = torchrun.Pair(forked.command, "run", "--no-report", images, *ARGUMENTS, "--out", out, "--quiet", hold=hold)
-    hold.reached(pair)
-    for number in asked:
-        pair.processes[number].send_signal(signal.SIGTERM)
-    hold.go_on()
-    _, err = pair.communicate()
+def check_stopped(out, err):
     assert f"propos run --resume --out {out}" in err
     assert err.count("propos: ") == 1
     assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
@@ -79,9 +71,17 @@ def stop(out, images, asked):
 
 @pytest.fixture(scope="module")
 def stopped(images, tmp_path_factory):
-    """A run on two processes that were asked to end."""
+    """A run whose torchrun was asked to end while the first of its two processes wrote its third checkpoint."""
     out = tmp_path_factory.mktemp("stopped") / "run"
-    stop(out, images, asked=(0, 1))
+    hold = Hold(out.parent, MOMENT)
+    script = [SCRIPT, hold.as_text(), "run", "--no-report", images, *ARGUMENTS, "--out", out, "--quiet"]
+    process = torchrun.start(*script)
+    hold.reached(process)
+    process.send_signal(signal.SIGTERM)
+    # Torchrun says so when it passes the signal on to each of them.
+    wait_for(lambda: process.complaints().count("closing signal SIGTERM") == 2, process)
+    hold.go_on()
+    check_stopped(out, torchrun.finish(process).err)
     return out
 
 
@@ -108,8 +108,12 @@ def test_embeddings_kept_on_the_way_are_those_of_all_images(one, two):
 
 
 def test_one_process_asked_to_end_ends_all_at_one_step(images, two, tmp_path):
-    out = tmp_path / "run"
-    stop(out, images, asked=(1,))
+    out, hold = tmp_path / "run", Hold(tmp_path, MOMENT)
+    pair = torchrun.Pair(forked.command, "run", "--no-report", images, *ARGUMENTS, "--out", out, "--quiet", hold=hold)
+    hold.reached(pair)
+    pair.processes[1].send_signal(signal.SIGTERM)
+    hold.go_on()
+    check_stopped(out, pair.communicate()[1])
     resumed_by_two(out)
     assert results(out) == results(two)
 
@@ -184,7 +188,7 @@ def test_a_process_that_fails_ends_the_job_with_its_own_error_first(images, stop
 
 def test_wrong_input_is_said_once_and_nothing_is_written(images, tmp_path):
     out = tmp_path / "run"
-    result = torchrun.run_pair("run", "--no-report", images, "-k", "1", "--out", out)
+    result = torchrun.run(*torchruns(images, "-k", "1", "--out", out))
     assert result.code != 0
     assert result.err.count("propos: ") == 1
     assert "at least 2 clusters" in result.err

@@ -50,6 +50,10 @@ class Forked:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def complaints(self):
+        """Return what it has written to its error output so far."""
+        return self._err.read_text()
+
     def communicate(self):
         """Wait for its end and return what it said."""
         self._process.join(PATIENCE)
