@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,18 +16,16 @@ from hypothesis import strategies as st
 
 from helpers.damage import checkpoint_name, damaged
 from helpers.runs import SUGGESTION
-from helpers.small import CPU, QUICK, save_digits
+from helpers.small import QUICK, save_digits
 from propos.cli.app import app
-from propos.data import open_source
 from propos.errors import InputError, Interrupted, RunFailed
-from propos.recipes import build_recipe
 from propos.report import write_report
+from propos.runner import Request, carry_out, plan
 from propos.runs import Run, RunFolder
-from propos.training import Silent, prepare, provenance, start_from, train
 
 DAMAGES = int(os.environ.get("PROPOS_DAMAGES", "0"))
 COUNT = 40
-SMALL = {**QUICK, "network.hidden": 8, "network.dimension": 4, "train.batch_size": 16, "train.epochs": 2, "clusters": 3}
+SMALL = {**QUICK, "network.hidden": 8, "network.dimension": 4, "train.batch_size": 16, "train.epochs": 2}
 FINISHED = [
     "run.json", "config.yaml", "history.jsonl", "clusters.parquet", "prototypes.npy", "embeddings.npy", "map.npy",
     "model.safetensors", "suggestion.json", "skipped.csv", "snapshots/epoch-0000.npy",
@@ -51,28 +50,21 @@ def folders(tmp_path_factory):
     """Return a finished run, one that was gone on from it and stopped, and their images."""
     root = tmp_path_factory.mktemp("damaged")
     images = save_digits(root / "images.npz", COUNT)
-    source = open_source(str(images))
-    config = build_recipe("digits").with_settings({**SMALL, "source": str(images), "keep_epochs": (0,)})
-    config = prepare(config, source)
-    info = provenance("propos run", config, source, CPU)
-    finished = RunFolder.create(root / "finished", {**info, "status": "finished"}, config)
-    train(config, source, CPU, Silent(), finished).write(finished)
+    with plan(Request(images, 3, recipe="digits", settings={**SMALL, "keep_epochs": (0,)})) as planned:
+        carry_out(planned, root / "finished")
     shutil.rmtree(root / "finished" / "checkpoint")
-    finished.write_skipped([("notes.txt", "not an image")])
-    finished.write_suggestion(SUGGESTION, config)
-    write_report(Run.open(finished.path), source)
-    _stopped(root, config, source, info)
-    return root
-
-
-def _stopped(root, config, source, info):
-    begin = start_from(Run.open(root / "finished"), source, CPU)
-    run = RunFolder.create(root / "stopped", {**info, "status": "interrupted", "from": "finished"}, config)
-    begin.write(run)
-    run.write_skipped([("notes.txt", "not an image")])
+    folder = RunFolder(root / "finished")
+    folder.write_skipped([("notes.txt", "not an image")])
+    folder.write_suggestion(SUGGESTION, planned.config)
+    write_report(Run.open(folder.path))
     asked = iter(range(4))
-    with pytest.raises(Interrupted):
-        train(config, source, CPU, Silent(), run, lambda: next(asked, None) is None, begin)
+    with (
+        plan(Request(images, earlier=folder.path, settings={"train.epochs": 2})) as planned,
+        pytest.raises(Interrupted),
+    ):
+        carry_out(planned, root / "stopped", stopping=lambda: nullcontext(lambda: next(asked, None) is None))
+    RunFolder(root / "stopped").write_skipped([("notes.txt", "not an image")])
+    return root
 
 
 def attempt(arguments, run, root, out):

@@ -14,6 +14,7 @@ from jaxtyping import Shaped
 from propos.config import Config, from_yaml, parse_clusters
 from propos.data import What, data_root, is_benchmark
 from propos.errors import InputError
+from propos.plain import read_text
 
 FLAGS = {"clusters": "-k", "settings": "--set", "earlier": "--from"}
 WITH_RESUME = ("source", "out", "data", "command")  # what may be said of a run that goes on
@@ -60,10 +61,7 @@ def given_config(request: Request) -> Config | None:
         raise InputError("--config and --recipe both give complete settings: use one of them")
     if request.config is None or isinstance(request.config, Config):
         return request.config
-    try:
-        return from_yaml(request.config.read_text(), str(request.config))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--config {request.config}: cannot be read: {error}") from None
+    return from_yaml(read_text(request.config), f"--config {request.config}")
 
 
 def requested_settings(request: Request, what: What, given: Config | None) -> dict[str, Any]:
