@@ -13,7 +13,7 @@ from propos.runner.following import follow
 from propos.runner.planning import Plan, plan, plan_of
 from propos.runner.request import Request, resolved, run_name
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
-from propos.runs import Run, RunFolder, newest_folder, next_free_folder
+from propos.runs import Run, RunFolder, newest_folder, next_free_folder, refuse_if_held
 
 RUNS = Path("runs")
 
@@ -40,6 +40,9 @@ def perform(
     if run is not None and run.finished:
         watcher.note(f"{run.path}: this run is finished; there is nothing to resume")
         return run
+    known = run.path if run is not None else request.out
+    if known is not None:
+        refuse_if_held(known)  # before any image is read
     if run is None and request.out is not None:
         RunFolder.check_free(request.out)
     with _planned(request, run, device, watcher) as planned:

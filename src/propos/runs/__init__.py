@@ -2,7 +2,8 @@
 
 from propos.runs.atomic import write_atomically
 from propos.runs.clusters import Cluster, Prototypes, rows_of
-from propos.runs.folder import RunFolder, newest_folder, next_free_folder
+from propos.runs.folder import RunFolder, make_folder, newest_folder, next_free_folder
+from propos.runs.lock import held, refuse_if_held
 from propos.runs.reader import Run
 from propos.runs.schema import Measures, Record, RunInfo, SourceInfo, Suggestion, read_history
 from propos.runs.tables import ImageTable, check_table_path, read_label_file, write_parts, write_table
@@ -19,10 +20,13 @@ __all__ = [
     "SourceInfo",
     "Suggestion",
     "check_table_path",
+    "held",
+    "make_folder",
     "newest_folder",
     "next_free_folder",
     "read_history",
     "read_label_file",
+    "refuse_if_held",
     "rows_of",
     "write_atomically",
     "write_parts",

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from propos import config as configuration
 from propos.errors import InputError
 from propos.runs.atomic import write_atomically
+from propos.runs.lock import LOCK
 from propos.runs.schema import SCHEMA, RunInfo, read_info
 from propos.runs.tables import ImageTable, write_table
 
@@ -31,10 +32,7 @@ class RunFolder:
     def create(cls, path: Path, info: Mapping[str, Any], config: configuration.Config) -> RunFolder:
         """Start a run in a new or empty folder."""
         cls.check_free(path)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{path}: the folder cannot be made: {error.strerror}; choose another --out") from None
+        make_folder(path)
         run = cls(path)
         run.write_text("config.yaml", config.to_yaml())
         # run.json is what makes the folder a run, so it comes last.
@@ -48,7 +46,7 @@ class RunFolder:
             raise InputError(f"{path}: is a file; choose another --out")
         if (path / "run.json").exists():
             raise InputError(f"{path}: already holds a run; add --resume to go on with it, or choose another --out")
-        if path.is_dir() and any(path.iterdir()):
+        if path.is_dir() and any(each.name != LOCK for each in path.iterdir()):
             raise InputError(f"{path}: the folder is not empty; choose another --out")
 
     def info(self) -> RunInfo:
@@ -93,6 +91,14 @@ class RunFolder:
     def write_text(self, name: str, text: str) -> None:
         """Write a small file of text."""
         write_atomically(self.path / name, text.encode())
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of a run to be, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: the folder cannot be made: {error.strerror}; choose another --out") from None
 
 
 def next_free_folder(parent: Path, name: str) -> Path:

@@ -1,0 +1,71 @@
+"""A run folder is trained into by one process at a time; whoever only reads it needs no lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout, UnixFileLock
+
+from propos.errors import InputError
+
+LOCK = ".lock"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Be the only one to train into a folder, or say who is.
+
+    The system lets go of the lock of a process that dies.
+    """
+    path = folder / LOCK
+    lock = _acquired(path)
+    try:
+        with suppress(OSError):  # a full disk is met by what matters more; Windows lets nobody write what is locked
+            path.write_text(json.dumps(_this_process()), encoding="utf-8")
+        yield
+    finally:
+        _release(lock, path)
+
+
+def refuse_if_held(folder: Path) -> None:
+    """Refuse a folder that another process trains into, before any work is done for it."""
+    path = folder / LOCK
+    if path.is_file():
+        _release(_acquired(path), path)
+
+
+def _acquired(path: Path) -> FileLock:
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise InputError(f"{path.parent}: {_holder(path)} trains into it; stop that first or let it finish") from None
+    return lock
+
+
+def _release(lock: FileLock, path: Path) -> None:
+    # While it is still ours: who takes the file that goes here looks for a new one. Elsewhere the lock does it itself.
+    if isinstance(lock, UnixFileLock):
+        with suppress(OSError):
+            path.unlink()
+    lock.release()
+
+
+def _this_process() -> dict[str, str | int]:
+    now = datetime.now().astimezone()
+    return {"process": os.getpid(), "host": socket.gethostname(), "since": now.isoformat(sep=" ", timespec="minutes")}
+
+
+def _holder(path: Path) -> str:
+    """Say who holds a lock, as far as it is known."""
+    try:
+        holder = json.loads(path.read_text(encoding="utf-8"))
+        return f"process {holder['process']} on {holder['host']}, since {holder['since']},"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,77 @@
+"""One process at a time trains into a run folder."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from propos.config import Config
+from propos.errors import InputError
+from propos.runner.performing import perform
+from propos.runner.request import Request
+from propos.runs import RunFolder, held, refuse_if_held
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from propos.runs import held
+with held(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds the folder until it is killed."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_the_second_is_told_who_holds_a_folder(tmp_path, holder):
+    since = json.loads((tmp_path / ".lock").read_text())["since"]
+    whole = (
+        f"{tmp_path}: process {holder.pid} on {socket.gethostname()}, since {since}, trains into it; stop that first"
+    )
+    for attempt in (lambda: refuse_if_held(tmp_path), lambda: held(tmp_path).__enter__()):
+        with pytest.raises(InputError) as refusal:
+            attempt()
+        assert str(refusal.value).startswith(whole)
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path, holder):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    refuse_if_held(tmp_path)
+    with held(tmp_path):
+        assert json.loads((tmp_path / ".lock").read_text())["process"] == os.getpid()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '"x"', "\udc80"])
+def test_a_holder_that_cannot_be_read_is_another_process(tmp_path, content):
+    with held(tmp_path):
+        (tmp_path / ".lock").write_text(content, errors="surrogateescape")
+        with pytest.raises(InputError, match="another process trains into it"):
+            refuse_if_held(tmp_path)
+
+
+def test_neither_a_start_nor_a_resumption_joins_a_run_in_progress(tmp_path):
+    info = {"status": "running", "command": "propos run", "source": {"fingerprint": "x"}}
+    out = RunFolder.create(tmp_path / "run", info, Config(source="digits")).path
+    with held(out):
+        for request, resume in ((Request(out=out), True), (Request("digits", out=out), False)):
+            with pytest.raises(InputError, match=f"process {os.getpid()} on .* trains into it"):
+                perform(request, resume=resume)
+
+
+def test_a_folder_that_holds_a_dead_ones_lock_is_free(tmp_path):
+    (tmp_path / ".lock").touch()
+    RunFolder.check_free(tmp_path)
