@@ -20,7 +20,7 @@ from propos.runner.following import announce, estimate, join_skipped
 from propos.runner.planning import ELSEWHERE, Plan
 from propos.runner.provenance import provenance
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
-from propos.runs import Run, RunFolder, held, make_folder
+from propos.runs import Run, RunFolder, held
 from propos.training import Fitted, WarmStart, clusters_needed, train
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ def carry_out(
             return train(plan.config, plan.source, plan.device, watcher, None, stop, plan.start)
     if not (folder / "run.json").is_file():
         RunFolder.check_free(folder)
-        make_folder(folder)
     with held(folder):
         return _in_folder(plan, folder, watcher, stopping)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from propos.data import Source
@@ -45,8 +46,10 @@ def perform(
         refuse_if_held(known)  # before any image is read
     if run is None and request.out is not None:
         RunFolder.check_free(request.out)
-    with _planned(request, run, device, watcher) as planned:
-        out = run.path if run is not None else request.out or next_free_folder(RUNS, planned.name)
+    with (
+        _planned(request, run, device, watcher) as planned,
+        next_free_folder(RUNS, planned.name) if known is None else nullcontext(known) as out,
+    ):
         carry_out(planned, out, watcher, stopping)
         finished = Run.open(out)
         if page is not None:

@@ -2,7 +2,7 @@
 
 from propos.runs.atomic import write_atomically
 from propos.runs.clusters import Cluster, Prototypes, rows_of
-from propos.runs.folder import RunFolder, make_folder, newest_folder, next_free_folder
+from propos.runs.folder import RunFolder, newest_folder, next_free_folder
 from propos.runs.lock import held, refuse_if_held
 from propos.runs.reader import Run
 from propos.runs.schema import Measures, Record, RunInfo, SourceInfo, Suggestion, read_history
@@ -21,7 +21,6 @@ __all__ = [
     "Suggestion",
     "check_table_path",
     "held",
-    "make_folder",
     "newest_folder",
     "next_free_folder",
     "read_history",

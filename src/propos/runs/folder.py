@@ -6,7 +6,9 @@ import csv
 import glob
 import io
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from jaxtyping import Float
 from propos import config as configuration
 from propos.errors import InputError
 from propos.runs.atomic import write_atomically
-from propos.runs.lock import LOCK
+from propos.runs.lock import LOCK, make_folder, remove_if_empty
 from propos.runs.schema import SCHEMA, RunInfo, read_info
 from propos.runs.tables import ImageTable, write_table
+
+PARTS = re.compile(r"\.(config\.yaml|run\.json)\.\d+\.part")
 
 
 class RunFolder:
@@ -32,11 +36,17 @@ class RunFolder:
     def create(cls, path: Path, info: Mapping[str, Any], config: configuration.Config) -> RunFolder:
         """Start a run in a new or empty folder."""
         cls.check_free(path)
-        make_folder(path)
+        made = make_folder(path)
         run = cls(path)
-        run.write_text("config.yaml", config.to_yaml())
-        # run.json is what makes the folder a run, so it comes last.
-        run._write_info({"schema": SCHEMA, **info})
+        try:
+            run.write_text("config.yaml", config.to_yaml())
+            # run.json is what makes the folder a run, so it comes last.
+            run._write_info({"schema": SCHEMA, **info})
+        except BaseException:
+            (path / "config.yaml").unlink(missing_ok=True)
+            if made:
+                remove_if_empty(path)
+            raise
         return run
 
     @staticmethod
@@ -46,7 +56,7 @@ class RunFolder:
             raise InputError(f"{path}: is a file; choose another --out")
         if (path / "run.json").exists():
             raise InputError(f"{path}: already holds a run; add --resume to go on with it, or choose another --out")
-        if path.is_dir() and any(each.name != LOCK for each in path.iterdir()):
+        if path.is_dir() and not all(_is_remains(each) for each in path.iterdir()):
             raise InputError(f"{path}: the folder is not empty; choose another --out")
 
     def info(self) -> RunInfo:
@@ -93,17 +103,31 @@ class RunFolder:
         write_atomically(self.path / name, text.encode())
 
 
-def make_folder(path: Path) -> None:
-    """Make the folder of a run to be, unless it is there."""
+@contextmanager
+def next_free_folder(parent: Path, name: str) -> Iterator[Path]:
+    """Make parent/name-N with the first number above every one in use, be there others who do the same.
+
+    If nothing is put into it, it is removed again.
+    """
+    while True:
+        folder = parent / f"{name}-{max(_numbers(parent, name), default=0) + 1}"
+        if make_folder(folder):
+            break
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path}: the folder cannot be made: {error.strerror}; choose another --out") from None
+        yield folder
+    finally:
+        remove_if_empty(folder)
 
 
-def next_free_folder(parent: Path, name: str) -> Path:
-    """Return parent/name-N with the first number above every one in use."""
-    return parent / f"{name}-{max(_numbers(parent, name), default=0) + 1}"
+def _is_remains(path: Path) -> bool:
+    """Tell whether a file is what a run leaves that was killed before it began, and not a person's own."""
+    if path.name == "config.yaml":
+        try:
+            text = path.read_text(encoding="utf-8")
+            return configuration.from_yaml(text, str(path)).to_yaml() == text
+        except (OSError, ValueError):
+            return False
+    return path.name == LOCK or bool(PARTS.fullmatch(path.name))
 
 
 def newest_folder(parent: Path, name: str) -> Path:

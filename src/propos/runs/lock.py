@@ -1,4 +1,4 @@
-"""A run folder is trained into by one process at a time; whoever only reads it needs no lock."""
+"""A run folder is made, and trained into, by one process at a time; whoever only reads it needs no lock."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ LOCK = ".lock"
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Be the only one to train into a folder, or say who is.
+    """Be the only one to train into a folder, which is made if need be, or say who is.
 
-    The system lets go of the lock of a process that dies.
+    The system lets go of the lock of a process that dies. A folder that was made and stayed empty goes again.
     """
     path = folder / LOCK
+    made = make_folder(folder)
     lock = _acquired(path)
     try:
         with suppress(OSError):  # a full disk is met by what matters more; Windows lets nobody write what is locked
@@ -31,6 +32,25 @@ def held(folder: Path) -> Iterator[None]:
         yield
     finally:
         _release(lock, path)
+        if made:
+            remove_if_empty(folder)
+
+
+def make_folder(path: Path) -> bool:
+    """Make the folder of a run to be, and return whether it was not there."""
+    try:
+        path.mkdir(parents=True)
+    except OSError as error:
+        if isinstance(error, FileExistsError) and path.is_dir():
+            return False
+        raise InputError(f"{path}: the folder cannot be made: {error.strerror}; choose another --out") from None
+    return True
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder in which nothing is."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def refuse_if_held(folder: Path) -> None:

@@ -1,4 +1,6 @@
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow.parquet
@@ -138,14 +140,56 @@ def test_a_label_file_of_another_encoding_is_refused(tmp_path):
 
 def test_names_with_brackets_are_numbered_too(tmp_path):
     (tmp_path / "p [2020]-1").mkdir()
-    assert next_free_folder(tmp_path, "p [2020]").name == "p [2020]-2"
+    with next_free_folder(tmp_path, "p [2020]") as folder:
+        assert folder.name == "p [2020]-2"
 
 
 def test_run_folders_are_numbered(tmp_path):
-    assert next_free_folder(tmp_path, "digits").name == "digits-1"
+    with next_free_folder(tmp_path / "runs", "digits") as folder:
+        assert folder.name == "digits-1"
+        assert folder.is_dir()
     for name in ("digits-1", "digits-10", "digits-old", "digits-2"):
         (tmp_path / name).mkdir()
-    assert next_free_folder(tmp_path, "digits").name == "digits-11"
+    with next_free_folder(tmp_path, "digits") as folder:
+        assert folder.name == "digits-11"
     assert newest_folder(tmp_path, "digits").name == "digits-10"
     with pytest.raises(InputError, match="no run of photos"):
         newest_folder(tmp_path, "photos")
+
+
+def test_runs_that_begin_at_once_get_numbers_of_their_own(tmp_path):
+    together = threading.Barrier(8)
+
+    def begin(_):
+        together.wait()
+        with next_free_folder(tmp_path, "photos") as folder:
+            together.wait()
+            return folder.name
+
+    with ThreadPoolExecutor(8) as threads:
+        names = set(threads.map(begin, range(8)))
+    assert names == {f"photos-{number}" for number in range(1, 9)}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_could_not_begin_leaves_nothing(tmp_path):
+    unwritable = {"status": object()}
+    with pytest.raises(TypeError):
+        RunFolder.create(tmp_path / "run", unwritable, Config())
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(TypeError):
+        RunFolder.create(tmp_path, unwritable, Config())
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_run_leaves_that_was_killed_before_it_began_is_in_nobodys_way(tmp_path):
+    (tmp_path / "config.yaml").write_text(Config(clusters=7).to_yaml())
+    (tmp_path / ".run.json.123.part").write_text("{")
+    RunFolder.create(tmp_path, {}, Config(clusters=3))
+    assert RunFolder.open(tmp_path).config().clusters == 3
+
+
+def test_settings_that_a_person_wrote_are_not_taken_for_remains(tmp_path):
+    (tmp_path / "config.yaml").write_text("clusters: 7\n")
+    with pytest.raises(InputError, match="not empty"):
+        RunFolder.create(tmp_path, {}, Config())
