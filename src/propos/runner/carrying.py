@@ -146,28 +146,42 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
         close("failed", failure=code)
         return RunFailed(sentence, code)
 
-    in_memory = "go on by fitting the same images again"
-    how = in_memory if config.source is None else f"go on with: propos run --resume --out {shlex.quote(str(run.path))}"
+    again = f"with: propos run --resume --out {shlex.quote(str(run.path))}"
+    if config.source is None:
+        again = "by fitting the same images again"
+
+    def kept() -> str:
+        if _saved(run):
+            return f"the last checkpoint is kept; go on {again}"
+        return f"no checkpoint is written yet; begin again {again}"
+
     try:
         yield close
     except Interrupted:
         close("interrupted")
-        raise Interrupted(f"stopped; everything so far is saved; {how}") from None
+        raise Interrupted(f"stopped; everything so far is saved; go on {again}") from None
     except RunFailed as error:
-        raise failed(f"{error}; the last good checkpoint is in {run.path / 'checkpoint'}", error.code) from None
+        good = error.code != "checkpoint" and _saved(run)
+        where = f"; the last good checkpoint is in {run.path / 'checkpoint'}" if good else ""
+        raise failed(f"{error}{where}", error.code) from None
     except OSError as error:
         # Where there is no room, there is none for the status.
-        raise RunFailed(f"{describe_os_error(error)}; the last checkpoint is kept; {how}", "system") from None
+        raise RunFailed(f"{describe_os_error(error)}; {kept()}", "system") from None
     except KeyboardInterrupt:
-        raise Interrupted(f"stopped at once; the last checkpoint is kept; {how}") from None
+        raise Interrupted(f"stopped at once; {kept()}") from None
     except (MemoryError, RuntimeError) as error:
         if lost_another(error):
-            raise failed(f"another process has left; the last checkpoint is kept; {how}", "process") from None
+            raise failed(f"another process has left; {kept()}", "process") from None
         # Torch has an exception of its own for a full GPU, and none but its text for a full memory.
         if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
         smaller = "start a new run with a smaller batch (--set train.batch_size=…)"
         raise failed(f"out of memory: {smaller}", "memory") from None
+
+
+def _saved(run: RunFolder) -> bool:
+    """Tell whether there is anything to go on from."""
+    return any((run.path / "checkpoint").glob("[0-9]*.safetensors"))
 
 
 def _list_skipped(run: RunFolder, source: Source) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 
 def write_atomically(path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
     """Write beside the file, flush to the disk, then rename over it."""
@@ -25,6 +27,18 @@ def write_atomically(path: Path, content: bytes | Callable[[BinaryIO], object]) 
         beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Write an array as a .npy file."""
+    write_atomically(path, lambda file: np.save(_Writer(file), array, allow_pickle=False))
+
+
+class _Writer:
+    """A file that numpy does not know for one: its own way to write those leaves out why it failed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.write = file.write
 
 
 def sync_folder(folder: Path) -> None:

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from propos import config as configuration
 from propos.errors import InputError
-from propos.runs.atomic import write_atomically
+from propos.runs.atomic import write_array, write_atomically
 from propos.runs.lock import LOCK, make_folder, remove_if_empty
 from propos.runs.schema import SCHEMA, RunInfo, read_info
 from propos.runs.tables import ImageTable, write_table
@@ -91,7 +91,7 @@ class RunFolder:
 
     def write_array(self, name: str, array: Float[np.ndarray, ...]) -> None:
         """Write one array as .npy."""
-        write_atomically(self.path / name, lambda file: np.save(file, array, allow_pickle=False))
+        write_array(self.path / name, array)
 
     def write_weights(self, weights: Mapping[str, np.ndarray], name: str = "model.safetensors") -> None:
         """Write the networks' weights."""

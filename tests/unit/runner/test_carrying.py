@@ -1,5 +1,8 @@
 """Carrying out plans: what is written, and what is not."""
 
+import resource
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -38,3 +41,40 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
     with planned() as one, pytest.raises(InputError, match="not empty"):
         carry_out(one, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+@contextmanager
+def room_for(largest_file):
+    """Let no file grow beyond so many bytes, as a full disk would."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_before_the_first_checkpoint_is_said_so(tmp_path):
+    with planned() as one, room_for(20_000), pytest.raises(RunFailed) as failure:
+        carry_out(one, tmp_path / "run")
+    assert "free some space" in str(failure.value)
+    assert "no checkpoint is written yet; begin again by fitting the same images again" in str(failure.value)
+
+
+def test_a_disk_too_full_for_the_settings_leaves_no_folder(tmp_path):
+    with planned() as one, room_for(100), pytest.raises(OSError, match="File too large"):
+        carry_out(one, tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_nothing_was_saved_or_all_is_damaged_no_good_checkpoint_is_promised(tmp_path):
+    with planned(**{"train.lr": 1e30, "train.optimiser": "sgd"}) as hopeless, pytest.raises(RunFailed) as failure:
+        carry_out(hopeless, tmp_path / "run")
+    assert "checkpoint" not in str(failure.value)
+    (tmp_path / "run" / "checkpoint").mkdir()
+    (tmp_path / "run" / "checkpoint" / f"000001-{'0' * 32}.safetensors").write_bytes(b"damaged")
+    with planned(**{"train.lr": 1e30, "train.optimiser": "sgd"}) as again, pytest.raises(RunFailed) as failure:
+        carry_out(again, tmp_path / "run")
+    assert failure.value.code == "checkpoint"
+    assert "every checkpoint is damaged" in str(failure.value)
+    assert "good" not in str(failure.value)

@@ -1,4 +1,6 @@
+import errno
 import json
+import resource
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +10,7 @@ import pytest
 
 from helpers.runs import complete
 from propos.config import Config
-from propos.errors import InputError
+from propos.errors import InputError, describe_os_error
 from propos.runs import ImageTable, Run, RunFolder, newest_folder, next_free_folder, read_label_file, write_table
 from propos.runs.atomic import write_atomically
 
@@ -17,6 +19,11 @@ def table():
     return ImageTable(
         ["0", "1"], np.array([1, 0]), np.array([0.9, 0.5]), np.array([0.1, 0.25]), np.array(["cat", "dog"])
     )
+
+
+def large_table(count=10_000):
+    numbers = np.random.default_rng(0).random(count)
+    return ImageTable([str(number) for number in numbers], np.arange(count), numbers, numbers)
 
 
 @pytest.fixture
@@ -70,6 +77,28 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path):
         write_atomically(path, fail)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda run: run.write_array("embeddings.npy", np.random.default_rng(0).random((1000, 10))),
+        lambda run: run.write_weights({"a": np.zeros(10_000)}),
+        *(lambda run, e=e: write_table(large_table(), run.path / f"a.{e}") for e in ("csv", "json", "parquet")),
+    ],
+    ids=["npy", "safetensors", "csv", "json", "parquet"],
+)
+def test_a_full_disk_is_named_whatever_is_written(run, write):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, before[1]))
+    try:
+        with pytest.raises(OSError) as failure:
+            write(run)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert failure.value.errno == errno.EFBIG
+    assert "free some space" in describe_os_error(failure.value)
+    assert {path.name for path in run.path.iterdir()} == {"config.yaml", "run.json"}
 
 
 def test_a_folder_with_a_run_or_with_other_things_is_not_overwritten(tmp_path, run):
@@ -185,8 +214,8 @@ def test_a_run_that_could_not_begin_leaves_nothing(tmp_path):
 def test_what_a_run_leaves_that_was_killed_before_it_began_is_in_nobodys_way(tmp_path):
     (tmp_path / "config.yaml").write_text(Config(clusters=7).to_yaml())
     (tmp_path / ".run.json.123.part").write_text("{")
-    RunFolder.create(tmp_path, {}, Config(clusters=3))
-    assert RunFolder.open(tmp_path).config().clusters == 3
+    RunFolder.create(tmp_path, {"status": "running"}, complete(clusters=3))
+    assert Run.open(tmp_path).config.clusters == 3
 
 
 def test_settings_that_a_person_wrote_are_not_taken_for_remains(tmp_path):

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from propos.data.decoding.worker import Decoded
-from propos.runs.atomic import sync_folder, write_atomically
+from propos.runs.atomic import sync_folder, write_array, write_atomically
 
 IMAGES, ASPECTS, META, JOURNAL = "images.npy", "aspects.npy", "meta.json", "journal.jsonl"
 _HEADER = 128
@@ -57,8 +57,7 @@ class Building:
         self._images.seek(0)
         _write(self._images, _header((len(self.aspects), *self.shape[1:])))
         os.fsync(self._images.fileno())
-        aspects = np.array(self.aspects)
-        write_atomically(self.folder / ASPECTS, lambda file: np.save(file, aspects, allow_pickle=False))
+        write_array(self.folder / ASPECTS, np.array(self.aspects))
         write_atomically(self.folder / META, json.dumps(meta).encode())
         self.close()
         self.folder.rename(complete)
