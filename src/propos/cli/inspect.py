@@ -27,6 +27,7 @@ def inspect(
 ) -> None:
     """Look at images before training: what is there, what would be trained, and how long it would take."""
     from propos.cli.display import Terminal
+    from propos.cli.outputs import files_of, refuse_to_overwrite
     from propos.inspect import ESTIMATE_CLUSTERS, draw_views_of, look
     from propos.runner import Request, Unwatched, plan
 
@@ -35,6 +36,8 @@ def inspect(
         Terminal(quiet=as_json) as terminal,
         plan(request, device, Unwatched(terminal.working), ESTIMATE_CLUSTERS) as planned,
     ):
+        if views is not None:
+            refuse_to_overwrite(views, [source, *files_of(planned.source)])
         overview = look(planned)
         if views is not None:
             draw_views_of(planned.source, planned.config, views)

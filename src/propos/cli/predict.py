@@ -21,9 +21,11 @@ def predict(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
     """Put new images into the clusters of a finished run."""
+    from propos.cli.outputs import files_in, files_of, refuse_to_overwrite
     from propos.runs import Run, check_table_path, write_parts
 
     check_table_path(output)
+    refuse_to_overwrite(output, [source, *files_in(run)])
     folder = Run.open(run)
 
     from propos.cli.display import Terminal
@@ -33,6 +35,7 @@ def predict(
     model = Model.from_run(folder, choose_device(device))
     # Images that are read once are not worth writing to the disk first.
     with open_like(model.config, source, data, keep="use") as images, Terminal(quiet) as terminal:
+        refuse_to_overwrite(output, files_of(images))
         with terminal.working("Predicting") as progress:
             rows = write_parts(model.tabulate(images, progress), output)
         for skipped in images.skipped:
