@@ -17,7 +17,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defined]  # torch leaves them out of its types
 
-from propos.errors import RunFailed
+from propos.environment import whole_number
+from propos.errors import InputError, RunFailed
 
 # A process that dies is noticed at once, by its closed connections and by torchrun; one that hangs, after this.
 PATIENCE = timedelta(minutes=15)
@@ -36,7 +37,7 @@ _heard = 0
 
 def launched() -> bool:
     """Return whether torchrun, or a scheduler that speaks as it does, started this process as one of several."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+    return whole_number("WORLD_SIZE", 1, lowest=1) > 1 and "RANK" in os.environ
 
 
 def job() -> str | None:
@@ -46,12 +47,12 @@ def job() -> str | None:
 
 def restarts() -> int:
     """Return how often torchrun has started this job again."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    return whole_number("TORCHELASTIC_RESTART_COUNT", 0, lowest=0)
 
 
 def local_rank() -> int:
     """Return this process's number on its machine."""
-    return int(os.environ.get("LOCAL_RANK", "0")) if launched() else 0
+    return whole_number("LOCAL_RANK", 0, lowest=0) if launched() else 0
 
 
 def world_size() -> int:
@@ -74,7 +75,7 @@ def joined() -> Iterator[None]:
     if not launched() or dist.is_initialized():
         yield
         return
-    store, number, processes = next(iter(rendezvous("env://", timeout=PATIENCE)))
+    store, number, processes = _met()
     # CPU tensors travel by gloo, also where gradients travel by NCCL: agreeing on a stop never waits for a GPU.
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
     dist.init_process_group(
@@ -94,6 +95,22 @@ def joined() -> Iterator[None]:
         tell(DONE)
     dist.destroy_process_group()
     _words = None
+
+
+def _met() -> tuple[Any, int, int]:
+    """Meet the other processes; return the store that they share, this one's number and how many there are."""
+    whole_number("RANK", 0, lowest=0, highest=whole_number("WORLD_SIZE", 1, lowest=1) - 1)
+    whole_number("MASTER_PORT", 0, lowest=0, highest=65_535)
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        if not os.environ.get(name):
+            raise InputError(
+                f"the environment has WORLD_SIZE and RANK but no {name}: start it with torchrun or unset them"
+            )
+    try:
+        store, number, processes = next(iter(rendezvous("env://", timeout=PATIENCE)))
+    except dist.DistError as error:
+        raise RunFailed(f"the processes do not meet: {str(error).splitlines()[0]}", "process") from None
+    return store, number, processes
 
 
 def tell(words: str) -> None:

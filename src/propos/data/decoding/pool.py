@@ -17,6 +17,7 @@ import numpy as np
 
 from propos.data.decoding.worker import Decoded, decode_all, pack, receive, send
 from propos.data.files.entry import Entry
+from propos.environment import whole_number
 
 CRASHED = "crashed its decoder"
 # In a process group of its own a worker does not hear the Ctrl-C meant for us; it ends when we close its input.
@@ -37,7 +38,7 @@ def cores() -> int:
 
 def own_cores() -> int:
     """Return this process's share of the cores, where torchrun started several on this machine."""
-    return max(1, cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return max(1, cores() // whole_number("LOCAL_WORLD_SIZE", 1, lowest=1))
 
 
 class DecodePool:
