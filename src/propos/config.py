@@ -197,7 +197,7 @@ class Config(Section):
     recipe: str | None = None
     method: str = "propos"
     clusters: int | None = None
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     views: ViewSettings = ViewSettings()
     network: NetworkSettings = NetworkSettings()
     psa: PsaSettings = PsaSettings()
@@ -218,10 +218,11 @@ class Config(Section):
 
     def with_epochs(self, epochs: int) -> Config:
         """Return these settings for another length, warm-up and start of scattering in proportion."""
-        scale = epochs / self.train.epochs
+        longer = self.with_settings({"train.epochs": epochs})
+        scale = longer.train.epochs / self.train.epochs
         start = None if self.psl.start is None else round(self.psl.start * scale)
         warmup = round(self.train.warmup * scale)
-        return self.with_settings({"train.epochs": epochs, "train.warmup": warmup, "psl.start": start})
+        return longer.with_settings({"train.warmup": warmup, "psl.start": start})
 
     def with_settings(self, settings: Mapping[str, Any]) -> Config:
         """Return these settings with some dotted keys changed; a new preset brings its own views."""
@@ -281,8 +282,9 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
 
 def parse_clusters(text: str) -> dict[str, Any]:
     """Read a number of clusters (10), or a range to choose one from (5..40), as settings."""
-    match = re.fullmatch(r"(-?\d+)(?:\.\.(-?\d+))?", text.strip(), flags=re.ASCII)
+    match = re.fullmatch(r"(-?\d{1,18})(?:\.\.(-?\d{1,18}))?", text.strip(), flags=re.ASCII)
     if match is None:
+        text = text if len(text) <= 40 else f"{text[:40]}…"
         raise InputError(f"-k {text}: write a number, as in -k 10, or a range to choose from, as in -k 5..40")
     lowest, highest = int(match[1]), int(match[2] or match[1])
     if lowest > highest:

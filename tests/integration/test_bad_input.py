@@ -53,6 +53,15 @@ CASES = [
     ("plain.npy -k 1", "-k 1: at least 2"),
     ("plain.npy -k 41", "only 40 images"),
     ("plain.npy -k many", "-k many: write a number, as in -k 10, or a range to choose from, as in -k 5..40"),
+    (f"plain.npy -k {'9' * 5000}", f"-k {'9' * 40}…: write a number"),
+    (f"plain.npy -k 2..{'9' * 5000}", "…: write a number"),
+    (f"plain.npy -k {'9' * 18}", "only 40 images"),
+    (f"ok.npz --time {'9' * 400}h", "write it as 45s, 30m or 2h"),
+    (f"ok.npz --epochs {10**400}", "train.epochs = "),
+    (f"ok.npz --set train.epochs={10**23}", "--set train.epochs"),
+    (f"ok.npz --set train.batch_size={10**20}", "train.batch_size"),
+    (f"ok.npz --set estep.restarts={10**20}", "estep.restarts"),
+    (f"ok.npz --seed {2**63}", "seed = 9223372036854775808"),
     ("plain.npy -k 5..", "-k 5..: write a number"),
     ("plain.npy -k 40..5", "-k 40..5: write the smaller number first, as in -k 5..40"),
     ("plain.npy -k 1..3", "-k 1..3: at least 2"),
@@ -88,7 +97,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), CASES, ids=[case[0] or "nothing" for case in CASES])
+@pytest.mark.parametrize(("arguments", "sentence"), CASES, ids=[case[0][:60] or "nothing" for case in CASES])
 def test_run_refuses_it_in_one_line_and_writes_nothing(folder, monkeypatch, capsys, arguments, sentence):
     monkeypatch.chdir(folder)
     before = sorted(folder.rglob("*"))

@@ -49,9 +49,9 @@ class Request:
 
 def seconds_in(text: str) -> float:
     """Read 45s, 30m or 2h as seconds."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", text.strip())
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smh])", text.strip())
     if match is None or float(match[1]) == 0:
-        raise InputError(f"--time {text}: write it as 45s, 30m or 2h")
+        raise InputError(f"--time {text[:40]}: write it as 45s, 30m or 2h")
     return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
 
 
