@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from propos.config import Config
+from helpers.runs import complete
 from propos.errors import InputError
 from propos.runner.performing import perform
 from propos.runner.request import Request
@@ -65,7 +65,7 @@ def test_a_holder_that_cannot_be_read_is_another_process(tmp_path, content):
 
 def test_neither_a_start_nor_a_resumption_joins_a_run_in_progress(tmp_path):
     info = {"status": "running", "command": "propos run", "source": {"fingerprint": "x"}}
-    out = RunFolder.create(tmp_path / "run", info, Config(source="digits")).path
+    out = RunFolder.create(tmp_path / "run", info, complete(source="digits", clusters=10)).path
     with held(out):
         for request, resume in ((Request(out=out), True), (Request("digits", out=out), False)):
             with pytest.raises(InputError, match=f"process {os.getpid()} on .* trains into it"):
