@@ -10,7 +10,7 @@ from propos.data.arrays import ArraySource
 from propos.errors import InputError, Interrupted
 from propos.recipes import build_recipe
 from propos.runs import Run, RunFolder
-from propos.training import Silent, Warnings, prepare, train
+from propos.training import Silent, prepare, train
 from propos.training.choosing import first_estep
 
 
@@ -132,7 +132,7 @@ def test_other_methods_choose_too(method):
 
 
 def test_a_choice_that_no_epoch_reaches_is_made_after_the_last():
-    fitted = train(open_config(psl__start=5), unlabelled(), CPU, Warnings())
+    fitted = train(open_config(psl__start=5), unlabelled(), CPU, Silent())
     assert [("n_clusters" in record["measures"]) for record in fitted.history] == [False, False, False, True]
 
 
