@@ -148,16 +148,16 @@ def _places(run: Run, working: Working) -> Float[np.ndarray, "N 2"]:
 
 
 def _labels(run: Run) -> dict[str, Any] | None:
-    found = compare_with_labels(run.table)
-    if found is None:
+    agreement = compare_with_labels(run.table)
+    if agreement is None:
         return None
     return {
-        "names": found.names,
-        "label": packed(found.label, "u16" if len(found.names) < 65_536 else "i32"),
-        "scores": found.scores,
-        "rows": found.rows,
-        "columns": found.columns,
-        "counts": found.counts,
+        "names": agreement.names,
+        "label": packed(agreement.label, "u16" if len(agreement.names) < 65_536 else "i32"),
+        "scores": agreement.scores,
+        "rows": agreement.rows,
+        "columns": agreement.columns,
+        "counts": agreement.counts,
     }
 
 

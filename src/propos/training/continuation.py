@@ -149,13 +149,13 @@ def known_clusters(run: Run, names: list[str], embeddings: Float[np.ndarray, "N 
     """
     table, old = run.table, run.embeddings
     places = {name: place for place, name in enumerate(table.images)}
-    found = np.array([places.get(name, -1) for name in names])
-    changed = np.linalg.norm(embeddings - old[found], axis=1) >= SAME
-    rest = np.flatnonzero((found < 0) | changed)
+    earlier_rows = np.array([places.get(name, -1) for name in names])
+    changed = np.linalg.norm(embeddings - old[earlier_rows], axis=1) >= SAME
+    rest = np.flatnonzero((earlier_rows < 0) | changed)
     if len(rest):
         _, nearest = KDTree(old).query(embeddings[rest], distance_upper_bound=SAME)
-        found[rest] = np.where(nearest < len(old), nearest, -1)
-    return np.where(found >= 0, rows_of(table.cluster, run.prototypes.ids)[found], -1)
+        earlier_rows[rest] = np.where(nearest < len(old), nearest, -1)
+    return np.where(earlier_rows >= 0, rows_of(table.cluster, run.prototypes.ids)[earlier_rows], -1)
 
 
 def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:

@@ -140,14 +140,14 @@ class Model:
     def tabulate(self, source: Source, progress: Callable[[int, int], object] = lambda done, total: None) -> Rows:
         """Yield the rows of the images in order, a batch at a time, without those that turn out to be unreadable."""
         names, done, rows = source.image_names(), 0, 0
-        for found in self.predict_batches(source):
-            here = np.arange(done, done + len(found.cluster))
+        for prediction in self.predict_batches(source):
+            here = np.arange(done, done + len(prediction.cluster))
             good = readable(source, here)
             yield ImageTable(
                 images=[names[position] for position in here[good]],
-                cluster=found.cluster[good],
-                confidence=found.confidence[good],
-                distance=found.distance[good],
+                cluster=prediction.cluster[good],
+                confidence=prediction.confidence[good],
+                distance=prediction.distance[good],
                 label=None if source.labels is None else source.labels[here[good]],
             )
             done, rows = done + len(here), rows + int(good.sum())
@@ -185,10 +185,10 @@ def fitted(learner: Learner, source: Source, answer: Assignment, history: list[R
     images = len(source)
     cosines = answer.embeddings @ answer.prototypes.T
     ids = np.arange(len(answer.prototypes))
-    found = predict_from_cosines(cosines, answer.labels[share(images)], ids, answer.confidence)
+    prediction = predict_from_cosines(cosines, answer.labels[share(images)], ids, answer.confidence)
     embeddings = collect(answer.embeddings, images)
     confidence, distance = (
-        gather(torch.from_numpy(column), images).numpy() for column in (found.confidence, found.distance)
+        gather(torch.from_numpy(column), images).numpy() for column in (prediction.confidence, prediction.distance)
     )
     table = ImageTable(
         images=list(source.image_names()),
