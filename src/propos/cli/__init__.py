@@ -49,6 +49,11 @@ def _run() -> tuple[str | None, int]:
         return "interrupted", EXIT_INTERRUPTED
     except BrokenPipeError:
         return None, 0  # the reader (head, less) has seen enough
+    except SystemExit as leaving:
+        # Typer leaves with a failure of its own where the reader has gone.
+        if not isinstance(leaving.__context__, BrokenPipeError):
+            raise
+        return None, 0
     except OSError as error:
         return describe_os_error(error), EXIT_FAILED
     except MemoryError:

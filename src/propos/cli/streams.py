@@ -25,12 +25,25 @@ def say(line: str, err: bool = False) -> None:
 
 def mend_streams() -> None:
     """Have streams that take whatever is written: closed ones nothing, those of few letters a `?` for the others."""
-    for name in ("stdout", "stderr"):
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - for as long as the process lives
+            setattr(sys, name, _nothing(descriptor))
         elif hasattr(stream, "reconfigure") and stream.errors == "strict":
             stream.reconfigure(errors="replace")
+
+
+def _nothing(descriptor: int) -> TextIO:
+    """Return a stream that takes everything, in the place of a closed one.
+
+    Else the next file that is opened would take its number, and the processes that are started would be without.
+    """
+    opened = os.open(os.devnull, os.O_RDWR)
+    if opened != descriptor:
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    os.set_inheritable(descriptor, True)
+    return open(descriptor, "w" if descriptor else "r", closefd=False)
 
 
 def let_go() -> None:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from helpers.awkward import picture
 from helpers.command import start_anew
 from helpers.hold import PATIENCE
 from helpers.small import QUICK, as_flags
@@ -51,6 +52,17 @@ def test_closed_streams_are_no_fault(closed, arguments):
     assert "Traceback" not in done.stderr + done.stdout
 
 
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_images_are_decoded_whichever_streams_are_closed(tmp_path, closed):
+    for number in range(3):
+        picture(12, 12, seed=number).save(tmp_path / f"{number}.png")
+    inspect = f'"{sys.executable}" -m propos inspect "{tmp_path}" -k 2 --views "{tmp_path}/views.png" {closed}'
+    environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
+    done = subprocess.run(["bash", "-c", inspect], capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "views.png").exists()
+
+
 def test_a_terminal_of_few_letters_gets_those_it_has(tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     short = [*as_flags(QUICK), "--no-report", "--out", str(tmp_path / "8\u00d78")]
@@ -77,3 +89,12 @@ def test_a_command_whose_reader_has_seen_enough_ends_well():
     for _ in range(3):
         done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_command_whose_reader_has_gone_before_it_speaks_ends_as_well():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as gone:
+        command = [sys.executable, "-m", "propos", "recipes", "show", "digits"]
+        done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
