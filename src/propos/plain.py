@@ -19,6 +19,8 @@ LARGEST = 2**63  # of whole numbers; nothing counts further
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
     """Read a whole text file, or say why it cannot be read."""
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device may never end
+            raise InputError(f"{path}: cannot be read: it is no file")
         if path.stat().st_size > most:
             raise InputError(f"{path}: cannot be read: it is larger than {most:,} bytes")
         return path.read_text(encoding="utf-8")

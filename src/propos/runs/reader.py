@@ -34,6 +34,7 @@ class Run:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        _refuse_devices(path)
         self.info: RunInfo = read_info(path / INFO)
         self.config: Config = _complete_config(path / CONFIG)
         self.history: list[Record] = read_history(path)
@@ -129,6 +130,14 @@ class Run:
             check_weights(self.path / WEIGHTS)
         for path in self.snapshots.values():
             check_shape(path, (rows, None), "images, and a dimension")
+
+
+def _refuse_devices(path: Path) -> None:
+    """Refuse a folder with pipes or devices in the place of files: they may never end."""
+    for folder in (path, path / "checkpoint", path / "snapshots"):
+        for each in folder.iterdir() if folder.is_dir() else ():
+            if each.exists() and not each.is_file() and not each.is_dir():
+                raise InputError(f"{each}: is a pipe or a device, not a file")
 
 
 def _complete_config(path: Path) -> Config:

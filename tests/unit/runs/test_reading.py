@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import struct
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from numpy.lib import format as npy
 
 from helpers.runs import complete
 from propos.errors import InputError
+from propos.plain import read_text
 from propos.runs import ImageTable, Prototypes, Run, RunFolder, rows_of
 from propos.runs.clusters import gather_clusters
 
@@ -211,3 +214,22 @@ def test_a_cluster_is_found_by_its_id_wherever_its_prototype_stands():
     assert [(cluster.id, cluster.members.tolist()) for cluster in clusters] == [(2, []), (7, [0, 2]), (30, [1, 3, 4])]
     assert prototypes.of(clusters).tolist() == prototypes.vectors[[1, 0, 2]].tolist()
     assert rows_of(np.array([30, 2, 7, 7]), prototypes.ids).tolist() == [2, 1, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["run.json", "config.yaml", "embeddings.npy", "checkpoint/000001-x.safetensors"])
+@pytest.mark.parametrize("endless", ["pipe", "/dev/zero"])
+def test_what_never_ends_is_not_read(run, name, endless):
+    path = run / name
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    if endless == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(endless)
+    with pytest.raises(InputError, match="holds no run" if name == "run.json" else f"{name}: is a pipe or a device"):
+        read_everything(run)
+
+
+def test_settings_that_never_end_are_not_read():
+    with pytest.raises(InputError, match="/dev/zero: cannot be read: it is no file"):
+        read_text(Path("/dev/zero"))
