@@ -7,7 +7,7 @@ PAGE   := $(VENV)/.page
 # A process of tests for every core; a file's tests stay together, for the sake of what they share.
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
-.PHONY: install demo test format clean
+.PHONY: install demo test attack format clean
 .PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-report bench-suggest
 
 install: $(PAGE)
@@ -38,6 +38,10 @@ test: $(PAGE)
 	.ci/check-web
 	.ci/chromium
 	$(TESTS)
+
+# A thousand damaged inputs and clumsy commands; about a quarter of an hour on two cores.
+attack: $(PAGE)
+	$(BIN)/python attacks/attack.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .

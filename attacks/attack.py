@@ -1,0 +1,199 @@
+"""A thousand damaged inputs, clumsy commands and poor environments: none may end in a traceback, hang or swell.
+
+    python attacks/attack.py [COUNT] [--seed N] [--first N]
+
+Every command is drawn from the seed and its number alone; `--first 17 1` repeats number 17. Its process is forked from one that has
+read torch. Limits: 30 seconds, 2 GB, the exit codes of docs/guide.md, one line of error, no traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TextIO
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["MKL_NUM_THREADS"] = "1"
+
+import torch._dynamo  # noqa: F401 - with the first optimiser
+
+import propos.cli.app
+import propos.report
+import propos.training  # noqa: F401 - what commands read anyway
+from commands import Attack, environment_of, make, quick
+from propos.cli import main as propos_main
+from sources import pictures
+
+SECONDS, BYTES, AT_ONCE = 30.0, 2 * 2**30, 2
+CODES = {0, 1, 2, 130, 141}
+SIGNS = ("Traceback (most recent call last)", "Exception ignored", "Fatal Python error", "Error in sys.excepthook")
+
+
+@dataclass
+class Running:
+    """A command under way."""
+
+    number: int
+    attack: Attack
+    folder: Path
+    began: float
+    hung: bool = False
+
+
+def start(number: int, attack: Attack, folder: Path, cache: Path) -> tuple[int, Running]:
+    """Fork a process that becomes the command."""
+    sys.stdout.flush()
+    process = os.fork()
+    if process == 0:
+        try:
+            _become(attack, folder, cache)
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 1
+        except BaseException:
+            with open(f"{folder}.said2", "a", errors="replace") as file:
+                traceback.print_exc(file=file)
+            code = 99
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        os._exit(code)
+    return process, Running(number, attack, folder, time.monotonic())
+
+
+def _become(attack: Attack, folder: Path, cache: Path) -> None:
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(environment_of(attack, cache))
+    said = folder.with_name(folder.name + ".said")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for descriptor in (1, 2):
+        os.dup2(os.open(f"{said}{descriptor}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+    if attack.streams == "full":
+        os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+    elif attack.streams == "gone":
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, 1)
+    encoding = "ascii" if attack.streams == "ascii" else "utf-8"
+    closed = {"no stdin": 0, "no stdout": 1, "no stderr": 2}.get(attack.streams)
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        setattr(sys, name, None if descriptor == closed else _stream(descriptor, encoding))
+    if closed is not None:
+        os.close(closed)
+    os.chdir(folder)
+    sys.argv = ["propos", *attack.arguments]
+    tempfile.tempdir = None
+    propos_main()
+
+
+def _stream(descriptor: int, encoding: str) -> TextIO:
+    errors = "backslashreplace" if descriptor == 2 else "strict"
+    return open(descriptor, "r" if descriptor == 0 else "w", encoding=encoding, errors=errors, closefd=False)
+
+
+def judge(running: Running, status: int, rss: int) -> list[str]:
+    """Return what is wrong with how a command ended."""
+    code = os.waitstatus_to_exitcode(status)
+    said = Path(f"{running.folder}.said2").read_text(errors="replace")
+    wrong = [f"says {sign!r}" for sign in SIGNS if sign in said]
+    if running.hung:
+        wrong.append(f"hung for {SECONDS:.0f} s")
+    elif code not in CODES:
+        wrong.append(f"exit code {code}")
+    elif code in (1, 2) and running.attack.streams != "no stderr":
+        lines = [line for line in said.splitlines() if line.startswith("propos: ")]
+        if len(lines) != 1:
+            wrong.append(f"{len(lines)} lines of error")
+    if rss > BYTES:
+        wrong.append(f"took {rss / 2**30:.1f} GB")
+    return wrong
+
+
+def attack(count: int, seed: int, first: int, place: Path) -> int:
+    """Run the commands and return how many failed."""
+    base = place / "base"
+    pictures(base / "photos")
+    cache = place / "home"
+    cache.mkdir()
+    made = Attack(["run", "photos", "-k", "3", *quick(), "--labels", "folders", "--out", "run"])
+    process, begun = start(-1, made, base, cache)
+    _, status = os.waitpid(process, 0)
+    assert status == 0, Path(f"{begun.folder}.said2").read_text()
+    under_way: dict[int, Running] = {}
+    codes: Counter[str] = Counter()
+    failures = longest = largest = 0
+    numbers = iter(range(first, first + count))
+    began = time.monotonic()
+    while True:
+        while len(under_way) < AT_ONCE and (number := next(numbers, None)) is not None:
+            folder = place / f"{number:05d}"
+            folder.mkdir()
+            command = make(Random(f"{seed} {number}"), folder, base / "run")
+            process, running = start(number, command, folder, cache)
+            under_way[process] = running
+        if not under_way:
+            break
+        process, status, usage = os.wait4(-1, os.WNOHANG)
+        if process == 0:
+            time.sleep(0.01)
+            for each, running in under_way.items():
+                if not running.hung and time.monotonic() - running.began > SECONDS:
+                    running.hung = True
+                    os.kill(each, signal.SIGKILL)
+            continue
+        running = under_way.pop(process)
+        rss = usage.ru_maxrss * 1024
+        wrong = judge(running, status, rss)
+        codes[str(os.waitstatus_to_exitcode(status))] += 1
+        longest, largest = max(longest, time.monotonic() - running.began), max(largest, rss)
+        if wrong:
+            failures += 1
+            _tell(running, wrong)
+        shutil.rmtree(running.folder, ignore_errors=True)
+    ends = ", ".join(f"{number} with {code}" for code, number in sorted(codes.items()))
+    print(
+        f"{count} commands in {time.monotonic() - began:.0f} s: {failures} failed; {ends}; "
+        f"the longest took {longest:.1f} s, the largest {largest / 2**30:.2f} GB"
+    )
+    return failures
+
+
+def _tell(running: Running, wrong: list[str]) -> None:
+    arguments = " ".join(repr(text if len(text) < 100 else f"{text[:100]}…") for text in running.attack.arguments)
+    print(f"#{running.number}: {'; '.join(wrong)}: propos {arguments}")
+    print(
+        f"    environment {running.attack.environment}, streams {running.attack.streams}".encode(
+            "utf-8", "replace"
+        ).decode()
+    )
+    said = Path(f"{running.folder}.said2").read_text(errors="replace").strip().splitlines()
+    for line in said[-3:]:
+        print(f"    {line[:300]}")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("count", nargs="?", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0)
+    given = parser.parse_args()
+    sys.stdout.reconfigure(errors="replace")
+    warnings.simplefilter("ignore", UserWarning)  # that names in an archive are there twice
+    with tempfile.TemporaryDirectory(prefix="propos-attack-", ignore_cleanup_errors=True) as place:
+        sys.exit(attack(given.count, given.seed, given.first, Path(place)) > 0)
+
+
+if __name__ == "__main__":
+    main()
