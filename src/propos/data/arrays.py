@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
 
+from propos.data.decoding.levels import to_bytes
 from propos.data.files.entry import Skipped
 from propos.data.source import Source, Statistics
 from propos.errors import InputError
 
-CHUNK = 4_096
+CHUNK = 1 << 22  # numbers that are scaled at a time
 SMALLEST_SIDE = 4
 
 
@@ -110,28 +112,32 @@ def _to_uint8(
 ) -> tuple[UInt8[np.ndarray, "N ..."], float, float]:
     """Scale other numbers to 0 … 255 a chunk at a time, so that a mapped array need not fit in memory."""
     lowest, highest = np.inf, -np.inf
-    for start in range(0, len(images), CHUNK):
-        chunk = images[start : start + CHUNK]
-        finite = np.isfinite(chunk)
+    for where in _chunks(images):
+        finite = np.isfinite(images[where])
         if not finite.all():
-            first = start + int(np.argwhere(~finite)[0][0])
+            first = where.start + int(np.argwhere(~finite)[0][0])
             raise InputError(f"{name}: image {first} holds NaN or infinite values: mend or leave out such images")
-        lowest, highest = min(lowest, float(chunk.min())), max(highest, float(chunk.max()))
+        lowest, highest = min(lowest, float(images[where].min())), max(highest, float(images[where].max()))
     if black is None or white is None:
         black, white = (0.0, 1.0) if lowest >= 0.0 and highest <= 1.0 else (lowest, highest)
-    scale = 255.0 / (white - black) if white > black else 0.0
     scaled = np.empty(images.shape, dtype=np.uint8)
-    for start in range(0, len(images), CHUNK):
-        chunk = (images[start : start + CHUNK].astype(np.float32) - black) * scale
-        scaled[start : start + CHUNK] = np.clip(np.rint(chunk), 0, 255)
+    for where in _chunks(images):
+        scaled[where] = to_bytes(images[where], black, white)
     return scaled, black, white
+
+
+def _chunks(images: np.ndarray) -> Iterator[slice]:
+    """Cut an array into slices of a few million numbers."""
+    step = max(1, CHUNK // math.prod(images.shape[1:]))
+    for start in range(0, len(images), step):
+        yield slice(start, start + step)
 
 
 def _on_white(images: UInt8[np.ndarray, "N H W 4"]) -> UInt8[np.ndarray, "N H W 3"]:
     """Lay transparent images on white."""
     flat = np.empty((*images.shape[:3], 3), dtype=np.uint8)
-    for start in range(0, len(images), CHUNK):
-        chunk = images[start : start + CHUNK].astype(np.float32)
+    for where in _chunks(images):
+        chunk = images[where].astype(np.float32)
         alpha = chunk[..., 3:] / 255.0
-        flat[start : start + CHUNK] = np.rint(chunk[..., :3] * alpha + 255.0 * (1 - alpha))
+        flat[where] = np.rint(chunk[..., :3] * alpha + 255.0 * (1 - alpha))
     return flat

@@ -48,6 +48,30 @@ def test_other_floats_are_read_from_their_smallest_to_their_largest():
     assert source.batch(np.array([0, 1])).max(axis=(1, 2, 3)).tolist() == [0, 255]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("offset", [1e6, -1e6, 1e9])
+def test_grey_levels_survive_an_offset(dtype, offset):
+    if dtype == np.float32 and abs(offset) > 1e8:
+        offset /= 1e3  # where a float32 still tells one from the next
+    images = (np.arange(256).reshape(1, 16, 16) + offset).astype(dtype)
+    batch = from_array(images).batch(np.array([0]))
+    assert np.array_equal(batch[0, 0], np.arange(256).reshape(16, 16))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_the_largest_numbers_there_are_span_black_to_white(dtype):
+    images = np.zeros((1, 4, 4), dtype)
+    images[0, 0], images[0, 1] = np.finfo(dtype).min, np.finfo(dtype).max
+    batch = from_array(images).batch(np.array([0]))[0, 0]
+    assert batch[:3, 0].tolist() == [0, 255, 128]  # the middle, 127.5, goes to the even number
+
+
+def test_the_smallest_difference_there_is_spans_black_to_white():
+    images = np.zeros((1, 4, 4))
+    images[0, 0], images[0, 1] = -5e-324, 5e-324
+    assert from_array(images).batch(np.array([0]))[0, 0, :3, 0].tolist() == [0, 255, 128]
+
+
 def test_new_images_are_read_by_the_range_of_the_old_and_clipped():
     source = from_array(np.full((1, 4, 4), 8.0), black=0.0, white=16.0)
     assert source.batch(np.array([0])).max() == 128

@@ -9,11 +9,13 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import Image
 
+from propos.data.decoding.levels import to_bytes
 from propos.data.files.content import open_image
 from propos.data.files.entry import Entry, Unreadable
 from propos.data.files.headers import orientation
 
-VERSION = 1  # of what decoding makes of a file; caches of another version are built anew
+VERSION = 2  # of what decoding makes of a file; caches of another version are built anew
+STRIP = 256  # rows of a large image that are worked on at a time, so that no second copy of it is needed
 _SIXTEEN_BITS = 65_535
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -54,7 +56,7 @@ def decode(
 def _flat(image: Image.Image, channels: int) -> Image.Image:
     """Return the image in grey or RGB, laid on white where it is transparent."""
     if image.mode.startswith("I") or image.mode == "F":
-        image = Image.fromarray(_to_bytes(np.asarray(image)))
+        image = Image.fromarray(_deep_to_bytes(np.asarray(image)))
     elif image.mode == "LAB":
         image = _from_lab(image)
     elif image.mode == "La":
@@ -65,7 +67,7 @@ def _flat(image: Image.Image, channels: int) -> Image.Image:
     return image.convert("L" if channels == 1 else "RGB")
 
 
-def _to_bytes(values: Shaped[np.ndarray, "H W"]) -> UInt8[np.ndarray, "H W"]:
+def _deep_to_bytes(values: Shaped[np.ndarray, "H W"]) -> UInt8[np.ndarray, "H W"]:
     """Scale deep pixels to 0 … 255.
 
     16-bit values span all 16 bits. Others span the first of 0 … 1 (floats), 0 … 255 and 0 … 65,535 that holds them
@@ -80,8 +82,9 @@ def _to_bytes(values: Shaped[np.ndarray, "H W"]) -> UInt8[np.ndarray, "H W"]:
     elif low >= 0:
         spans = (1.0, 255.0, float(_SIXTEEN_BITS)) if values.dtype.kind == "f" else (255.0, float(_SIXTEEN_BITS))
         black, white = next(((0.0, span) for span in spans if high <= span), (low, high))
-    scale = 255.0 / (white - black) if white > black else 0.0
-    scaled: UInt8[np.ndarray, "H W"] = np.rint((values.astype(np.float32) - black) * scale).astype(np.uint8)
+    scaled = np.empty(values.shape, np.uint8)
+    for start in range(0, len(values), STRIP):
+        scaled[start : start + STRIP] = to_bytes(values[start : start + STRIP], black, white)
     return scaled
 
 
