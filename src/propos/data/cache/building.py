@@ -20,6 +20,8 @@ from propos.data.decoding.worker import Decoded
 from propos.runs.atomic import sync_folder, write_array, write_atomically
 
 IMAGES, ASPECTS, META, JOURNAL = "images.npy", "aspects.npy", "meta.json", "journal.jsonl"
+MARK = "CACHEDIR.TAG"  # tells backups, by a common custom, that a folder can be made again, and us that it is ours
+_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55\n# Decoded images kept by propos (propos cache clean).\n"
 _HEADER = 128
 
 
@@ -28,6 +30,7 @@ class Building:
 
     def __init__(self, folder: Path, shape: tuple[int, int, int, int], source: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        mark(folder)
         self.folder, self.shape = folder, shape
         self.seen = 0  # images tried
         self.aspects: list[float] = []
@@ -97,6 +100,21 @@ class Building:
         self.failed.update({self.seen + position: reason for position, reason in line["failed"]})
         self.aspects += line["aspects"]
         self.seen += len(line["aspects"]) + len(line["failed"])
+
+
+def mark(folder: Path) -> None:
+    """Say in a folder that it is a cache of ours."""
+    if not is_marked(folder):
+        (folder / MARK).write_bytes(_SIGNATURE)
+
+
+def is_marked(folder: Path) -> bool:
+    """Tell whether a folder is a cache of ours."""
+    try:
+        with (folder / MARK).open("rb") as file:
+            return file.read(len(_SIGNATURE) + 1) == _SIGNATURE
+    except OSError:
+        return False
 
 
 def progress_of(folder: Path) -> tuple[str, int, int]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout, UnixFileLock
 
-from propos.data.cache.building import META, progress_of
+from propos.data.cache.building import MARK, META, is_marked, mark, progress_of
 
 BUILDING = ".building"
 LOCK = ".lock"
@@ -69,7 +69,7 @@ def locked(key: str, waiting: Callable[[], object] | None = None) -> Iterator[No
 
 
 def list_caches() -> list[CacheInfo]:
-    """List the caches, finished and not, the last used first."""
+    """List the caches, finished and not, the last used first; what does not carry our mark is none."""
     folder = cache_folder()
     infos = [_info(path) for path in folder.iterdir() if _is_cache(path)] if folder.is_dir() else []
     return sorted((info for info in infos if info), key=lambda info: -info.last_used)
@@ -92,7 +92,7 @@ def clean_caches(older_than_days: float | None = None) -> list[CacheInfo]:
             continue
     if cache_folder().is_dir():
         for leftover in cache_folder().glob(f"{_TRASH}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+            _remove(leftover)
     return removed
 
 
@@ -101,12 +101,24 @@ def discard(folder: Path) -> None:
     aside = folder.with_name(f"{_TRASH}{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):
         folder.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside)
+
+
+def _remove(aside: Path) -> None:
+    """Remove a cache put aside, its mark last: what a kill leaves is still known as ours."""
+    if not is_marked(aside):
+        return
+    with contextlib.suppress(OSError):
+        for file in aside.iterdir():
+            if file.name != MARK:
+                file.unlink()
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def mark_used(folder: Path) -> None:
-    """Note that a cache is in use now."""
+    """Note that a cache is ours and in use now."""
     with contextlib.suppress(OSError):  # a cache one may only read is still good
+        mark(folder)
         os.utime(folder / META)
 
 
@@ -119,7 +131,7 @@ def _acquired(lock: BaseFileLock) -> bool:
 
 
 def _is_cache(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith(".")
+    return is_marked(path) and not path.is_symlink() and not path.name.startswith(".")
 
 
 def _info(path: Path) -> CacheInfo | None:
