@@ -19,7 +19,7 @@ def list_kept() -> None:
 
     kept = list_caches()
     for each in kept:
-        used = f"{datetime.fromtimestamp(each.last_used):%Y-%m-%d %H:%M}"
+        used = moment(each.last_used)
         say(f"{each.key}  {each.images:>9,} images  {each.bytes / 1e6:>8,.1f} MB  used {used}  {each.source}")
     total = sum(each.bytes for each in kept)
     say(f"{len(kept)} kept in {cache_folder()}, {total / 1e6:,.1f} MB in all")
@@ -34,3 +34,11 @@ def clean(
 
     deleted = clean_caches(days or None)
     say(f"{len(deleted)} deleted, {sum(each.bytes for each in deleted) / 1e6:,.1f} MB freed")
+
+
+def moment(seconds: float) -> str:
+    """Say when that was, counted from 1970."""
+    try:
+        return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):  # a file's time may lie beyond the calendar
+        return "at no known time"

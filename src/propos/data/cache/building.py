@@ -80,7 +80,7 @@ class Building:
             kept = len(_line(self._first))
             self._images.seek(_HEADER)
             for text in lines:
-                line = _parsed(text)
+                line = _outcome(text)
                 size = 0 if line is None else len(line["aspects"]) * math.prod(self.shape[1:])
                 content = self._images.read(size) if size else b""
                 if line is None or len(content) != size or zlib.crc32(content) != line["checksum"]:
@@ -124,11 +124,11 @@ def progress_of(folder: Path) -> tuple[str, int, int]:
         lines = (folder / JOURNAL).read_bytes().splitlines(keepends=True)
     except OSError:
         return source, held, tried
-    for text in lines:
-        line = _parsed(text) or {}
-        source = line.get("source", source)
-        held += len(line.get("aspects", ()))
-        tried += len(line.get("aspects", ())) + len(line.get("failed", ()))
+    source = str((_parsed(lines[0]) or {}).get("source", "")) if lines else ""
+    for line in (_outcome(text) for text in lines[1:]):
+        if line is not None:
+            held += len(line["aspects"])
+            tried += len(line["aspects"]) + len(line["failed"])
     return source, held, tried
 
 
@@ -157,9 +157,25 @@ def _line(message: dict[str, Any]) -> bytes:
 
 
 def _parsed(text: bytes) -> dict[str, Any] | None:
-    """Read a line of the journal; nothing when it was cut short."""
+    """Read a line of the journal; nothing when it was cut short or is damaged."""
     try:
         line = json.loads(text) if text.endswith(b"\n") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return line if isinstance(line, dict) else None
+
+
+def _outcome(text: bytes) -> dict[str, Any] | None:
+    """Read a line that says what became of a few images; nothing when it does not."""
+    line = _parsed(text) or {}
+    aspects, failed = line.get("aspects"), line.get("failed")
+    if not isinstance(aspects, list) or not all(type(aspect) is float and aspect > 0 for aspect in aspects):
+        return None
+    return line if is_failures(failed, int) and type(line.get("checksum")) is int else None
+
+
+def is_failures(listed: object, kind: type) -> bool:
+    """Tell whether these are pairs of an image, named by something of this kind, and why it could not be decoded."""
+    return isinstance(listed, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and type(pair[0]) is kind and type(pair[1]) is str for pair in listed
+    )

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from propos.data.cache.building import ASPECTS, IMAGES, META, Building, progress_of
+from propos.data.cache.building import ASPECTS, IMAGES, META, Building, is_failures, progress_of
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
 from propos.data.decoding import decode
 from propos.data.decoding.pool import DecodePool
@@ -124,10 +124,12 @@ def _open(complete: Path) -> Cached | None:
     try:
         meta = json.loads((complete / META).read_bytes())
         aspects = np.load(complete / ASPECTS, allow_pickle=False)
+        if not is_failures(meta["skipped"], str):
+            return None
         skipped = [Skipped(name, reason) for name, reason in meta["skipped"]]
         if len(aspects) == 0:
             return Cached(np.empty((0, 1, 1, 1), np.uint8), aspects, skipped)  # nothing cannot be mapped
         images = np.load(complete / IMAGES, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError):
         return None
     return Cached(images, aspects, skipped) if len(images) == len(aspects) else None

@@ -147,5 +147,5 @@ def _info(path: Path) -> CacheInfo | None:
         return CacheInfo(path.name, str(meta["source"]), int(meta["images"]), size, used, complete=True)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return CacheInfo(path.name, "damaged", 0, 0, 0.0, complete=True)

@@ -3,6 +3,8 @@
 import pytest
 
 from helpers.awkward import picture
+from helpers.command import command
+from propos.cli.cache import moment
 from propos.data import clean_caches, list_caches, open_folder
 
 
@@ -55,3 +57,54 @@ def test_what_a_kill_left_of_a_removed_cache_is_removed_the_next_time(photos, ca
     ours.rename(caches / ".trash-0")
     assert clean_caches() == []
     assert list(caches.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b"[]",
+        b"null",
+        b'{"aspects": 3, "failed": [], "checksum": 0}',
+        b'{"aspects": ["wide"], "failed": [], "checksum": 0}',
+        b'{"aspects": [], "failed": [[0]], "checksum": 0}',
+        b'{"aspects": [], "failed": {"0": "damaged"}, "checksum": 0}',
+        b'{"aspects": [], "failed": []}',
+        b'{"source": 5}',
+        b"[" * 100_000,
+        b"\xff\xfe",
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_damaged_journal_counts_up_to_the_damage(photos, caches, line, place):
+    interrupted(photos)
+    (journal,) = caches.glob("*.building/journal.jsonl")
+    lines = journal.read_bytes().splitlines()
+    journal.write_bytes(b"\n".join([*lines[:place], line, *lines[place:]]) + b"\n")
+    assert [info.complete for info in list_caches()] == [False]
+    assert len(open_folder(photos, 8, workers=0)) == 6
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", '{"skipped": 5}', '{"skipped": [[1, 2]]}', '{"skipped": "ab"}', "[" * 100_000]
+)
+def test_a_damaged_description_means_a_new_cache(photos, caches, content):
+    open_folder(photos, 8, workers=0)
+    (ours,) = caches.iterdir()
+    (ours / "meta.json").write_text(content)
+    assert [info.source for info in list_caches()] == ["damaged"]
+    assert open_folder(photos, 8, workers=0).skipped == []
+
+
+@pytest.mark.parametrize("seconds", [1e12, -1e12, 1e18, float("inf")])
+def test_a_time_beyond_the_calendar_is_no_fault(seconds):
+    assert moment(seconds) == "at no known time"
+    assert moment(86_400.0 * 3).startswith("1970-01-0")
+
+
+def test_a_number_beyond_reason_is_listed_as_damaged(photos, caches, capsys):
+    open_folder(photos, 8, workers=0)
+    (ours,) = caches.iterdir()
+    (ours / "meta.json").write_text('{"source": "x", "images": Infinity, "skipped": []}')
+    result = command(capsys, "cache", "list")
+    assert (result.code, "damaged" in result.out) == (0, True)
