@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 
 from propos.data.cache.images import cache_key
-from propos.data.cache.store import BUILDING, cache_folder
+from propos.data.cache.store import BUILDING, cache_folder, no_cache
 from propos.data.files.entry import Entry
 from propos.errors import InputError
 
@@ -18,15 +18,20 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 def is_cached(entries: Sequence[Entry], side: int, channels: int) -> bool:
     """Tell whether the cache of these images is there."""
-    return (cache_folder() / cache_key(entries, side, channels)).is_dir()
+    try:
+        return (cache_folder() / cache_key(entries, side, channels)).is_dir()
+    except (InputError, PermissionError):
+        return False
 
 
 def refusal(entries: Sequence[Entry], side: int, channels: int) -> str | None:
-    """Say why these images are too many to be kept; nothing when they are not.
+    """Say why these images cannot be kept, or are too many to be; nothing when they can.
 
     The limit is PROPOS_CACHE_LIMIT (as in 20GB), else half of the free disk space; what an interrupted building has
     taken counts as free.
     """
+    if (why := no_cache()) is not None:
+        return why
     needed = len(entries) * side * side * channels
     given = os.environ.get("PROPOS_CACHE_LIMIT")
     limit = _parsed(given) if given else FREE_SHARE * (_free() + _built(cache_key(entries, side, channels)))
@@ -44,10 +49,7 @@ def _parsed(text: str) -> float:
 
 
 def _free() -> int:
-    folder = cache_folder().absolute()
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
+    return shutil.disk_usage(cache_folder()).free
 
 
 def _built(key: str) -> int:

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, Timeout, UnixFileLock
 
 from propos.data.cache.building import MARK, META, is_marked, mark, progress_of
+from propos.data.files.entry import reason_for
+from propos.data.files.home import expanded, home
+from propos.errors import InputError
 
 BUILDING = ".building"
 LOCK = ".lock"
@@ -40,9 +44,29 @@ def cache_folder() -> Path:
     """Return the folder of all caches: PROPOS_CACHE, else propos in XDG_CACHE_HOME or ~/.cache."""
     own = os.environ.get("PROPOS_CACHE")
     if own:
-        return Path(own).expanduser()
+        return expanded(own)
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (shared if shared.is_absolute() else Path.home() / ".cache") / "propos"
+    if shared.is_absolute():
+        return shared / "propos"
+    where = home()
+    if where is None:
+        raise InputError("there is no home folder to keep decoded images in: name a folder in PROPOS_CACHE")
+    return where / ".cache" / "propos"
+
+
+def no_cache() -> str | None:
+    """Say why nothing can be kept; nothing when it can be."""
+    try:
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except InputError as error:
+        return str(error)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return None  # it is said with the numbers where it is met
+        return f"{folder} cannot be written to ({reason_for(error)}): name another folder in PROPOS_CACHE"
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from propos.data.cache.images import Progress
+from propos.data.files.home import expanded
 from propos.data.published.layout import MissingData
 from propos.data.source import Source, Statistics
 from propos.data.unopened import CachePolicy, Open, UnopenedSource
@@ -85,4 +86,4 @@ class Benchmark:
 def data_root(given: str | Path | None = None) -> Path | None:
     """Return the folder of all data sets: the one given, else PROPOS_DATA; None without either."""
     named = given or os.environ.get("PROPOS_DATA")
-    return Path(named).expanduser().absolute() if named else None
+    return expanded(named).absolute() if named else None

@@ -2,7 +2,16 @@ import numpy as np
 import pytest
 
 from helpers.awkward import picture
-from propos.data import FolderSource, StreamedSource, find_source, fingerprint, pixel_statistics, prefetch, readable
+from propos.data import (
+    FolderSource,
+    StreamedSource,
+    find_source,
+    fingerprint,
+    list_caches,
+    pixel_statistics,
+    prefetch,
+    readable,
+)
 from propos.data.cache.limit import refusal
 from propos.errors import InputError
 
@@ -49,6 +58,43 @@ def test_the_refusal_says_how_much_and_a_wrong_limit_how_to_write_it(found, monk
     monkeypatch.setenv("PROPOS_CACHE_LIMIT", "much")
     with pytest.raises(InputError, match="PROPOS_CACHE_LIMIT=much: write it as 500MB or 20GB"):
         refusal(entries, 20, 3)
+
+
+def no_home(monkeypatch):
+    """As in a container whose user is a mere number."""
+
+    def nobody(number):
+        raise KeyError(number)
+
+    monkeypatch.delenv("PROPOS_CACHE")
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+
+
+def test_without_a_home_images_are_streamed_and_the_reason_named(found, monkeypatch):
+    no_home(monkeypatch)
+    with found.open(20) as source:
+        assert isinstance(source, StreamedSource)
+    assert "name a folder in PROPOS_CACHE" in refusal(found.headers.scan.images, 20, 3)
+    with pytest.raises(InputError, match="name a folder in PROPOS_CACHE"):
+        list_caches()
+
+
+@pytest.mark.parametrize("where", ["/dev/null/caches", "/proc/caches", "~nosuch/caches"])
+def test_a_cache_folder_that_cannot_be_written_to_means_streaming(found, monkeypatch, where):
+    monkeypatch.setenv("PROPOS_CACHE", where)
+    with found.open(20) as source:
+        assert isinstance(source, StreamedSource)
+    why = refusal(found.headers.scan.images, 20, 3)
+    assert why.startswith(where)
+    assert why.endswith(("name another folder in PROPOS_CACHE", "write the path in full"))
+
+
+def test_a_home_folder_of_nobody_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setenv("PROPOS_DATA", "~nosuch/sets")
+    with pytest.raises(InputError, match="~nosuch/sets: there is no such home folder; write the path in full"):
+        find_source("cifar-10")
 
 
 def test_a_streamed_source_is_to_the_bit_what_the_cache_is(found):
