@@ -12,6 +12,7 @@ import os
 import re
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from pathlib import Path
 from propos.data.files.content import LARGEST_MEMBER
 from propos.data.files.entry import Entry, Scan, Skipped, reason_for
 from propos.data.files.names import escape_name
+from propos.data.files.own import MOST, RUN, SETTINGS, describes_run, is_run_folder
 from propos.errors import InputError
 
 DROPPINGS = frozenset(
@@ -45,8 +47,8 @@ class Listing:
 def list_files(what: str | Path | Sequence[str | Path] | Listing) -> Scan:
     """List every file that might be an image, before any is opened.
 
-    Folders and archives are listed in the order of their names, lists in their own. Hidden files and what systems
-    leave behind are passed over, except where a list names them.
+    Folders and archives are listed in the order of their names, lists in their own. Hidden files, what systems leave
+    behind and our own run folders are passed over, except where a list names them.
     """
     if isinstance(what, Listing):
         return _listed(what.root, what.rows)
@@ -58,6 +60,8 @@ def list_files(what: str | Path | Sequence[str | Path] | Listing) -> Scan:
         return _listed(root, [(str(path), None) for path in paths])
     path = Path(what)
     if path.is_dir():
+        if is_run_folder(path):
+            raise InputError(f"{escape_name(str(what))}: is a run folder, not a folder of images; give its images")
         return _walk(path)
     if not path.exists():
         raise InputError(f"{escape_name(str(what))}: no such file or folder; give a folder of images")
@@ -109,7 +113,8 @@ class _Walk:
             name, folder = pending.pop()
             try:
                 identity = _identity(Path(folder).stat())
-                children = list(os.scandir(folder)) if identity not in self.folders else []
+                seen = identity in self.folders or is_run_folder(folder)
+                children = [] if seen else list(os.scandir(folder))
             except OSError as error:
                 self.skip(name, reason_for(error))
                 continue
@@ -182,7 +187,7 @@ def _archived(path: Path) -> Scan:
     skipped: list[Skipped] = []
     try:
         with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
+            members = _without_runs(archive)
     except (zipfile.BadZipFile, OSError) as error:
         raise InputError(f"{escape_name(str(path))}: cannot be read as a zip archive: {error}") from None
     for member in members:
@@ -198,6 +203,29 @@ def _archived(path: Path) -> Scan:
         else:  # of two members of one name the later one counts, as in unpacking
             images[member.filename] = _member(path, member)
     return Scan(path, sorted(images.values(), key=_by_name), sorted(skipped, key=lambda skipped: skipped.path))
+
+
+def _without_runs(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """List the members that are in no run folder."""
+    members, names = archive.infolist(), set(archive.namelist())
+    told = (member for member in members if member.filename.rpartition("/")[2] == RUN)
+    runs = {member.filename.removesuffix(RUN) for member in told if _is_archived_run(archive, member, names)}
+    if not runs:
+        return members
+    return [member for member in members if runs.isdisjoint(_folders_above(member.filename))]
+
+
+def _is_archived_run(archive: zipfile.ZipFile, member: zipfile.ZipInfo, names: set[str]) -> bool:
+    try:
+        with archive.open(member) as file:
+            return describes_run(file.read(MOST), member.filename.removesuffix(RUN) + SETTINGS in names)
+    except (zipfile.BadZipFile, OSError, RuntimeError, EOFError, zlib.error):  # damaged, or encrypted
+        return False
+
+
+def _folders_above(name: str) -> list[str]:
+    """Return the folders a member is in, each with the slash it ends in, the archive itself as nothing."""
+    return ["", *(name[: match.end()] for match in re.finditer("/", name))]
 
 
 def _member(path: Path, member: zipfile.ZipInfo) -> Entry:

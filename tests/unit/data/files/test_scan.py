@@ -1,4 +1,5 @@
 import os
+import shutil
 import time
 import zipfile
 from pathlib import Path
@@ -148,6 +149,50 @@ def test_a_zip_is_read_in_place_and_never_leads_outside(tmp_path):
     assert evil == ["../evil.png", "/etc/evil.png", "C:/evil.png", "x\\\\..\\\\..\\\\evil.png"]
     assert Skipped("notes.txt", NOT_AN_IMAGE) in found.skipped
     assert [(header.width, header.height) for header in read_headers(found).headers] == [(8, 6), (8, 6)]
+
+
+def finished_run(folder, info='{"schema": 1, "propos": "0.1.0"}'):
+    save(folder / "report" / "pictures" / "sheet.jpg")
+    (folder / "config.yaml").write_text("clusters: 3")
+    (folder / "run.json").write_text(info)
+
+
+@pytest.mark.parametrize("info", ['{"schema": 1, "propos": "0.1.0"}', '{"schema": 1, "pro', ""])
+def test_our_own_run_folders_are_no_images(tmp_path, info):
+    photos = tmp_path / "photos"
+    save(photos / "1.png")
+    save(photos / "runs" / "mine.png")
+    finished_run(photos / "runs" / "photos-1", info)
+    finished_run(tmp_path / "elsewhere", info)
+    (photos / "linked").symlink_to(tmp_path / "elsewhere")
+    found = scan(photos)
+    assert (names(found), found.skipped) == (["1.png", "runs/mine.png"], [])
+    with pytest.raises(InputError, match="photos-1: is a run folder"):
+        scan(photos / "runs" / "photos-1")
+    assert names(scan([photos / "runs" / "photos-1" / "report" / "pictures" / "sheet.jpg"])) == ["sheet.jpg"]
+
+
+def test_our_own_run_folders_in_an_archive_are_no_images(tmp_path):
+    save(tmp_path / "photos" / "1.png")
+    finished_run(tmp_path / "photos" / "runs" / "photos-1")
+    (tmp_path / "photos" / "theirs").mkdir()
+    save(tmp_path / "photos" / "theirs" / "2.png")
+    (tmp_path / "photos" / "theirs" / "run.json").write_text("{}")
+    shutil.make_archive(tmp_path / "all", "zip", tmp_path / "photos")
+    assert names(scan(tmp_path / "all.zip")) == ["1.png", "theirs/2.png"]
+    shutil.make_archive(tmp_path / "run", "zip", tmp_path / "photos" / "runs" / "photos-1")
+    with pytest.raises(InputError, match="there are no images in it"):
+        scan(tmp_path / "run.zip")
+
+
+def test_other_peoples_run_files_hide_nothing(tmp_path):
+    save(tmp_path / "a" / "1.png")
+    (tmp_path / "a" / "run.json").write_text('{"schema": 1}')
+    save(tmp_path / "b" / "2.png")
+    (tmp_path / "b" / "run.json").write_text("go!")
+    (tmp_path / "c" / "run.json").mkdir(parents=True)
+    save(tmp_path / "c" / "3.png")
+    assert names(scan(tmp_path)) == ["a/1.png", "b/2.png", "c/3.png"]
 
 
 def test_encrypted_members_are_skipped(tmp_path):
