@@ -1,4 +1,4 @@
-"""Images held in one numpy array, in memory or mapped from a file."""
+"""Images held in one numpy array, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
 
+from propos.data.array_files import ArrayFile
 from propos.data.decoding.levels import to_bytes
 from propos.data.files.entry import Skipped
+from propos.data.memory import check_fits
 from propos.data.source import Source, Statistics
 from propos.errors import InputError
 
@@ -26,7 +28,7 @@ class ArraySource:
 
     def __init__(
         self,
-        images: UInt8[np.ndarray, "N H W C"],
+        images: UInt8[np.ndarray, "N H W C"] | ArrayFile,
         labels: Shaped[np.ndarray, " N"] | None,
         name: str,
         black: float = 0.0,
@@ -37,7 +39,8 @@ class ArraySource:
         self.skipped: list[Skipped] = []
         self.name = name
         self.black, self.white = black, white
-        _, self.height, self.width, self.channels = images.shape
+        shape: tuple[int, ...] = images.shape
+        self.height, self.width, self.channels = shape[1:]
 
     def __len__(self) -> int:
         return len(self.images)
@@ -52,7 +55,7 @@ class ArraySource:
 
 
 def from_array(
-    images: np.ndarray,
+    images: np.ndarray | ArrayFile,
     labels: object = None,
     name: str = "array",
     black: float | None = None,
@@ -63,8 +66,9 @@ def from_array(
     uint8 values stand for themselves. Other numbers are read from `black` to `white`: by default 0 to 1 when all
     lie there, else from the smallest to the largest value.
     """
-    images = np.asanyarray(images)
-    _check_shape(images, name)
+    if not isinstance(images, ArrayFile):
+        images = np.asanyarray(images)
+    _check_shape(images.shape, name)
     if images.dtype != np.uint8:
         if images.dtype.kind not in "fiub":
             raise InputError(f"{name}: the array holds {images.dtype}: images must be uint8 or float")
@@ -72,9 +76,9 @@ def from_array(
     else:
         black, white = 0.0, 255.0
     if images.ndim == 3:
-        images = images[..., None]
+        images = images.with_channel() if isinstance(images, ArrayFile) else images[..., None]
     elif images.shape[-1] == 4:
-        images = _on_white(images)
+        images = _on_white(images, name)
     return ArraySource(images, check_labels(labels, len(images), name), name, black, white)
 
 
@@ -93,12 +97,12 @@ def check_labels(labels: object, count: int, name: str) -> Shaped[np.ndarray, " 
     return array
 
 
-def _check_shape(images: np.ndarray, name: str) -> None:
-    if images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[-1] not in (1, 3, 4)):
+def _check_shape(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) not in (3, 4) or (len(shape) == 4 and shape[-1] not in (1, 3, 4)):
         raise InputError(
-            f"{name}: the array's shape is {images.shape}: images must be (N, H, W) or (N, H, W, C) with C 1, 3 or 4"
+            f"{name}: the array's shape is {shape}: images must be (N, H, W) or (N, H, W, C) with C 1, 3 or 4"
         )
-    count, height, width = images.shape[:3]
+    count, height, width = shape[:3]
     if count == 0:
         raise InputError(f"{name}: there are no images in it")
     if min(height, width) < SMALLEST_SIDE:
@@ -108,36 +112,43 @@ def _check_shape(images: np.ndarray, name: str) -> None:
 
 
 def _to_uint8(
-    images: np.ndarray, name: str, black: float | None, white: float | None
+    images: np.ndarray | ArrayFile, name: str, black: float | None, white: float | None
 ) -> tuple[UInt8[np.ndarray, "N ..."], float, float]:
-    """Scale other numbers to 0 … 255 a chunk at a time, so that a mapped array need not fit in memory."""
+    """Scale other numbers to 0 … 255 a chunk at a time, so that a file need not fit in memory."""
+    scaled = _bytes_of(images.shape, name)
     lowest, highest = np.inf, -np.inf
     for where in _chunks(images):
-        finite = np.isfinite(images[where])
+        chunk = images[where]
+        finite = np.isfinite(chunk)
         if not finite.all():
             first = where.start + int(np.argwhere(~finite)[0][0])
             raise InputError(f"{name}: image {first} holds NaN or infinite values: mend or leave out such images")
-        lowest, highest = min(lowest, float(images[where].min())), max(highest, float(images[where].max()))
+        lowest, highest = min(lowest, float(chunk.min())), max(highest, float(chunk.max()))
     if black is None or white is None:
         black, white = (0.0, 1.0) if lowest >= 0.0 and highest <= 1.0 else (lowest, highest)
-    scaled = np.empty(images.shape, dtype=np.uint8)
     for where in _chunks(images):
         scaled[where] = to_bytes(images[where], black, white)
     return scaled, black, white
 
 
-def _chunks(images: np.ndarray) -> Iterator[slice]:
-    """Cut an array into slices of a few million numbers."""
-    step = max(1, CHUNK // math.prod(images.shape[1:]))
-    for start in range(0, len(images), step):
-        yield slice(start, start + step)
-
-
-def _on_white(images: UInt8[np.ndarray, "N H W 4"]) -> UInt8[np.ndarray, "N H W 3"]:
+def _on_white(images: UInt8[np.ndarray, "N H W 4"] | ArrayFile, name: str) -> UInt8[np.ndarray, "N H W 3"]:
     """Lay transparent images on white."""
-    flat = np.empty((*images.shape[:3], 3), dtype=np.uint8)
+    flat = _bytes_of((*images.shape[:3], 3), name)
     for where in _chunks(images):
         chunk = images[where].astype(np.float32)
         alpha = chunk[..., 3:] / 255.0
         flat[where] = np.rint(chunk[..., :3] * alpha + 255.0 * (1 - alpha))
     return flat
+
+
+def _bytes_of(shape: tuple[int, ...], name: str) -> UInt8[np.ndarray, ...]:
+    """Return room for images that cannot be used as they are."""
+    check_fits(math.prod(shape), name, "save them as uint8 without transparency, which is used as it is")
+    return np.empty(shape, np.uint8)
+
+
+def _chunks(images: np.ndarray | ArrayFile) -> Iterator[slice]:
+    """Cut an array into slices of a few million numbers."""
+    step = max(1, CHUNK // math.prod(images.shape[1:]))
+    for start in range(0, len(images), step):
+        yield slice(start, start + step)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from propos.config import Config, ViewSettings
+from propos.data.array_files import read_arrays
 from propos.data.arrays import ArraySource, from_array
 from propos.data.cache.images import Progress
 from propos.data.files.headers import read_headers
@@ -24,8 +23,6 @@ from propos.errors import InputError
 
 BUILT_IN = ("digits",)
 ARRAY_FILES = (".npy", ".npz")
-IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
-LABEL_KEYS = ("labels", "y", "Y", "targets", "target", "arr_1")
 LARGEST_SIDE = 256  # a crop of a small part of a photograph is cut from no more pixels than this
 
 What = str | Path | Sequence[str | Path] | np.ndarray
@@ -61,11 +58,8 @@ def find_source(
     if is_array(what):
         if labels is not None:
             raise InputError(f"--labels {labels}: {what} is an array, not a folder; give labels in an .npz file")
-        path = Path(what)
-        if not path.exists():
-            raise InputError(f"{what}: no such file")
-        images, given = _load(path)
-        return _unopened_array(from_array(images, given, name=path.name, black=black, white=white))
+        images, given = read_arrays(Path(what))
+        return _unopened_array(from_array(images, given, name=Path(what).name, black=black, white=white))
     if not Path(what).exists() and (near := nearest(str(what))) is not None:
         raise InputError(f"{escape_name(str(what))}: no such file, folder or data set; did you mean {near}?")
     return _unopened_folder(what, labels)
@@ -150,25 +144,3 @@ def _digits() -> ArraySource:
 
     digits = load_digits()
     return from_array(digits.images, digits.target, name="digits", black=0.0, white=16.0)
-
-
-def _load(path: Path) -> tuple[np.ndarray, Any]:
-    try:
-        if path.suffix.lower() == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False), None
-        with np.load(path, allow_pickle=False) as archive:
-            return _pick(archive, path)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: cannot be read as a numpy file: {error}") from None
-
-
-def _pick(archive: Any, path: Path) -> tuple[np.ndarray, Any]:
-    """Find the images and, if there, the labels among an archive's arrays."""
-    image_key = next((key for key in IMAGE_KEYS if key in archive.files and archive[key].ndim >= 3), None)
-    if image_key is None:
-        raise InputError(f"{path}: found arrays {', '.join(archive.files) or 'none'}: name the images 'images'")
-    images = archive[image_key]
-    label_key = next((key for key in LABEL_KEYS if key in archive.files and archive[key].ndim == 1), None)
-    return images, None if label_key is None else archive[label_key]

@@ -1,0 +1,178 @@
+"""Arrays in .npy and .npz files, checked against what their headers promise before anything is read."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import threading
+import warnings
+import weakref
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from propos.data.memory import check_fits
+from propos.errors import InputError
+
+IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
+LABEL_KEYS = ("labels", "y", "Y", "targets", "target", "arr_1")
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows would otherwise take some bytes for line ends
+
+
+class ArrayFile:
+    """An array in a file, whose rows are read when they are asked for.
+
+    Not mapped into memory: a file that is cut short while it is mapped ends the process.
+    """
+
+    def __init__(self, path: Path, offset: int, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
+        self.path, self.offset, self.shape, self.dtype = path, offset, shape, dtype
+        self.ndim = len(shape)
+        self._file = os.open(path, os.O_RDONLY | _BINARY)
+        self._lock = threading.Lock()
+        weakref.finalize(self, os.close, self._file)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, where: slice | Int[np.ndarray, " B"]) -> Shaped[np.ndarray, "B ..."]:
+        """Read some rows."""
+        rows = np.arange(*where.indices(len(self))) if isinstance(where, slice) else np.asarray(where)
+        rows = np.where(rows < 0, rows + len(self), rows)
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
+            raise IndexError(f"there are rows 0 to {len(self) - 1}")
+        size = self.dtype.itemsize * math.prod(self.shape[1:])
+        content = np.empty(len(rows) * size, np.uint8)
+        room = content.data
+        for first, start, stop in _runs(rows):
+            self._read(room[start * size : stop * size], self.offset + first * size)
+        return content.view(self.dtype).reshape(len(rows), *self.shape[1:])
+
+    def with_channel(self) -> ArrayFile:
+        """Return the same rows with one more axis, of length 1."""
+        return ArrayFile(self.path, self.offset, (*self.shape, 1), self.dtype)
+
+    def _read(self, rest: memoryview, offset: int) -> None:
+        while rest:
+            count = self._read_some(rest, offset)
+            if count == 0:
+                raise OSError(errno.EIO, "was cut short while it was in use; put the whole file back", str(self.path))
+            rest, offset = rest[count:], offset + count
+
+    def _read_some(self, rest: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file, [rest], offset)
+        with self._lock:  # the place in the file is shared
+            os.lseek(self._file, offset, os.SEEK_SET)
+            content = os.read(self._file, len(rest))
+        rest[: len(content)] = content
+        return len(content)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What an array's header says, and how long it is itself."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[np.generic]
+    length: int
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_arrays(path: Path) -> tuple[ArrayFile | np.ndarray, np.ndarray | None]:
+    """Return the images of a .npy or .npz file, and the labels if there are any."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if not path.is_file():
+        raise InputError(f"{path}: is not an ordinary file; give a .npy or .npz file of images")
+    try:
+        with path.open("rb") as file:
+            if file.read(2) == b"PK":
+                return _read_archive(path)
+            file.seek(0)
+            return _open_array(file, path), None
+    except MemoryError:
+        raise InputError(f"{path}: does not fit into memory") from None
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: cannot be read as a numpy file: {error}") from None
+
+
+def _open_array(file: IO[bytes], path: Path) -> ArrayFile | np.ndarray:
+    header = _read_header(file, os.fstat(file.fileno()).st_size, str(path))
+    if not header.fortran:
+        return ArrayFile(path, header.length, header.shape, header.dtype)
+    # Image by image such a file is scattered over its whole length.
+    check_fits(header.bytes, str(path), "save it in C order, which is read in parts")
+    file.seek(0)
+    return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _read_archive(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """Find the images and, if there, the labels among an archive's arrays."""
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+        images = _find(archive, members, IMAGE_KEYS, path, at_least=3)
+        if images is None:
+            raise InputError(f"{path}: found arrays {', '.join(members) or 'none'}: name the images 'images'")
+        return images, _find(archive, members, LABEL_KEYS, path, at_least=1, at_most=1)
+
+
+def _find(
+    archive: zipfile.ZipFile,
+    members: dict[str, zipfile.ZipInfo],
+    keys: Sequence[str],
+    path: Path,
+    at_least: int,
+    at_most: int = 99,
+) -> np.ndarray | None:
+    """Read the first of these arrays that has so many axes."""
+    for member in (members[key] for key in keys if key in members):
+        name = f"{path}: {member.filename}"
+        with archive.open(member) as file:
+            header = _read_header(file, member.file_size, name)
+        if at_least <= len(header.shape) <= at_most:
+            check_fits(header.bytes, name, "save the images as a .npy file, which is read in parts")
+            with archive.open(member) as file:
+                return np.lib.format.read_array(file, allow_pickle=False)
+    return None
+
+
+def _read_header(file: IO[bytes], size: int, name: str) -> _Header:
+    """Read what an array is said to be, and refuse what is not there or is not numbers."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            version = np.lib.format.read_magic(file)
+            # The third version differs from the second in the letters of its names alone.
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(file)
+    except OSError:
+        raise
+    except Exception:  # whatever a stranger's header makes the parser raise; its own advice is not to be followed
+        raise InputError(f"{name}: cannot be read as a numpy file: it has no sound header") from None
+    if dtype.hasobject:
+        raise InputError(f"{name}: cannot be read: it holds Python objects; save the images as an array of numbers")
+    header = _Header(shape, fortran and len(shape) > 1, dtype, file.tell())
+    if min(shape, default=0) < 0 or header.length + header.bytes > size:
+        wanted = f"{header.bytes:,} bytes for an array of {shape}, {size - header.length:,} are there"
+        raise InputError(f"{name}: cannot be read, it is cut short: it needs {wanted}")
+    return header
+
+
+def _runs(rows: Int[np.ndarray, " B"]) -> Iterator[tuple[int, int, int]]:
+    """Return the rows that follow each other, to be read at once: the first of them, where they begin and end."""
+    begins = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+    return zip(rows[begins].tolist(), begins.tolist(), [*begins.tolist(), len(rows)][1:], strict=True)
