@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from propos.cli.streams import say
+
 if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import Shaped
@@ -42,7 +44,7 @@ def evaluate(
     from propos.runs import Run, read_label_file
 
     folder = Run.open(run)
-    known = folder.table.label if labels is None else read_label_file(labels, folder.table.images)
+    known = folder.table.label if labels is None else read_label_file(labels, folder.table.images, _warn)
     measures: dict[str, Measure] = {}
     if sigma is not None and not 0 <= sigma < math.inf:
         raise InputError(f"--sigma {sigma}: choose 0 or more")
@@ -68,6 +70,10 @@ def evaluate(
     _print(result, folder.embeddings.shape[1])
     for name, measure in measures.items():
         typer.echo(f"{name:16} {measure.line}")
+
+
+def _warn(text: str) -> None:
+    say(f"warning: {text}", err=True)
 
 
 def _scores(run: Run, known: Shaped[np.ndarray, " N"] | None) -> Result:

@@ -36,6 +36,8 @@ def predict(
     # Images that are read once are not worth writing to the disk first.
     with open_like(model.config, source, data, keep="use") as images, Terminal(quiet) as terminal:
         refuse_to_overwrite(output, files_of(images))
+        for note in images.notes:
+            terminal.warn(note)
         with terminal.working("Predicting") as progress:
             rows = write_parts(model.tabulate(images, progress), output)
         for skipped in images.skipped:

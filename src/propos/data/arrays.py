@@ -14,6 +14,7 @@ from propos.data.files.entry import Skipped
 from propos.data.memory import check_fits
 from propos.data.source import Source, Statistics
 from propos.errors import InputError
+from propos.spreadsheets import decoded
 
 CHUNK = 1 << 22  # numbers that are scaled at a time
 SMALLEST_SIDE = 4
@@ -37,6 +38,7 @@ class ArraySource:
         self.images = images
         self.labels = labels
         self.skipped: list[Skipped] = []
+        self.notes: list[str] = []
         self.name = name
         self.black, self.white = black, white
         shape: tuple[int, ...] = images.shape
@@ -83,18 +85,48 @@ def from_array(
 
 
 def check_labels(labels: object, count: int, name: str) -> Shaped[np.ndarray, " N"] | None:
-    """Check that there is one label an image."""
+    """Check that there is one label an image, and that a table can hold it."""
     if labels is None:
         return None
     array = np.asarray(labels)
-    if array.ndim != 1 or array.dtype.kind not in "iubSU":
-        if array.dtype.kind == "f" and array.ndim == 1 and np.array_equal(array, np.round(array)):
-            array = array.astype(np.int64)
-        else:
-            raise InputError(f"{name}: labels must be one whole number or word an image, found {array.dtype}")
+    kind = array.dtype.kind if array.ndim == 1 else "none"
+    if kind == "f" and np.isfinite(array).all() and np.array_equal(array, np.round(array)):
+        if np.abs(array).max(initial=0) >= 2**63:
+            raise InputError(f"{name}: labels go up to {np.abs(array).max():g}: number them from 0")
+        array = array.astype(np.int64)
+    elif kind == "S":
+        array = _words(array)
+    elif kind not in ("i", "u", "b", "U"):
+        raise InputError(f"{name}: labels must be one whole number or word an image, found {_unlike(array)}")
     if len(array) != count:
         raise InputError(f"{name}: {len(array)} labels for {count} images: give one label an image, in their order")
-    return array
+    _check_letters(array, name)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _words(labels: Shaped[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
+    """Read labels that are bytes as text."""
+    return np.array([decoded(bytes(label))[0] for label in labels.tolist()], dtype=np.str_)
+
+
+def _unlike(labels: np.ndarray) -> str:
+    """Say what labels are that are none."""
+    if labels.ndim != 1:
+        return f"an array of shape {labels.shape}"
+    if labels.dtype.kind == "f":
+        return f"{labels[~np.isfinite(labels) | (labels != np.round(labels))][0]}"
+    return str(labels.dtype)
+
+
+def _check_letters(labels: Shaped[np.ndarray, " N"], name: str) -> None:
+    """Refuse words that no file can hold: half of a character, as Windows may leave in a name."""
+    if labels.dtype.kind != "U":
+        return
+    for place, label in enumerate(labels.tolist()):
+        try:
+            label.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{name}: the label of image {place}, {label!a}, is no valid text: rename it") from None
 
 
 def _check_shape(shape: tuple[int, ...], name: str) -> None:

@@ -39,7 +39,7 @@ class FolderSource:
         self.skipped = scan.skipped
         self.images: UInt8[np.ndarray, "N side side C"] = np.asarray(store.images)
         self.aspects: Float[np.ndarray, " N"] | None = store.aspects
-        self.labels = _given_labels(scan.images)
+        self.labels, self.notes = _given_labels(scan)
         _, self.height, self.width, self.channels = self.images.shape
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class StreamedSource:
         self.entries = headers.scan.images
         self.skipped = list(headers.scan.skipped)
         self.aspects: Float[np.ndarray, " N"] | None = np.array([each.width / each.height for each in headers.headers])
-        self.labels = _given_labels(self.entries)
+        self.labels, self.notes = _given_labels(headers.scan)
         self.height = self.width = side
         self.channels = channels
         self._pool = DecodePool(side, channels, own_cores() if workers is None else workers)
@@ -181,7 +181,7 @@ def open_folder(
     store = cached(scanned.images, scanned.root, side, channels or headers.channels, progress, workers)
     damaged = {skipped.path for skipped in store.skipped}
     kept = [entry for entry in scanned.images if entry.name not in damaged]
-    rest = Scan(scanned.root, kept, [*scanned.skipped, *store.skipped])
+    rest = Scan(scanned.root, kept, [*scanned.skipped, *store.skipped], scanned.notes)
     refuse_if_empty(rest)
     return FolderSource(rest, store, _name(what, scanned.root))
 
@@ -204,10 +204,16 @@ def _name(what: What, root: Path) -> str:
     return escape_name(path.absolute().name or str(path))
 
 
-def _given_labels(entries: Sequence[Entry]) -> Shaped[np.ndarray, " N"] | None:
-    """Return the labels a CSV gave, if it gave every image one."""
-    labels = [entry.label for entry in entries]
-    return None if None in labels else np.array(labels)
+def _given_labels(scan: Scan) -> tuple[Shaped[np.ndarray, " N"] | None, list[str]]:
+    """Return the labels a CSV gave, if it gave every image one, and what a person should know."""
+    labels = [entry.label for entry in scan.images]
+    without = [entry.name for entry in scan.images if entry.label is None]
+    if not without:
+        return np.array(labels), scan.notes
+    if len(without) == len(labels):
+        return None, scan.notes
+    some = f"{len(without):,} of {len(labels):,} images have no label, the first {without[0]}"
+    return None, [*scan.notes, f"{some}: no labels are used; give every image one"]
 
 
 def _key(positions: Int[np.ndarray, " B"]) -> bytes:

@@ -121,7 +121,7 @@ def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None
     ) -> Source:
         source = kept_or_streamed(what, side, channels, progress, keep, headers)
         if labels == "folders":
-            source.labels = source.folder_labels()
+            source.labels, source.notes = source.folder_labels(), headers.scan.notes
         return source
 
     width, height = headers.median_size

@@ -30,6 +30,7 @@ class Source(Protocol):
     white: float
     labels: Shaped[np.ndarray, " N"] | None
     skipped: list[Skipped]  # files that were left out
+    notes: list[str]  # what a person should know of how it was read
     aspects: Float[np.ndarray, " N"] | None  # width over height before an image was squashed to this shape
     statistics: Statistics | None  # what a published set is normalised by; None: by its own pixels
     unlabelled: Source | None  # more images of the kind, which are never clustered

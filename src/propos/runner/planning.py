@@ -177,6 +177,8 @@ def _timed(config: Config, time: str, source: Source, device: torch.device) -> t
 
 def _say_what_was_read(source: Source, watcher: Watcher) -> None:
     """Say how images are read, and what had to be left out."""
+    for note in source.notes:
+        watcher.warn(note)
     if isinstance(source, StreamedSource):
         why = refusal(source.entries, source.width, source.channels) or "as when the run began"
         watcher.note(f"Images are decoded anew whenever they are needed: {why}.")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,6 +17,7 @@ from jaxtyping import Float, Int, Shaped
 
 from propos.errors import InputError
 from propos.runs.atomic import write_atomically
+from propos.spreadsheets import read_text
 
 TABLE_FORMATS = (".csv", ".parquet", ".json")
 ROW_GROUP = 65_536  # rows that a Parquet file holds together
@@ -104,21 +104,22 @@ def check_table_path(path: Path) -> None:
         raise InputError(f"{path}: the folder {path.parent} does not exist")
 
 
-def read_label_file(path: Path, images: list[str]) -> Shaped[np.ndarray, " N"]:
+def read_label_file(
+    path: Path, images: list[str], warn: Callable[[str], object] = lambda text: None
+) -> Shaped[np.ndarray, " N"]:
     """Read a CSV with columns image,label and return the label of each image, in their order."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a CSV with columns image,label")
+    text = read_text(path)
+    if text.note is not None:
+        warn(text.note)
+    table = text.table()
+    if not {"image", "label"} <= set(table.columns):
+        raise InputError(f"{path}: found columns {', '.join(table.columns) or 'none'}: needs image,label")
     known: dict[str, str] = {}
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            if not {"image", "label"} <= set(reader.fieldnames or ()):
-                raise InputError(f"{path}: found columns {', '.join(reader.fieldnames or ['none'])}: needs image,label")
-            for row in reader:
-                if row["label"] is None or known.setdefault(row["image"], row["label"]) != row["label"]:
-                    raise InputError(f"{path}: line {reader.line_num}: give {row['image']!r} one label")
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read as CSV in UTF-8: {error}") from None
+    for line, row in table.rows:
+        if not row["label"] or known.setdefault(row["image"], row["label"]) != row["label"]:
+            raise InputError(f"{path}: line {line}: give {row['image']!r} one label")
     missing = [image for image in images if image not in known]
     if missing:
         raise InputError(

@@ -5,6 +5,7 @@ import pytest
 
 from propos.data import distinct_images, fingerprint, from_array, open_source, pixel_statistics
 from propos.errors import InputError
+from propos.runs import Clusters, write_table
 
 
 def grey(count=3, side=4):
@@ -113,6 +114,40 @@ def test_labels_must_be_one_an_image(labels):
 def test_words_and_whole_floats_serve_as_labels():
     assert from_array(grey(), ["cat", "dog", "cat"]).labels.tolist() == ["cat", "dog", "cat"]
     assert from_array(grey(), np.array([1.0, 0.0, 2.0])).labels.dtype.kind == "i"
+
+
+@pytest.mark.parametrize(
+    ("labels", "read"),
+    [
+        (np.array([b"a", b"b", b"caf\xe9"]), ["a", "b", "café"]),
+        (np.array(["thé".encode(), b"b", b"\x81"]), ["thé", "b", "\x81"]),
+        (np.array([1, 2, 3], dtype=">i4"), [1, 2, 3]),
+        (np.array(["x", "y", "z"], dtype=">U1"), ["x", "y", "z"]),
+        (np.array([True, False, True]), [True, False, True]),
+        (np.array([0, 1, 2**64 - 1], dtype=np.uint64), [0, 1, 2**64 - 1]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_whatever_labels_hold_can_be_written(tmp_path, labels, read, ending):
+    np.savez(tmp_path / "a.npz", images=grey(), labels=labels)
+    found = open_source(tmp_path / "a.npz").labels
+    assert found.tolist() == read
+    write_table(Clusters(["0", "1", "2"], np.zeros(3), np.ones(3), np.ones(3), found), tmp_path / f"t.{ending}")
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        (["a", "\ud800", "c"], r"the label of image 1, '\\ud800', is no valid text"),
+        ([0.0, np.inf, 1.0], "found inf"),
+        ([0.0, -np.inf, 1.0], "found -inf"),
+        ([0.0, np.nan, 1.0], "found nan"),
+        ([0.0, 1e300, 1.0], r"labels go up to 1e\+300"),
+    ],
+)
+def test_labels_that_cannot_be_written_or_counted_are_refused(labels, sentence):
+    with pytest.raises(InputError, match=sentence):
+        from_array(grey(), np.array(labels))
 
 
 def test_npy_files_are_mapped_and_npz_files_bring_labels(tmp_path):

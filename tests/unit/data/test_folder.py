@@ -132,3 +132,16 @@ def test_a_streamed_source_that_is_forgotten_stops_its_workers(tmp_path):
     (worker,) = streamed._pool._running
     del streamed
     assert worker.process.poll() is not None
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_one_missing_label_is_said_to_cost_the_others(tmp_path, streamed):
+    for name in ("a", "b"):
+        picture(20, 20).save(tmp_path / f"{name}.png")
+    (tmp_path / "list.csv").write_text("image,label\na.png,cat\nb.png,\n")
+    opening = open_streamed if streamed else open_folder
+    source = opening(tmp_path / "list.csv", 8, workers=0)
+    assert source.labels is None
+    assert source.notes == ["1 of 2 images have no label, the first b.png: no labels are used; give every image one"]
+    (tmp_path / "list.csv").write_text("image,label\na.png,\nb.png,\n")
+    assert opening(tmp_path / "list.csv", 8, workers=0).notes == []

@@ -160,11 +160,12 @@ def test_label_files_that_do_not_fit_are_refused(tmp_path, content, sentence):
         read_label_file(path, ["0", "1"])
 
 
-def test_a_label_file_of_another_encoding_is_refused(tmp_path):
-    path = tmp_path / "labels.csv"
+def test_a_label_file_of_another_encoding_is_read_with_a_warning(tmp_path):
+    path, said = tmp_path / "labels.csv", []
     path.write_bytes("image,label\n0,hôtel\n".encode("latin-1"))
-    with pytest.raises(InputError, match="cannot be read as CSV in UTF-8"):
-        read_label_file(path, ["0"])
+    assert read_label_file(path, ["0"], said.append).tolist() == ["hôtel"]
+    assert len(said) == 1
+    assert "was read as Windows-1252" in said[0]
 
 
 def test_names_with_brackets_are_numbered_too(tmp_path):

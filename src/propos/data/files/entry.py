@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from PIL import Image
@@ -42,6 +42,7 @@ class Scan:
     root: Path
     images: list[Entry]
     skipped: list[Skipped]
+    notes: list[str] = field(default_factory=list)  # what a person should know of how they were found
 
 
 class Unreadable(Exception):  # noqa: N818 - not an error of the program: the file is skipped with this reason

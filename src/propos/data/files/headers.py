@@ -61,7 +61,7 @@ def read_headers(scanned: Scan) -> Headers:
     """Read every image's header, and move those that have no sound one to the skipped files."""
     with without_warnings():
         headers, skipped = sift(scanned.images, _read)
-    rest = Scan(scanned.root, [header.entry for header in headers], [*scanned.skipped, *skipped])
+    rest = Scan(scanned.root, [header.entry for header in headers], [*scanned.skipped, *skipped], scanned.notes)
     refuse_if_empty(rest)
     return Headers(rest, headers)
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import datetime
 import errno
 import heapq
-import io
 import os
 import re
 import stat
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from propos.data.files.content import LARGEST_MEMBER
@@ -22,6 +20,7 @@ from propos.data.files.entry import Entry, Scan, Skipped, reason_for
 from propos.data.files.names import escape_name
 from propos.data.files.own import MOST, RUN, SETTINGS, describes_run, is_run_folder
 from propos.errors import InputError
+from propos.spreadsheets import Text, read_text
 
 DROPPINGS = frozenset(
     {"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx", "@eadir", "$recycle.bin"}
@@ -68,10 +67,12 @@ def list_files(what: str | Path | Sequence[str | Path] | Listing) -> Scan:
     if not path.is_file():
         raise InputError(f"{escape_name(str(what))}: is neither a file nor a folder; give a folder of images")
     if path.suffix.lower() == ".txt":
-        lines = (line.rstrip("\r") for line in _text(path).split("\n"))
-        return _listed(path.parent, [(line, None) for line in lines if line.strip()])
+        text = read_text(path)
+        lines = (line.rstrip("\r") for line in text.text.split("\n"))
+        return _noted(text, [(line, None) for line in lines if line.strip()])
     if path.suffix.lower() == ".csv":
-        return _listed(path.parent, _rows(path))
+        text = read_text(path)
+        return _noted(text, _rows(text))
     if zipfile.is_zipfile(path):
         return _archived(path)
     return _listed(path.parent, [(path.name, None)])
@@ -249,33 +250,28 @@ def _entry(name: str, path: Path, status: os.stat_result, label: str | None = No
     return Entry(name, path, status.st_size, status.st_mtime_ns, name.rpartition("/")[0], label=label)
 
 
-def _rows(path: Path) -> list[tuple[str, str | None]]:
+def _noted(text: Text, rows: Iterable[tuple[str, str | None]]) -> Scan:
+    """List the files a text names; where its letters are a guess, a name may also be its very bytes."""
+    root = text.path.parent
+    if text.note is None:
+        return _listed(root, rows)
+    bytewise = ((text.as_written(path), path, label) for path, label in rows)
+    found = _listed(
+        root, [(exact if os.path.lexists(root / exact) else path, label) for exact, path, label in bytewise]
+    )
+    return replace(found, notes=[text.note])
+
+
+def _rows(text: Text) -> list[tuple[str, str | None]]:
     """Read the paths, and labels if there are any, from a CSV."""
-    reader = csv.DictReader(io.StringIO(_text(path), newline=""))
-    try:
-        return _columns(reader, path)
-    except csv.Error as error:
-        raise InputError(f"{escape_name(str(path))}: line {reader.line_num} cannot be read as CSV: {error}") from None
-
-
-def _columns(reader: csv.DictReader[str], path: Path) -> list[tuple[str, str | None]]:
-    columns = {name.strip().lower(): name for name in reader.fieldnames or ()}
-    column = columns.get("image", columns.get("path"))
+    table = text.table()
+    column = next((name for name in ("image", "path") if name in table.columns), None)
     if column is None:
-        present = ", ".join(reader.fieldnames or ["none"])
+        present = ", ".join(table.columns) or "none"
         raise InputError(
-            f"{escape_name(str(path))}: found columns {present}: needs image (or path), and label if known"
+            f"{escape_name(str(text.path))}: found columns {present}: needs image (or path), and label if known"
         )
-    label = columns.get("label")
-    return [(row[column], (row[label] or None) if label else None) for row in reader if row[column]]
-
-
-def _text(path: Path) -> str:
-    """Read a list's text; bytes that are not UTF-8 stay what they are, for they may be file names."""
-    content = path.read_bytes()
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return content.decode("utf-16", errors="replace")
-    return content.decode("utf-8-sig", errors="surrogateescape")
+    return [(row[column], row.get("label") or None) for _, row in table.rows if row[column]]
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

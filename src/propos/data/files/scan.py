@@ -32,7 +32,7 @@ def scan(what: What) -> Scan:
     """
     listed = list_files(what)
     images, skipped = sift(listed.images, _identify)
-    scanned = Scan(listed.root, images, [*listed.skipped, *skipped])
+    scanned = Scan(listed.root, images, [*listed.skipped, *skipped], listed.notes)
     refuse_if_empty(scanned)
     return scanned
 
