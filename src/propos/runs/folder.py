@@ -22,6 +22,7 @@ from propos.runs.atomic import write_array, write_atomically
 from propos.runs.lock import LOCK, make_folder, remove_if_empty
 from propos.runs.schema import SCHEMA, RunInfo, read_info
 from propos.runs.tables import ImageTable, write_table
+from propos.spreadsheets import guarded
 
 PARTS = re.compile(r"\.(config\.yaml|run\.json)\.\d+\.part")
 
@@ -77,7 +78,8 @@ class RunFolder:
     def write_skipped(self, skipped: Iterable[tuple[str, str]]) -> None:
         """Write which files of the source were left out, and why."""
         text = io.StringIO(newline="")
-        csv.writer(text).writerows([("image", "reason"), *skipped])
+        rows = [(guarded(image), guarded(reason)) for image, reason in skipped]
+        csv.writer(text).writerows([("image", "reason"), *rows])
         self.write_text("skipped.csv", text.getvalue())
 
     def write_suggestion(self, suggestion: Mapping[str, Any], config: configuration.Config) -> None:

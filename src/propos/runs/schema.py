@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from propos.errors import InputError, shown
 from propos.plain import parse_json, read_text
+from propos.spreadsheets import unguarded
 
 SCHEMA = 2
 MOST_LISTED = 1_000_000_000  # bytes of history.jsonl and skipped.csv, which grow with the run
@@ -156,7 +157,7 @@ def read_skipped(path: Path) -> list[tuple[str, str]]:
     for number, row in enumerate(rows):
         if len(row) != 2:
             raise InputError(f"{path}: row {number} has {len(row)} columns, not image,reason")
-    return [(image, reason) for image, reason in rows[1:]]
+    return [(unguarded(image), unguarded(reason)) for image, reason in rows[1:]]
 
 
 def checked(kind: type[Checked], value: Any, where: str) -> Checked:

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int, Shaped
 
 from propos.errors import InputError
 from propos.runs.atomic import write_atomically
-from propos.spreadsheets import read_text
+from propos.spreadsheets import guarded, read_text
 
 TABLE_FORMATS = (".csv", ".parquet", ".json")
 ROW_GROUP = 65_536  # rows that a Parquet file holds together
@@ -72,7 +72,16 @@ def _write_csv(tables: Iterator[pa.Table], file: BinaryIO) -> None:
     first = next(tables)
     with pa.csv.CSVWriter(file, first.schema) as writer:
         for table in chain([first], tables):
-            writer.write_table(table)
+            writer.write_table(_guarded(table))
+
+
+def _guarded(table: pa.Table) -> pa.Table:
+    """Return a table whose words no spreadsheet takes for formulas."""
+    for place, column in enumerate(table.schema):
+        if pa.types.is_string(column.type):
+            cells = [guarded(cell) for cell in table[column.name].to_pylist()]
+            table = table.set_column(place, column, pa.array(cells, column.type))
+    return table
 
 
 def _write_parquet(tables: Iterator[pa.Table], file: BinaryIO) -> None:
