@@ -1,15 +1,18 @@
 r"""File names as text that any table can hold.
 
-A file's name is bytes, and need not be UTF-8. In tables, a byte that is not UTF-8 and a control character are written
-`\xNN`, a lone surrogate (Windows) `\uNNNN`, and a backslash itself `\\`. All other names stay as they are. Every
-backslash thus begins an escape, and `unescape_name` gives the very file name back.
+A file's name is bytes, and need not be UTF-8. In tables, a byte that is not UTF-8 and a control character of ASCII are
+written `\xNN`; a lone surrogate (Windows), other control characters and those that are not seen or turn the direction
+of writing `\uNNNN`; and a backslash itself `\\`. All other names stay as they are. Every backslash thus begins an
+escape, and `unescape_name` gives the very file name back.
 """
 
 from __future__ import annotations
 
 import re
 
-_AWKWARD = re.compile("[\\\\\x00-\x1f\x7f\ud800-\udfff]")
+# Joiners (U+200C, U+200D) stay: Persian words and many emoji are written with them.
+_UNSEEN = "\x80-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+_AWKWARD = re.compile(f"[\\\\\x00-\x1f\x7f{_UNSEEN}\ud800-\udfff]")
 _ESCAPED = re.compile(r"\\(?:\\|x([0-9a-f]{2})|u([0-9a-f]{4}))")
 _BYTES = 0xDC00  # Python reads the byte 0xNN of a name that is not UTF-8 as the surrogate U+DCNN
 

@@ -74,6 +74,22 @@ def test_any_bytes_survive_being_a_name(content):
     assert os.fsencode(unescape_name(escaped)) == content
 
 
+@pytest.mark.parametrize(
+    ("name", "escaped"),
+    [
+        ("a\x9b2J.png", "a\\u009b2J.png"),
+        ("exe.\u202egnp", "exe.\\u202egnp"),
+        ("zero\u200bwidth\ufeff", "zero\\u200bwidth\\ufeff"),
+        ("line\u2028end", "line\\u2028end"),
+        ("می\u200cخواهم 👩\u200d🔬.png", "می\u200cخواهم 👩\u200d🔬.png"),
+        ("\\u202e", "\\\\u202e"),
+    ],
+)
+def test_what_steers_a_terminal_or_is_not_seen_is_escaped(name, escaped):
+    assert escape_name(name) == escaped
+    assert unescape_name(escaped) == name
+
+
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_different_names_stay_different(one, other):
     assert (escape_name(one) == escape_name(other)) == (one == other)
