@@ -36,9 +36,9 @@ def picture(width, height, channels=3, seed=0):
     return Image.fromarray((pixels[..., 0] if channels == 1 else pixels).astype(np.uint8))
 
 
-def png_header(width, height):
+def png_header(width, height, colours=2):
     """A PNG that says it is very large, and ends there."""
-    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)
     data = b"IDAT" + zlib.compress(b"\0")
     chunks = [struct.pack(">I", len(c) - 4) + c + struct.pack(">I", zlib.crc32(c)) for c in (head, data, b"IEND")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)

@@ -61,10 +61,20 @@ def _flat(image: Image.Image, channels: int) -> Image.Image:
         image = _from_lab(image)
     elif image.mode == "La":
         image = image.convert("LA")
+    mode = "L" if channels == 1 else "RGB"
     if image.has_transparency_data:
-        seen = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen)
-    return image.convert("L" if channels == 1 else "RGB")
+        return _on_white(image, mode)
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _on_white(image: Image.Image, mode: str) -> Image.Image:
+    """Lay an image on white, strip by strip: whole, it would take three copies of four bytes a pixel."""
+    flat = Image.new(mode, image.size)
+    for top in range(0, image.height, STRIP):
+        box = (0, top, image.width, min(top + STRIP, image.height))
+        seen = image.crop(box).convert("RGBA")
+        flat.paste(Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen).convert(mode), box)
+    return flat
 
 
 def _deep_to_bytes(values: Shaped[np.ndarray, "H W"]) -> UInt8[np.ndarray, "H W"]:

@@ -18,9 +18,10 @@ from typing import IO, Any
 
 from PIL import ImageFile
 
-from propos.data.files.entry import DAMAGED, TOO_MANY_PIXELS, Entry, Unreadable
+from propos.data.files.entry import DAMAGED, TOO_MANY_BYTES, TOO_MANY_PIXELS, Entry, Unreadable
 
 MOST_PIXELS = 200_000_000
+MOST_BYTES = 1 << 29  # that decoding one image may take
 LARGEST_MEMBER = 1 << 30  # of an archive, decompressed
 EDGE = 4_096  # bytes at either end of a file that stand for its content
 HEIC = "HEIC"
@@ -36,6 +37,8 @@ _READERS = {
     "GIF": ("PIL.GifImagePlugin", "GifImageFile"),
     HEIC: ("pillow_heif", "HeifImageFile"),
 }
+_HELD = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2}  # bytes a pixel; all others are held as four, RGB too
+_READING = {"WebP": 8, HEIC: 4}  # bytes a pixel that reading takes beside the image it gives
 NOT_AN_IMAGE = f"not a {', '.join(kind for kind in _READERS if kind != HEIC)} or {HEIC} image"
 NEEDS_HEIC = "a HEIC image: needs pip install 'propos[heic]'"
 _archive_lock = threading.Lock()
@@ -97,6 +100,8 @@ def open_image(entry: Entry, whole: bool = False) -> Iterator[ImageFile.ImageFil
             raise Unreadable(TOO_MANY_PIXELS)
         if width < 1 or height < 1:
             raise Unreadable(DAMAGED)
+        if width * height * _bytes_a_pixel(image, entry.kind) > MOST_BYTES:
+            raise Unreadable(TOO_MANY_BYTES)
         yield image
 
 
@@ -121,6 +126,22 @@ def content_hash(entry: Entry) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def _bytes_a_pixel(image: ImageFile.ImageFile, kind: str) -> int:
+    """Return about what a pixel takes at the worst moment: as it is read, held and made grey or RGB."""
+    if kind == "JPEG":
+        # Large ones are decoded at an eighth of their size; but a progressive one is first held whole.
+        return 2 * len(image.getbands()) if image.info.get("progressive") else 0
+    held = _HELD.get(image.mode, 4)
+    made = 0 if image.mode in ("L", "RGB") and not image.has_transparency_data else 4
+    return held + made + (_in_strips(image) if kind == "TIFF" else _READING.get(kind, 0))
+
+
+def _in_strips(image: Any) -> int:
+    """Return what reading a TIFF takes: its strips or tiles are unpacked whole, and one may be the whole image."""
+    rows = image.tag_v2.get(278) or image.tag_v2.get(323)
+    return 0 if isinstance(rows, int) and 8 * rows < image.height else 4
 
 
 @functools.cache

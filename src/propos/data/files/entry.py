@@ -10,6 +10,7 @@ from PIL import Image
 DAMAGED = "damaged or cut short"
 EMPTY = "empty file"
 TOO_MANY_PIXELS = "more than 200 million pixels"
+TOO_MANY_BYTES = "takes more than 512 MiB to decode"
 
 
 @dataclass(frozen=True)

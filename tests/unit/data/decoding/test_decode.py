@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, ImageOps
 
-from helpers.awkward import picture
-from propos.data.decoding.decode import decode
+from helpers.awkward import picture, png_header
+from propos.data import scan
+from propos.data.decoding.decode import STRIP, decode
 from propos.data.files.content import kind_of, open_image, without_warnings
-from propos.data.files.entry import DAMAGED, Entry, Unreadable, reason_for
+from propos.data.files.entry import DAMAGED, TOO_MANY_BYTES, Entry, Unreadable, reason_for
+from propos.data.files.headers import read_headers
 
 
 def entry(path):
@@ -98,6 +100,45 @@ def test_transparent_grey_and_rgb_values_show_white(tmp_path):
     assert (pixels[0, 0, 0], pixels[7, 7, 0]) == (255, 9)
     pixels = decoded(saved(tmp_path, flat((1, 2, 3)), "b.png", transparency=(1, 2, 3)))
     assert pixels[0, 0].tolist() == [255, 255, 255]
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_high_transparent_images_are_laid_on_white_as_low_ones_are(tmp_path, mode, channels):
+    """Pillow's own composition of the whole is the measure; the image is worked on in strips."""
+    rng = np.random.default_rng(0)
+    image = Image.fromarray(rng.integers(256, size=(2 * STRIP + 37, 20, 4), dtype=np.uint8))
+    options = {}
+    if mode in ("P", "L", "RGB"):
+        image = image.convert("RGB").quantize(32) if mode == "P" else image.convert(mode)
+        options["transparency"] = {"P": bytes(range(0, 256, 8)), "L": 7, "RGB": (1, 2, 3)}[mode]
+    elif mode == "LA":
+        image = image.convert("LA")
+    path = saved(tmp_path, image, "a.png", **options)
+    with Image.open(path) as whole:
+        seen = whole.convert("RGBA")
+    white = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen).convert("L" if channels == 1 else "RGB")
+    expected = np.asarray(white.resize((16, 16), Image.Resampling.BICUBIC)).reshape(16, 16, channels)
+    assert np.array_equal(decoded(path, 16, channels), expected)
+
+
+def test_what_decoding_would_take_is_bounded(tmp_path):
+    # 14,100² pixels are below 200 million; 8 bytes each as RGBA, laid on white, are 1.6 GB.
+    for name, colours in (("grey", 0), ("colour", 2), ("palette", 3), ("transparent", 6)):
+        (tmp_path / name).write_bytes(png_header(14_100, 14_100, colours))
+    skipped = {each.path: each.reason for each in read_headers(scan(tmp_path)).scan.skipped}
+    assert skipped == dict.fromkeys(["colour", "palette", "transparent"], TOO_MANY_BYTES)
+
+
+def test_a_large_progressive_jpeg_is_bounded_and_a_plain_one_is_not(tmp_path):
+    for progressive in (False, True):
+        path = saved(tmp_path, picture(16, 16), f"{progressive}.jpg", progressive=progressive)
+        content = bytearray(path.read_bytes())
+        frame = content.index(b"\xff\xc2" if progressive else b"\xff\xc0")
+        content[frame + 5 : frame + 9] = (14_000).to_bytes(2, "big") * 2
+        path.write_bytes(content)
+    skipped = {each.path: each.reason for each in read_headers(scan(tmp_path)).scan.skipped}
+    assert skipped == {"True.jpg": TOO_MANY_BYTES}
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.tif"])
