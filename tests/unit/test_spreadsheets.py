@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from propos.config import Config
-from propos.report.problems import read_skipped
-from propos.runs import Clusters, RunFolder, read_label_file, write_table
+from propos.runs import ImageTable, RunFolder, read_label_file, write_table
+from propos.runs.schema import read_skipped
 from propos.spreadsheets import guarded, read_text, unguarded
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@", "-", "+"]
@@ -31,7 +31,7 @@ def test_words_and_numbers_stay_as_they_are(cell):
 def test_tables_are_guarded_and_read_back_by_us(tmp_path):
     count = len(FORMULAS)
     zeros = np.zeros(count)
-    write_table(Clusters(FORMULAS, zeros, zeros - 1, zeros, np.array(FORMULAS)), tmp_path / "t.csv")
+    write_table(ImageTable(FORMULAS, zeros, zeros - 1, zeros, np.array(FORMULAS)), tmp_path / "t.csv")
     with (tmp_path / "t.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["image"] for row in rows] == [row["label"] for row in rows] == ["'" + cell for cell in FORMULAS]

@@ -5,7 +5,7 @@ import pytest
 
 from propos.data import distinct_images, fingerprint, from_array, open_source, pixel_statistics
 from propos.errors import InputError
-from propos.runs import Clusters, write_table
+from propos.runs import ImageTable, write_table
 
 
 def grey(count=3, side=4):
@@ -132,7 +132,7 @@ def test_whatever_labels_hold_can_be_written(tmp_path, labels, read, ending):
     np.savez(tmp_path / "a.npz", images=grey(), labels=labels)
     found = open_source(tmp_path / "a.npz").labels
     assert found.tolist() == read
-    write_table(Clusters(["0", "1", "2"], np.zeros(3), np.ones(3), np.ones(3), found), tmp_path / f"t.{ending}")
+    write_table(ImageTable(["0", "1", "2"], np.zeros(3), np.ones(3), np.ones(3), found), tmp_path / f"t.{ending}")
 
 
 @pytest.mark.parametrize(
