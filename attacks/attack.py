@@ -73,6 +73,7 @@ def start(number: int, attack: Attack, folder: Path, cache: Path) -> tuple[int, 
 
 def _become(attack: Attack, folder: Path, cache: Path) -> None:
     os.setsid()
+    warnings.resetwarnings()
     os.environ.clear()
     os.environ.update(environment_of(attack, cache))
     said = folder.with_name(folder.name + ".said")
@@ -172,11 +173,8 @@ def attack(count: int, seed: int, first: int, place: Path) -> int:
 def _tell(running: Running, wrong: list[str]) -> None:
     arguments = " ".join(repr(text if len(text) < 100 else f"{text[:100]}…") for text in running.attack.arguments)
     print(f"#{running.number}: {'; '.join(wrong)}: propos {arguments}")
-    print(
-        f"    environment {running.attack.environment}, streams {running.attack.streams}".encode(
-            "utf-8", "replace"
-        ).decode()
-    )
+    environment = {name: value and value[:60] for name, value in running.attack.environment.items()}
+    print(f"    environment {environment}, streams {running.attack.streams}")
     said = Path(f"{running.folder}.said2").read_text(errors="replace").strip().splitlines()
     for line in said[-3:]:
         print(f"    {line[:300]}")
@@ -190,7 +188,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()
     sys.stdout.reconfigure(errors="replace")
-    warnings.simplefilter("ignore", UserWarning)  # that names in an archive are there twice
+    warnings.simplefilter("ignore")  # what is made is meant to be odd
     with tempfile.TemporaryDirectory(prefix="propos-attack-", ignore_cleanup_errors=True) as place:
         sys.exit(attack(given.count, given.seed, given.first, Path(place)) > 0)
 

@@ -31,6 +31,9 @@ def mend_streams() -> None:
             setattr(sys, name, _nothing(descriptor))
         elif hasattr(stream, "reconfigure") and stream.errors == "strict":
             stream.reconfigure(errors="replace")
+    for name in ("COLUMNS", "LINES"):
+        if not re.fullmatch(r"[0-9]{1,4}", os.environ.get(name, "80")):
+            del os.environ[name]  # no terminal is so large, and what draws on it takes the number as it is
 
 
 def _nothing(descriptor: int) -> TextIO:

@@ -12,7 +12,7 @@ from helpers.awkward import picture
 from helpers.command import start_anew
 from helpers.hold import PATIENCE
 from helpers.small import QUICK, as_flags
-from propos.cli.streams import Enduring, printable
+from propos.cli.streams import Enduring, mend_streams, printable
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,13 @@ from propos.cli.streams import Enduring, printable
 )
 def test_what_would_steer_a_terminal_is_written_as_an_escape(text, shown):
     assert printable(text) == shown
+
+
+@pytest.mark.parametrize(("said", "kept"), [("9" * 5000, None), ("wide", None), ("", None), ("120", "120")])
+def test_a_width_that_no_terminal_has_is_not_believed(monkeypatch, said, kept):
+    monkeypatch.setenv("COLUMNS", said)
+    mend_streams()
+    assert os.environ.get("COLUMNS") == kept
 
 
 def test_a_stream_whose_reader_has_gone_takes_everything():
