@@ -42,6 +42,7 @@ test: $(PAGE)
 # A thousand damaged inputs and clumsy commands; about a quarter of an hour on two cores.
 attack: $(PAGE)
 	$(BIN)/python attacks/attack.py
+	$(BIN)/python attacks/interrupts.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .
