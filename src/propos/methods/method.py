@@ -85,6 +85,13 @@ class Stage:
     further: FurtherClusterings | None = None
     balanced_from: int | None = None  # the epoch from which every cluster is drawn from as often
 
+    def __post_init__(self) -> None:
+        opens_with = {preparation.name for preparation in self.opens_with}
+        assert self.share > 0, f"stage {self.name}: its share must be above 0"
+        assert "epochs" not in self.changes, f"stage {self.name}: its epochs follow from its share"
+        assert self.pairs.partner != "neighbour" or "neighbours" in opens_with, f"stage {self.name}: opens without them"
+        assert self.pairs.of != "features" or "features" in opens_with, f"stage {self.name}: opens without features"
+
     @property
     def clusters_needed(self) -> int | None:
         """The epoch of the stage at which it first needs the images' clusters; None if it never does."""
@@ -131,6 +138,6 @@ class Method:
         firsts = (
             span.start + stage.clusters_needed
             for stage, span in zip(self.stages, self.spans(epochs), strict=True)
-            if stage.clusters_needed is not None
+            if stage.clusters_needed is not None and stage.clusters_needed < len(span)
         )
         return min(firsts, default=epochs)

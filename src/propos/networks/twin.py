@@ -146,6 +146,15 @@ class TwinNetwork(nn.Module):
         """Return the parameters that gradients reach."""
         return [*self.without_predictor(), *self.of_predictor()]
 
+    def moving_buffers(self) -> list[Tensor]:
+        """Return the running buffers of batch norm that a step moves: those of the parts that learn."""
+        frozen = [f".{part}." for part in EVERY_PART if part not in self.learning]
+        return [
+            buffer
+            for name, buffer in self.named_buffers()
+            if buffer.is_floating_point() and not any(part in f".{name}" for part in frozen)
+        ]
+
     def _own_parts(self) -> dict[str, nn.Module]:
         head = {} if self.cluster_head is None else {"cluster_head": self.cluster_head}
         encoder = {"backbone": self.online.backbone, "projector": self.online.projector}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,7 @@ def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
         term.name
         for stage, span in zip(method.stages, method.spans(config.train.epochs), strict=True)
         for term in stage.terms
-        if term.starts >= len(span)
+        if term.weight and term.starts >= len(span)
     ]
     if late:
         watcher.warn(f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer")
@@ -142,8 +142,12 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
     def close(status: str, **more: str | None) -> None:
         run.update_info(status=status, seconds=before + time.monotonic() - begin, **more)
 
+    def leave(status: str, **more: str | None) -> None:
+        with suppress(OSError):  # where there is no room, there is none for the status
+            close(status, **more)
+
     def failed(sentence: str, code: Failure | None) -> RunFailed:
-        close("failed", failure=code)
+        leave("failed", failure=code)
         return RunFailed(sentence, code)
 
     again = f"with: propos run --resume --out {shlex.quote(str(run.path))}"
@@ -165,18 +169,22 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
         where = f"; the last good checkpoint is in {run.path / 'checkpoint'}" if good else ""
         raise failed(f"{error}{where}", error.code) from None
     except OSError as error:
-        # Where there is no room, there is none for the status.
-        raise RunFailed(f"{describe_os_error(error)}; {kept()}", "system") from None
+        raise failed(f"{describe_os_error(error)}; {kept()}", "system") from None
     except KeyboardInterrupt:
+        leave("interrupted")
         raise Interrupted(f"stopped at once; {kept()}") from None
     except (MemoryError, RuntimeError) as error:
         if lost_another(error):
             raise failed(f"another process has left; {kept()}", "process") from None
         # Torch has an exception of its own for a full GPU, and none but its text for a full memory.
         if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+            leave("failed")
             raise
         smaller = "start a new run with a smaller batch (--set train.batch_size=…)"
         raise failed(f"out of memory: {smaller}", "memory") from None
+    except Exception:  # a checkpoint that does not fit, or a fault of ours
+        leave("failed")
+        raise
 
 
 def _saved(run: RunFolder) -> bool:

@@ -35,6 +35,8 @@ def announce(work: Work, config: Config, source: Source, device: torch.device) -
     """Tell the other processes, if there are any, what to do and with which images, and wait until they have them."""
     if world_size() == 1:
         return
+    if config.source is None:
+        raise InputError("several processes cannot share images that only one has: give them as a file or a folder")
     words = {
         "work": work,
         "config": config.to_yaml(),

@@ -61,7 +61,7 @@ def _planned(request: Request, run: Run | None, device: str, watcher: Watcher) -
     if run is None:
         return plan(request, device, watcher)
     in_memory = None if isinstance(request.source, str | Path) else request.source
-    return plan_of(run, device, watcher, request.data, in_memory)
+    return plan_of(run, device, watcher, request.data, in_memory, request.given_labels())
 
 
 def to_resume(request: Request) -> Run:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from jaxtyping import Shaped
 
 from propos.config import Config, PixelSettings
 from propos.data import Source, StreamedSource, UnopenedSource, What, find_source, fingerprint, is_array, refusal
@@ -97,8 +98,7 @@ def plan(
     with ExitStack() as stack:
         source = stack.enter_context(opened(unopened, config, channels, working=watcher.working))
         _say_what_was_read(source, watcher)
-        if request.labels is not None and not isinstance(request.labels, str):
-            source.labels = check_labels(request.labels, len(source), "y")
+        _label(source, request.given_labels())
         if config.clusters is None and source.labels is None and assumed_clusters is not None:
             config = config.with_settings({"clusters": min(assumed_clusters, len(source))})
         config = prepare(config, source)
@@ -116,16 +116,27 @@ def plan_of(
     watcher: Watcher | None = None,
     data: str | Path | None = None,
     what: What | None = None,
+    labels: Shaped[np.ndarray, " N"] | None = None,
 ) -> Plan:
-    """Return what an unfinished run is to go on with, its images opened as `open_source_of` does."""
+    """Return what an unfinished run is to go on with, its images opened as `open_source_of` does.
+
+    `what` and `labels` are what was only in memory, given once more.
+    """
     watcher = watcher or Unwatched()
     info, config = run.info, run.config
     chosen = choose_device(info.device if device == "auto" else device)
     with ExitStack() as stack:
         source = stack.enter_context(open_source_of(run, data, watcher.working, what))
+        _label(source, labels)
         _say_what_was_read(source, watcher)
         made = Plan(config, source, chosen, info.command or "", run.path.name, known_as=info.plan or "")
         return replace(made, closing=stack.pop_all())
+
+
+def _label(source: Source, labels: Shaped[np.ndarray, " N"] | None) -> None:
+    """Give images the labels that were given beside them."""
+    if labels is not None:
+        source.labels = check_labels(labels, len(source), "y")
 
 
 def _settings(
@@ -136,8 +147,10 @@ def _settings(
     check_method(str(settings.get("method", "propos")))
     # What says how to read the images is known before a recipe is: from --set, else from --config.
     early = (given or Config()).with_settings(settings)
-    if given and not goes_on and given.source != early.source and "pixels.black" not in settings:
-        early = early.with_settings({"pixels": PixelSettings().model_dump()})
+    if given and not goes_on and given.source != early.source:
+        # What the settings' own images were like says nothing of these.
+        asked = {key: value for key, value in settings.items() if key.startswith("pixels.")}
+        early = early.with_settings({"pixels": PixelSettings().model_dump(), **asked})
     unopened = find_source(what, early.pixels.black, early.pixels.white, early.labels, early.data)
     base = given or _recipe(request, early.method, unopened, device, watcher)
     if given is not None and early.method != given.method:

@@ -43,8 +43,14 @@ class Request:
     def given(self) -> list[str]:
         """Return the options that say how to train, as the command line calls them."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in WITH_RESUME}
+        if self.given_labels() is not None:
+            del values["labels"]  # a run folder does not hold them
         said = [name for name, value in values.items() if not (value is None or (name == "settings" and not value))]
         return [FLAGS.get(name, f"--{name}") for name in said]
+
+    def given_labels(self) -> Shaped[np.ndarray, " N"] | None:
+        """Return the labels themselves, where they are given."""
+        return None if isinstance(self.labels, str) else self.labels
 
 
 def seconds_in(text: str) -> float:

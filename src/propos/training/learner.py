@@ -45,7 +45,7 @@ class Learner:
     def varying(self) -> list[Tensor]:
         """Return what a step leaves different on each process: gradients, and the running buffers of batch norm."""
         gradients = [parameter.grad for parameter in self.network.trained() if parameter.grad is not None]
-        return [*gradients, *(buffer for buffer in self.network.buffers() if buffer.is_floating_point())]
+        return [*gradients, *self.network.moving_buffers()]
 
 
 def build_learner(config: Config, source: Source, device: torch.device) -> Learner:
@@ -76,7 +76,9 @@ def _of_stage(
     """Return what belongs to a stage, and freeze what it does not train."""
     stage, epochs = method.stages[number], method.spans(config.train.epochs)[number]
     changes = {f"train.{key}": value for key, value in {**stage.changes, "epochs": len(epochs)}.items()}
-    settings = config.with_settings(changes).train
+    changed = config.with_settings(changes)
+    check_shares(changed, images[0])
+    settings = changed.train
     network.learn_only(stage.trains)
     return {
         "number": number,

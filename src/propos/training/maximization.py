@@ -61,6 +61,8 @@ def _backward(learner: Learner, outputs: Outputs, labels: Int[Tensor, " B"], epo
         loss = term.objective(outputs, labels)
         losses[place] = loss.detach()
         total = total + term.weight * loss
+    if not total.requires_grad:
+        return losses  # no term counts in this epoch
     learner.scaler.scale(total / learner.schedule.accumulate).backward()
     return losses
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 
 from propos.data import Source
 from propos.distributed import gather, share
 from propos.methods import Seen
 from propos.training.embedding import see_batches
+from propos.training.expectation import Partition
 from propos.training.learner import Learner
 from propos.training.state import State, first_queue
 
@@ -19,7 +18,9 @@ def open_stage(learner: Learner, source: Source, state: State) -> None:
     if state.stage != learner.number:
         state.stage, state.queue, state.streamed, state.prepared = learner.number, first_queue(learner), None, {}
         if state.partition is not None:
-            state.partition = replace(state.partition, groupings=())
+            # A head's clusters have nothing to do with those of k-means before it.
+            prototypes = state.partition.prototypes[: 0 if learner.stage.answer == "head" else None]
+            state.partition = Partition(state.partition.labels, prototypes)
     if any(preparation.name not in state.prepared for preparation in learner.stage.opens_with):
         seen = _see(learner, source)
         for preparation in learner.stage.opens_with:

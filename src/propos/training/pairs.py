@@ -25,12 +25,12 @@ def paired_views(
     if pairs.of == "features":
         mine, table = share(len(batch)), state.prepared["features"]
         return table[batch[mine].to(table.device)], table[partners[mine].to(table.device)]
-    views = _random_views(learner, source, batch, when)
-    if partners is not batch:
-        # Drawn once for both: which of the two views is taken decides what is random about it.
-        views = views[0], _random_views(learner, source, partners, when)[1]
-    first = _plain_view(learner, source, batch) if pairs.first == "plain" else views[0]
-    second = _plain_view(learner, source, partners) if pairs.second == "plain" else views[1]
+    if partners is batch and (pairs.first, pairs.second) == ("random", "random"):
+        return _random_views(learner, source, batch, when)
+    # What is random is drawn alike for both: which of the two views is taken decides.
+    random, plain = _random_views, _plain_view
+    first = plain(learner, source, batch) if pairs.first == "plain" else random(learner, source, batch, when)[0]
+    second = plain(learner, source, partners) if pairs.second == "plain" else random(learner, source, partners, when)[1]
     return first, second
 
 

@@ -43,7 +43,8 @@ def prepare(config: Config, source: Source) -> Config:
     _check_method(config.with_settings(number), source)
     mean, std = config.pixels.mean, config.pixels.std
     if mean is None or std is None:
-        mean, std = source.statistics or pixel_statistics(source)
+        measured = source.statistics or pixel_statistics(source)
+        mean, std = mean or measured[0], std or measured[1]
     if len(mean) != source.channels or len(std) != source.channels:
         raise InputError(
             f"pixels.mean and pixels.std have {len(mean)} and {len(std)} values; "
@@ -61,8 +62,11 @@ def prepare(config: Config, source: Source) -> Config:
 
 
 def _check_method(config: Config, source: Source) -> None:
-    """Refuse further clusterings that the images cannot fill."""
-    further = (stage.further for stage in build_method(config).stages)
+    """Refuse fewer epochs than stages, and further clusterings that the images cannot fill."""
+    method = build_method(config)
+    if method.terms:
+        method.spans(config.train.epochs)
+    further = (stage.further for stage in method.stages)
     finest = max((clusters for each in further if each is not None for clusters in each.clusters), default=0)
     distinct = distinct_images(source, enough=finest) if finest else 0
     if distinct < finest:

@@ -1,13 +1,15 @@
 """Carrying out plans: what is written, and what is not."""
 
+import hashlib
 import resource
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from helpers.small import QUICK, digits
-from propos.errors import InputError, RunFailed
+from propos.errors import InputError, Interrupted, RunFailed
 from propos.runner import Request, carry_out, plan
 from propos.runs import Run
 
@@ -78,3 +80,20 @@ def test_where_nothing_was_saved_or_all_is_damaged_no_good_checkpoint_is_promise
     assert failure.value.code == "checkpoint"
     assert "every checkpoint is damaged" in str(failure.value)
     assert "good" not in str(failure.value)
+
+
+def test_a_checkpoint_that_does_not_fit_leaves_a_run_that_failed(tmp_path):
+    def stopping():
+        return nullcontext(lambda: bool(list((tmp_path / "run" / "checkpoint").glob("*"))))
+
+    with planned(**{"train.checkpoint_minutes": 1e-9}) as one:
+        with pytest.raises(Interrupted):
+            carry_out(one, tmp_path / "run", stopping=stopping)
+        for path in (tmp_path / "run" / "checkpoint").iterdir():
+            path.unlink()
+        content = safetensors.numpy.save({"network.other": np.zeros(1, np.float32)}, {"state": "{}"})
+        name = f"000001-{hashlib.sha256(content).hexdigest()[:32]}.safetensors"
+        (tmp_path / "run" / "checkpoint" / name).write_bytes(content)
+        with pytest.raises((InputError, RunFailed)):
+            carry_out(one, tmp_path / "run")
+    assert Run.open(tmp_path / "run").info.status == "failed"

@@ -56,6 +56,20 @@ def test_a_run_is_known_by_its_images_and_settings_wherever_they_lie(tmp_path):
     assert hash_of(there) != known
 
 
+def test_settings_of_other_images_give_way_to_what_is_asked_for(tmp_path):
+    """Of --config's images is known what black and white mean and their mean; of other images it is not."""
+    with plan(request_of(digits().images[..., 0] / 16)) as first:
+        given = first.config
+    asked = {"pixels.white": 8.0, "pixels.mean": (0.25,), "pixels.std": (0.5,)}
+    np.save(tmp_path / "other.npy", digits().images[..., 0].astype(np.float32))
+    with plan(Request(str(tmp_path / "other.npy"), 10, config=given, settings={**asked, "pixels.black": 0.0})) as other:
+        pixels = other.config.pixels
+    assert (pixels.black, pixels.white, pixels.mean, pixels.std) == (0.0, 8.0, (0.25,), (0.5,))
+    with plan(Request(str(tmp_path / "other.npy"), 10, config=given, settings={"pixels.mean": (0.25,)})) as other:
+        pixels = other.config.pixels
+    assert (pixels.white, pixels.mean) == (digits().images.max(), (0.25,))
+
+
 def test_other_labels_are_another_run():
     images, labels = digits().images[..., 0], digits().labels
     assert len({hash_of(images), hash_of(images, labels=labels), hash_of(images, labels=labels[::-1])}) == 3

@@ -70,6 +70,7 @@ def test_the_method_says_when_clusters_are_first_needed():
     for method in ("byol", "simclr", "moco", "propos-no-psl"):
         assert first_estep(open_config(method=method, psl__start=2)) == 3
     assert first_estep(open_config(method="byol", psl__start=2, train__balanced=True)) == 2
+    assert first_estep(open_config(method="propos", psl__start=5)) == 3  # which no epoch reaches
 
 
 def test_the_run_folder_and_the_model_hold_the_chosen_number(uninterrupted):

@@ -17,7 +17,9 @@ from propos.networks import Parts
 from propos.objectives import Alignment, NtXent
 from propos.runs import Run, RunFolder
 from propos.training import Model
+from propos.training.expectation import Partition
 from propos.training.learner import at_stage, build_learner
+from propos.training.maximization import maximization_step
 from propos.training.opening import open_stage
 from propos.training.pairs import paired_views
 from propos.training.seeds import generator
@@ -70,6 +72,23 @@ def test_a_stage_moves_what_it_trains_and_nothing_else(whole):
         assert np.array_equal(tensor.numpy(), border[name]) is not of_head, name
         if name.endswith("weight"):
             assert np.array_equal(first[name].numpy(), border[name]) is of_head, name
+
+
+def test_a_head_is_not_compared_with_the_clusters_of_k_means_before_it(whole):
+    moved = [record["measures"]["churn"] for record in whole[0].history]
+    assert [share is None for share in moved] == [True, False, True, False, False]
+
+
+def test_fewer_epochs_than_stages_are_refused_before_anything_is_written():
+    with pytest.raises(InputError, match=r"train\.epochs = 1: the method has 2 stages: give each an epoch"):
+        quick_config(**{**two_stages.QUICK, "train__epochs": 1})
+
+
+def test_a_stage_that_contradicts_itself_is_a_fault():
+    with pytest.raises(AssertionError, match="opens without them"):
+        Stage(pairs=Pairing(partner="neighbour"))
+    with pytest.raises(AssertionError, match="opens without features"):
+        Stage(pairs=Pairing(of="features"))
 
 
 def test_each_stage_has_its_own_terms_optimiser_and_rates(whole):
@@ -167,6 +186,22 @@ def staged(stage, **settings):
 
 
 CONTRAST = (Term("contrast", NtXent(0.5)),)
+
+
+def test_an_epoch_in_which_no_term_counts_changes_no_weight():
+    learner, state, source = staged(Stage(terms=(Term("contrast", NtXent(0.5), starts=1),)))
+    state.partition = Partition(torch.zeros(200, dtype=torch.long), torch.zeros(0))
+    before = {name: value.clone() for name, value in learner.network.named_parameters()}
+    assert maximization_step(learner, source, torch.arange(64), state).tolist() == [0.0]
+    assert all(torch.equal(value, before[name]) for name, value in learner.network.named_parameters())
+
+
+def test_running_buffers_of_frozen_parts_do_not_move():
+    learner, _, _ = staged(Stage(terms=CONTRAST, trains=("projector", "cluster_head")))
+    names = {buffer.data_ptr() for buffer in learner.network.moving_buffers()}
+    backbone = [b for b in learner.network.online.backbone.buffers() if b.is_floating_point()]
+    assert backbone
+    assert not names & {buffer.data_ptr() for buffer in backbone}
 
 
 def test_the_second_view_is_of_a_neighbour():
