@@ -74,7 +74,7 @@ def test_a_cache_being_built_stays_to_be_gone_on_with(photos, tmp_path, what):
     arguments = [what[0], photos, *what[1:]]
     said = interrupt(photos, "*.building/journal.jsonl", signal.SIGINT, *arguments, cwd=tmp_path, env=environment)
     assert said == (130, "propos: interrupted")
-    assert {path.name for path in files(tmp_path)} == {"images.npy", "journal.jsonl"}
+    assert {path.name for path in files(tmp_path)} == {"CACHEDIR.TAG", "images.npy", "journal.jsonl"}
     assert all(path.parts[1].endswith(".building") for path in files(tmp_path))
 
 

@@ -30,14 +30,17 @@ def refusal(entries: Sequence[Entry], side: int, channels: int) -> str | None:
     The limit is PROPOS_CACHE_LIMIT (as in 20GB), else half of the free disk space; what an interrupted building has
     taken counts as free.
     """
-    if (why := no_cache()) is not None:
-        return why
     needed = len(entries) * side * side * channels
     given = os.environ.get("PROPOS_CACHE_LIMIT")
-    limit = _parsed(given) if given else FREE_SHARE * (_free() + _built(cache_key(entries, side, channels)))
-    if needed <= limit:
-        return None
-    bound = "PROPOS_CACHE_LIMIT" if given else "half of the free disk space"
+    if given and needed > _parsed(given):
+        return _too_many(needed, "PROPOS_CACHE_LIMIT", _parsed(given))
+    if (why := no_cache()) is not None or given:
+        return why
+    room = FREE_SHARE * (_free() + _built(cache_key(entries, side, channels)))
+    return _too_many(needed, "half of the free disk space", room) if needed > room else None
+
+
+def _too_many(needed: int, bound: str, limit: float) -> str:
     return f"the decoded images would take {needed / 1e9:,.1f} GB, more than {bound} ({limit / 1e9:,.1f} GB)"
 
 
