@@ -37,9 +37,12 @@ def check_table(path: Path) -> int:
     """Check a table's columns and their types by its footer alone, and return how many rows it says it has."""
     try:
         footer = pa.parquet.read_metadata(path)
-        kinds = {field.name: field.type for field in footer.schema.to_arrow_schema()}
+        fields = list(footer.schema.to_arrow_schema())
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
+    kinds = {field.name: field.type for field in fields}
+    if len(kinds) < len(fields):
+        raise InputError(f"{path}: has two columns of one name")
     for name, (fits, words) in COLUMNS.items():
         if name not in kinds:
             raise InputError(f"{path}: has no column {name}")

@@ -81,6 +81,14 @@ def table_bytes(**columns):
     return file.getvalue()
 
 
+def doubled(name):
+    """Return the run's table with a column twice."""
+    table = pyarrow.parquet.read_table(io.BytesIO(table_bytes()))
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(table.append_column(name, table[name]), file)
+    return file.getvalue()
+
+
 UNITS = np.eye(2, dtype=np.float32)[[0, 1, 0, 1]]
 DAMAGES = [
     ("run.json", b"", "cannot be read"),
@@ -141,6 +149,7 @@ DAMAGES = [
     ("clusters.parquet", b"", "cannot be read"),
     ("clusters.parquet", table_bytes()[:-30], "cannot be read"),
     ("clusters.parquet", table_bytes(cluster=None), "has no column cluster"),
+    ("clusters.parquet", doubled("id"), "has two columns of one name"),
     ("clusters.parquet", table_bytes(cluster=pa.array(list("abcd"))), "column cluster holds string, not whole numbers"),
     ("clusters.parquet", table_bytes(cluster=pa.array([0, 1, 2, 0])), "row 2 is in cluster 2"),
     ("clusters.parquet", table_bytes(cluster=pa.array([0, 1, None, 0])), "column cluster has 1 rows without a value"),
