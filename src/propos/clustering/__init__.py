@@ -4,7 +4,7 @@ from propos.clustering.concentration import concentrations
 from propos.clustering.kmeans import assign, spherical_kmeans
 from propos.clustering.lloyd import Clustering
 from propos.clustering.matching import churn, stable_numbers
-from propos.clustering.neighbours import nearest_neighbours
+from propos.clustering.neighbours import nearest_in_blocks, nearest_neighbours
 from propos.clustering.suggestion import Suggestion, points_to_look_at, suggest_clusters
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "assign",
     "churn",
     "concentrations",
+    "nearest_in_blocks",
     "nearest_neighbours",
     "points_to_look_at",
     "spherical_kmeans",

@@ -7,12 +7,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.clustering.points import spans
+from propos.clustering import nearest_in_blocks
 from propos.errors import InputError
 
 NEIGHBOURS = 20
 TEMPERATURE = 0.07
-CHUNK_VALUES = 2**24  # cosines held at a time
 
 
 def nearest_classes(
@@ -30,27 +29,15 @@ def nearest_classes(
     if not 1 <= neighbours <= others:
         raise InputError(f"k-NN: {neighbours} neighbours, but there are {others} other images: choose 1 to {others}")
     bank, queries = F.normalize(bank, dim=1), F.normalize(queries, dim=1)
-    return torch.cat(
-        [
-            _vote(queries[span], bank, classes, neighbours, span.start if leave_one_out else None)
-            for span in spans(len(queries), max(1, CHUNK_VALUES // len(bank)))
-        ]
-    )
+    blocks = nearest_in_blocks(queries, bank, neighbours, 0 if leave_one_out else None)
+    return torch.cat([_vote(nearest, classes[places], int(classes.max()) + 1) for nearest, places in blocks])
 
 
 def _vote(
-    queries: Float[Tensor, "q D"],
-    bank: Float[Tensor, "N D"],
-    classes: Int[Tensor, " N"],
-    neighbours: int,
-    first: int | None,
+    nearest: Float[Tensor, "q neighbours"], classes: Int[Tensor, "q neighbours"], count: int
 ) -> Int[Tensor, " q"]:
-    """Return the winners for some queries; from `first` on, if given, they are the bank's and leave themselves out."""
-    cosines = queries @ bank.T
-    if first is not None:
-        cosines.diagonal(first).fill_(-torch.inf)
-    nearest, places = cosines.topk(neighbours, dim=1)
+    """Return the class that each query's neighbours vote for."""
     # Relative to the nearest, so that no weight is ever too small to count.
     weights = torch.exp((nearest - nearest[:, :1]) / TEMPERATURE)
-    votes = weights.new_zeros((len(queries), int(classes.max()) + 1))
-    return votes.scatter_add_(1, classes[places], weights).argmax(dim=1)
+    votes = weights.new_zeros((len(nearest), count))
+    return votes.scatter_add_(1, classes, weights).argmax(dim=1)

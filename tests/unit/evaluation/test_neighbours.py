@@ -50,7 +50,7 @@ def test_an_image_twice_in_the_bank_is_its_own_twins_neighbour():
 def test_many_chunks_give_what_one_gives(blobs, monkeypatch):
     points, classes = blobs
     whole = nearest_classes(points, classes, points, 9, leave_one_out=True)
-    monkeypatch.setattr("propos.evaluation.neighbours.CHUNK_VALUES", 7 * 300)
+    monkeypatch.setattr("propos.clustering.neighbours.COSINES_AT_A_TIME", 7 * 300)
     assert torch.equal(nearest_classes(points, classes, points, 9, leave_one_out=True), whole)
 
 
