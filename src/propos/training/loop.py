@@ -67,7 +67,8 @@ def train(
     answer = expectation(learner, source, state.epoch, state.partition)
     if start is not None and learner.stage.answer == "k-means":
         answer = start.renumber(answer)
-    recorder.close_run(answer, source.labels, head_clusters(learner.network, source, config))
+    by_head = answer.labels if learner.stage.answer == "head" else head_clusters(learner.network, source, config)
+    recorder.close_run(answer, source.labels, by_head)
     return fitted(learner, source, answer, state.history)
 
 
