@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from propos.clustering import Suggestion
 from propos.runner.sources import Working, unseen
-from propos.training import Fitted, Progress
+from propos.training import Fitted, Progress, Silent
 
 Stopping = Callable[[], AbstractContextManager[Callable[[], bool]]]
 
@@ -39,36 +38,14 @@ class Watcher(Progress, Protocol):
         ...
 
 
-def unheard(text: str) -> None:
-    """Let something pass."""
-
-
-class Unwatched:
+class Unwatched(Silent):
     """Shows nothing, but for long pieces of work and warnings where it is told how."""
 
     quiet = True
 
-    def __init__(self, working: Working = unseen, warn: Callable[[str], object] = unheard) -> None:
-        self.working, self._warn = working, warn
-
-    def begin(self, epochs: int, steps: int, epoch: int) -> None:
-        """Ignore it."""
-
-    def step(self, epoch: int, step: int) -> None:
-        """Ignore it."""
-
-    def epoch(self, record: Mapping[str, Any]) -> None:
-        """Ignore it."""
-
-    def suggestion(self, suggestion: Suggestion) -> None:
-        """Ignore it."""
-
-    def note(self, text: str) -> None:
-        """Ignore it."""
-
-    def warn(self, text: str) -> None:
-        """Pass it on."""
-        self._warn(text)
+    def __init__(self, working: Working = unseen, warn: Callable[[str], object] = lambda text: None) -> None:
+        super().__init__(warn)
+        self.working = working
 
     def expect(self, epochs: int, seconds: float) -> None:
         """Ignore it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from propos.clustering import Suggestion
@@ -37,7 +37,10 @@ class Progress(Protocol):
 
 
 class Silent:
-    """A watcher that keeps quiet."""
+    """A watcher that keeps quiet, but for warnings where it is told how."""
+
+    def __init__(self, warn: Callable[[str], object] = lambda text: None) -> None:
+        self._warn = warn
 
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
         """Ignore it."""
@@ -55,4 +58,5 @@ class Silent:
         """Ignore it."""
 
     def warn(self, text: str) -> None:
-        """Ignore it."""
+        """Pass it on."""
+        self._warn(text)
