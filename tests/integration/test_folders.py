@@ -151,6 +151,15 @@ def test_inspect_says_what_is_there_and_draws_the_views(photos, tmp_path, capsys
         assert np.asarray(picture.convert("L")).std() > 20
 
 
+def test_inspect_says_how_a_list_was_read(photos, tmp_path, capsys):
+    images = [path.relative_to(photos) for path in sorted(photos.glob("*/*.png"))[:6]]
+    rows = "".join(f"{photos / image},caf\xe9\n" for image in images)
+    (tmp_path / "list.csv").write_bytes(f"image,label\n{rows}".encode("cp1252"))
+    said = "list.csv: is not UTF-8 and was read as Windows-1252"
+    assert said in command(capsys, "inspect", tmp_path / "list.csv", "-k", 2).out
+    assert said in json.loads(command(capsys, "inspect", tmp_path / "list.csv", "-k", 2, "--json").out)["notes"][0]
+
+
 def test_inspect_takes_arrays_too(capsys):
     found = json.loads(command(capsys, "inspect", "digits", "--json").out)
     assert (found["images"], found["sizes"]) == (1797, {"8×8": 1797})

@@ -58,6 +58,8 @@ def _print(overview: Overview, views: Path | None) -> None:
         line("formats", ", ".join(f"{count:,} {kind}" for kind, count in overview.formats.items()))
     common = list(overview.sizes.items())[:SHOWN]
     line("sizes", ", ".join(f"{count:,} of {size}" for size, count in common) + _more(len(overview.sizes)))
+    for note in overview.notes:
+        line("note", note)
     for name, reason in list(overview.skipped.items())[:SHOWN]:
         line("skipped", f"{name}: {reason}")
     if len(overview.skipped) > SHOWN:

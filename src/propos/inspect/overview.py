@@ -26,6 +26,7 @@ class Overview:
     formats: dict[str, int]
     sizes: dict[str, int]  # width×height, the commonest first
     skipped: dict[str, str]
+    notes: list[str]  # how the source was read, where that was not plain
     duplicates: list[list[str]]
     tiny: list[str]
     odd: list[str]
@@ -54,6 +55,7 @@ def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds
         formats={} if seen is None else seen.formats,
         sizes=dict(sizes.most_common()),
         skipped={skipped.path: skipped.reason for skipped in plan.source.skipped},
+        notes=list(plan.source.notes),
         duplicates=[] if seen is None else seen.duplicates,
         tiny=[h.entry.name for h in headers if min(h.width, h.height) < TINY_SIDE and seen and not seen.common_size],
         odd=[h.entry.name for h in headers if max(h.width, h.height) > ODD_ASPECT * min(h.width, h.height)],
