@@ -46,7 +46,7 @@ def _nothing(descriptor: int) -> TextIO:
         os.dup2(opened, descriptor)
         os.close(opened)
     os.set_inheritable(descriptor, True)
-    return open(descriptor, "w" if descriptor else "r", closefd=False)
+    return open(descriptor, "w" if descriptor else "r", errors="replace", closefd=False)
 
 
 def let_go() -> None:

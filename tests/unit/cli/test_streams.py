@@ -60,6 +60,11 @@ def test_closed_streams_are_no_fault(closed, arguments):
     assert "Traceback" not in done.stderr + done.stdout
 
 
+def test_a_closed_stream_takes_letters_that_are_none():
+    shell = ["bash", "-c", f"'{sys.executable}' -m propos run digits --recipe $'\\x80' 2>&-"]
+    assert subprocess.run(shell, check=False).returncode == 2
+
+
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_images_are_decoded_whichever_streams_are_closed(tmp_path, closed):
     for number in range(3):
