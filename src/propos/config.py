@@ -32,19 +32,19 @@ Pair = Annotated[tuple[Fraction, Fraction], BeforeValidator(_of_both_views)]  # 
 VIEW_PRESETS: dict[str, dict[str, Any]] = {
     # The paper's views (SimCLR without blur).
     "natural": {
-        "crop_scale": (0.08, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "rotation": 0.0,
+        "crop_scale": (0.08, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "turns": 1, "rotation": 0.0,
         "brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1, "jitter": 0.8, "grey": 0.2,
         "blur": (0.0, 0.0), "solarise": (0.0, 0.0),
     },
     # Small grey images of things: a hard crop or a colour shift of one would lose what it is.
     "greyscale": {
-        "crop_scale": (0.5, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "rotation": 0.0,
+        "crop_scale": (0.5, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "turns": 1, "rotation": 0.0,
         "brightness": 0.4, "contrast": 0.4, "saturation": 0.0, "hue": 0.0, "jitter": 0.8, "grey": 0.0,
         "blur": (0.0, 0.0), "solarise": (0.0, 0.0),
     },
     # Written characters: a mirrored 2 is no 2.
     "digits": {
-        "crop_scale": (0.6, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.0, "rotation": 15.0,
+        "crop_scale": (0.6, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.0, "turns": 1, "rotation": 15.0,
         "brightness": 0.4, "contrast": 0.4, "saturation": 0.0, "hue": 0.0, "jitter": 0.8, "grey": 0.0,
         "blur": (0.0, 0.0), "solarise": (0.0, 0.0),
     },
@@ -65,6 +65,7 @@ class ViewSettings(Section):
     crop_scale: tuple[Share, Share] = (0.08, 1.0)
     crop_ratio: tuple[Positive, Positive] = (0.75, 4 / 3)
     flip: Fraction = 0.5
+    turns: Literal[1, 2, 4] = 1  # upright; or on its head as often; or in any of the four positions
     rotation: Annotated[float, Field(ge=0.0, le=180.0)] = 0.0
     brightness: Fraction = 0.4
     contrast: Fraction = 0.4

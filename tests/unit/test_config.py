@@ -165,8 +165,8 @@ def test_released_weights_of_scattering_are_shared_by_four_processes():
 
 
 def test_the_recipe_suits_the_images():
-    def unopened(side, channels, written=False):
-        return UnopenedSource(100, channels, side, side, open=None, labelled=False, written=written)
+    def unopened(side, channels):
+        return UnopenedSource(100, channels, side, side, open=None, labelled=False)
 
     on_a_cpu = {
         (8, 1): "digits",
@@ -177,10 +177,8 @@ def test_the_recipe_suits_the_images():
     }
     for (side, channels), recipe in on_a_cpu.items():
         assert choose_recipe(unopened(side, channels), "cpu")[0] == recipe
-    assert choose_recipe(unopened(28, 1, written=True), "cpu")[0] == "written"
     assert choose_recipe(unopened(32, 3), "cuda")[0] == "paper-32"
     assert choose_recipe(unopened(500, 3), "cuda")[0] == "paper-96"
-    assert build_recipe("written").views.flip == 0.0
 
 
 def test_a_number_of_clusters_or_a_range_to_choose_from():

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.config import ViewSettings
@@ -21,6 +21,7 @@ class ViewDraw:
 
     box: Float[Tensor, "V B 4"]  # left, top, width, height, as fractions of the image
     flip: Bool[Tensor, "V B"]
+    turns: Int[Tensor, "V B"]  # quarter turns
     angle: Float[Tensor, "V B"]  # radians
     brightness: Float[Tensor, "V B"]
     contrast: Float[Tensor, "V B"]
@@ -52,9 +53,11 @@ def draw_views(
     jittered = uniform[0] < settings.jitter
     box = _crops(settings, shape, aspect, generator)
     blur, solarise = _effects(settings, shape, generator)
+    turns = _turns(settings, shape, generator)
     return ViewDraw(
         box=box,
         flip=uniform[1] < settings.flip,
+        turns=turns,
         angle=(2 * uniform[2] - 1) * math.radians(settings.rotation),
         brightness=_factor(uniform[3], settings.brightness, jittered),
         contrast=_factor(uniform[4], settings.contrast, jittered),
@@ -84,6 +87,13 @@ def _effects(
     blurred, solarised = (torch.tensor(pair)[turn, None] for pair in (settings.blur, settings.solarise))
     sigma = SHARPEST + (BLURRIEST - SHARPEST) * uniform[1]
     return sigma * (uniform[0] < blurred), uniform[2] < solarised
+
+
+def _turns(settings: ViewSettings, shape: tuple[int, int], generator: torch.Generator) -> Int[Tensor, "V B"]:
+    """Draw quarter turns; as effects, last and only where there are any."""
+    if settings.turns == 1:
+        return torch.zeros(shape, dtype=torch.long)
+    return torch.randint(settings.turns, shape, generator=generator) * (4 // settings.turns)
 
 
 def _crops(

@@ -75,6 +75,13 @@ def resample_turned(
     return turned.view(batch, channels, views, size, size).permute(2, 0, 1, 3, 4)
 
 
+def turned(views: Float[Tensor, "V B C S S"], turns: Int[Tensor, "V B"]) -> Float[Tensor, "V B C S S"]:
+    """Turn each view by its own number of quarters, against the clock."""
+    quarters = turns[..., None, None, None]
+    half = torch.where(quarters >= 2, views.flip(-2, -1), views)
+    return torch.where(quarters % 2 == 1, half.rot90(1, (-2, -1)), half)
+
+
 def _taps(
     start: Float[Tensor, "V B"], extent: Float[Tensor, "V B"], flip: Bool[Tensor, "V B"], pixels: int, size: int
 ) -> tuple[Int[Tensor, "V B S K"], Float[Tensor, "V B S K"]]:

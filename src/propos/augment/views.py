@@ -9,7 +9,7 @@ from torch import Tensor
 from propos.augment.colour import jitter
 from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.effects import blur_, solarise_
-from propos.augment.resample import resample, resample_turned
+from propos.augment.resample import resample, resample_turned, turned
 from propos.config import ViewSettings
 
 # On a CPU a batch is made a part at a time, so that what lies between image and view stays in the cache and
@@ -55,6 +55,8 @@ class RandomViews:
             views = resample_turned(images, draw.box, draw.flip, draw.angle, self.settings.size)
         else:
             views = resample(images, draw.box, draw.flip, self.settings.size)
+        if self.settings.turns > 1:
+            views = turned(views, draw.turns)
         views = jitter(views, draw)
         if any(self.settings.blur):
             blur_(views, draw.blur)

@@ -72,9 +72,11 @@ def _print(overview: Overview, views: Path | None) -> None:
     if len(overview.duplicates) > SHOWN:
         line("", f"… {len(overview.duplicates):,} such groups in all; --json lists them")
     line("recipe", overview.recipe)
+    if overview.views is not None:
+        line("views", overview.views)
     line("training", f"about {duration(overview.seconds)}")
     if views is not None:
-        line("views", str(views))
+        line("drawn", str(views))
 
 
 def _more(count: int) -> str:

@@ -36,4 +36,3 @@ class UnopenedSource:
     labelled: bool  # labels are known, or will be when it is opened
     skipped: list[Skipped] = field(default_factory=list)
     headers: Headers | None = None  # of image files
-    written: bool = False  # known to be characters, which mean another thing mirrored

@@ -31,6 +31,7 @@ class Overview:
     tiny: list[str]
     odd: list[str]
     recipe: str
+    views: str | None  # which changes leave these images what they are
     seconds: float
 
 
@@ -60,5 +61,6 @@ def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds
         tiny=[h.entry.name for h in headers if min(h.width, h.height) < TINY_SIDE and seen and not seen.common_size],
         odd=[h.entry.name for h in headers if max(h.width, h.height) > ODD_ASPECT * min(h.width, h.height)],
         recipe=str(plan.config.recipe),
+        views=None if plan.kept is None else str(plan.kept),
         seconds=seconds,
     )

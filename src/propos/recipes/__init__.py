@@ -18,7 +18,6 @@ Recipe = Callable[[], Config]
 SMALL: dict[str, Recipe] = {
     "digits": small.digits,
     "small-grey": small.small_grey,
-    "written": small.written,
     "small-colour": small.small_colour,
     "photos": small.photos,
 }

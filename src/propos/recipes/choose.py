@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from propos.data import UnopenedSource
 
-WRITTEN_SIDE = 16
+TINY_SIDE = 16
 SMALL_SIDE = 64
 
 
@@ -16,11 +16,5 @@ def choose_recipe(unopened: UnopenedSource, device: str) -> tuple[str, str]:
     if side > SMALL_SIDE:
         return ("photos" if device == "cpu" else "paper-96"), images
     if unopened.channels == 1:
-        return _grey(side, unopened.written), images
+        return ("digits" if side <= TINY_SIDE else "small-grey"), images
     return ("small-colour" if device == "cpu" else "paper-32"), images
-
-
-def _grey(side: int, written: bool) -> str:
-    if side <= WRITTEN_SIDE:
-        return "digits"
-    return "written" if written else "small-grey"

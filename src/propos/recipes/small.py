@@ -8,7 +8,7 @@ SMALL_NETWORK = NetworkSettings(backbone="resnet-small", stem="small", hidden=51
 
 
 def digits() -> Config:
-    """Tiny greyscale images of written characters (8×8 and the like): minutes on a CPU."""
+    """Tiny greyscale images (8×8 and the like): minutes on a CPU."""
     return Config(
         recipe="digits",
         views=ViewSettings(preset="digits", size=8),
@@ -19,7 +19,7 @@ def digits() -> Config:
 
 
 def small_grey() -> Config:
-    """Small greyscale images of things (28×28 and the like) on a CPU: seen at 16×16, in small batches."""
+    """Small greyscale images (28×28 and the like) on a CPU: seen at 16×16, in small batches."""
     return Config(
         recipe="small-grey",
         views=ViewSettings(preset="greyscale", size=16),
@@ -27,11 +27,6 @@ def small_grey() -> Config:
         psl=PslSettings(start=20),
         train=TrainSettings(epochs=40, batch_size=64, lr=0.2, warmup=4),
     )
-
-
-def written() -> Config:
-    """Small greyscale images of written characters (28×28 and the like) on a CPU: as small-grey, never mirrored."""
-    return small_grey().with_settings({"recipe": "written", "views.preset": "digits"})
 
 
 def small_colour() -> Config:

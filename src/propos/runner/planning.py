@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from jaxtyping import Shaped
 
+from propos.augment import Kept, ask_what_is_kept
 from propos.config import Config, PixelSettings
 from propos.data import Source, StreamedSource, UnopenedSource, What, find_source, fingerprint, is_array, refusal
 from propos.data.arrays import check_labels
@@ -45,6 +46,7 @@ class Plan:
     earlier: Run | None = None
     start: WarmStart | None = None  # what the earlier run gives it to begin with
     seconds: float | None = None  # that it will take, where that was measured
+    kept: Kept | None = None  # what changes leave its images, where the views were chosen by it
     known_as: str | None = None  # the hash under which a run in progress was planned
     closing: ExitStack = field(default_factory=ExitStack)
 
@@ -101,12 +103,15 @@ def plan(
         _label(source, request.given_labels())
         if config.clusters is None and source.labels is None and assumed_clusters is not None:
             config = config.with_settings({"clusters": min(assumed_clusters, len(source))})
+        kept = None
+        if given is None and request.recipe is None:
+            config, kept = _fitting_views(config, source, request, watcher)
         config = prepare(config, source)
         seconds = None
         if request.time is not None:
             config, seconds = _timed(config, request.time, source, chosen)
         start = None if earlier is None else start_from(earlier, source, chosen)
-        made = Plan(config, source, chosen, request.command, run_name(what), unopened, earlier, start, seconds)
+        made = Plan(config, source, chosen, request.command, run_name(what), unopened, earlier, start, seconds, kept)
         return replace(made, closing=stack.pop_all())
 
 
@@ -186,6 +191,17 @@ def _timed(config: Config, time: str, source: Source, device: torch.device) -> t
     timed = config.with_epochs(epochs)
     # A short run may have no epoch left before it needs clusters.
     return prepare(timed, source), seconds * epochs / config.train.epochs
+
+
+def _fitting_views(config: Config, source: Source, request: Request, watcher: Watcher) -> tuple[Config, Kept | None]:
+    """Return the settings with views that leave these images what they are; what a person set stays as it is."""
+    kept = None if "views.preset" in request.settings else ask_what_is_kept(source)
+    if kept is None:
+        return config, None
+    suited = {key: value for key, value in kept.settings().items() if key not in request.settings}
+    if "views.flip" in suited:
+        watcher.note(f"Views: {kept}.")
+    return config.with_settings(suited), kept
 
 
 def _say_what_was_read(source: Source, watcher: Watcher) -> None:

@@ -103,7 +103,7 @@ def test_colour_factors_and_angles_are_uniform_within_their_strength():
 
 
 def test_the_choices_are_independent_of_each_other_and_between_views():
-    drawn = draw(ViewSettings(jitter=1.0, rotation=10.0, blur=0.5, solarise=0.5))
+    drawn = draw(ViewSettings(jitter=1.0, rotation=10.0, turns=4, blur=0.5, solarise=0.5))
     choices = [value.float() for name, value in vars(drawn).items() if name != "box"]
     area = drawn.box[..., 2] * drawn.box[..., 3]
     of_both_views = torch.stack([*choices, area]).flatten(0, 1)
@@ -184,3 +184,15 @@ def test_without_blur_and_solarisation_nothing_is_drawn_for_them():
     torch.rand((8, 2, 8), generator=same)
     torch.rand((4, 10, 2, 8), generator=same)
     assert torch.equal(generator.get_state(), same.get_state())
+
+
+@pytest.mark.parametrize(("turns", "positions"), [(1, [0]), (2, [0, 2]), (4, [0, 1, 2, 3])])
+def test_a_view_is_in_each_of_its_positions_as_often(turns, positions):
+    drawn, counts = draw(ViewSettings(turns=turns)).turns.unique(return_counts=True)
+    assert drawn.tolist() == positions
+    assert counts.tolist() == pytest.approx([2 * MANY / turns] * turns, rel=0.05)
+
+
+def test_turns_change_nothing_else_that_is_drawn(natural):
+    turned = draw(ViewSettings(turns=4))
+    assert all(torch.equal(value, getattr(natural, name)) for name, value in vars(turned).items() if name != "turns")

@@ -154,3 +154,15 @@ def test_with_every_augmentation_off_a_view_is_the_image(photos):
     settings = ViewSettings(size=32, **{key: value for off in OFF.values() for key, value in off.items()})
     for view in views(settings, images):
         torch.testing.assert_close(view, plain_view(images, 32, MEAN, STD), atol=1e-5, rtol=0)
+
+
+def test_a_view_is_turned_as_pillow_turns_it(photos):
+    images = photos(30, 3, 16, 16)
+    settings = still(16, turns=4)
+    drawn = draw_views(settings, 30, 1.0, seeded(3)).turns
+    assert len(drawn.unique()) == 4
+    for view, turns in zip(views(settings, images, seed=3), drawn, strict=True):
+        for shown, image, quarters in zip(view, images, turns.tolist(), strict=True):
+            picture = Image.fromarray(image.permute(1, 2, 0).numpy()).rotate(90 * quarters)
+            expected = torch.from_numpy(np.array(picture)).permute(2, 0, 1) / 255
+            assert torch.allclose(shown, normalised(expected), atol=1e-5)

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.datasets import load_digits
 
 from helpers.small import QUICK, digits, save_digits
 from propos.data import open_source
 from propos.errors import InputError, Interrupted
-from propos.runner import Request, carry_out, open_source_of, plan, plan_of
+from propos.runner import Request, Unwatched, carry_out, open_source_of, plan, plan_of
 from propos.runs import Run
 
 
@@ -42,6 +43,24 @@ def photos(tmp_path, monkeypatch):
     for number, image in enumerate(digits(40).images[..., 0]):
         Image.fromarray(np.kron(image * 15, np.ones((9, 9))).astype(np.uint8)).save(folder / f"{number:02d}.png")
     return folder
+
+
+@pytest.mark.parametrize(
+    ("asked", "flip", "said"),
+    [
+        ({}, 0.0, "Views: mirror images look foreign here"),
+        ({"settings": {"views.flip": 0.3}}, 0.3, None),
+        ({"settings": {"views.preset": "greyscale"}}, 0.5, None),
+        ({"recipe": "small-grey"}, 0.5, None),
+    ],
+)
+def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
+    watcher, notes = Unwatched(), []
+    watcher.note = notes.append
+    with plan(Request(np.kron(load_digits().images * 15, np.ones((3, 3))), 10, **asked), watcher=watcher) as planned:
+        assert planned.config.views.flip == flip
+        assert planned.config.recipe == "small-grey"
+    assert [note.split(" (")[0] for note in notes if note.startswith("Views")] == ([said] if said else [])
 
 
 def test_a_run_is_known_by_its_images_and_settings_wherever_they_lie(tmp_path):

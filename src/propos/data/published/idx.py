@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, cast
 
@@ -13,7 +12,6 @@ import numpy as np
 from jaxtyping import UInt8
 
 from propos.data.arrays import ArraySource
-from propos.data.published.classes import DIGITS
 from propos.data.published.layout import missing, unopened_array
 from propos.data.unopened import UnopenedSource
 from propos.errors import InputError
@@ -36,8 +34,7 @@ def find_idx(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[st
             raise InputError(f"{folder}: holds {len(pixels):,} images and {len(numbers):,} labels: fetch it again")
         return ArraySource(pixels[..., None], np.array(classes)[numbers], name)
 
-    unopened = unopened_array(sum(shape[0] for shape in shapes), 1, shapes[0][1], shapes[0][2], read)
-    return replace(unopened, written=classes == DIGITS)
+    return unopened_array(sum(shape[0] for shape in shapes), 1, shapes[0][1], shapes[0][2], read)
 
 
 def read_idx(path: Path, dimensions: int) -> UInt8[np.ndarray, ...]:

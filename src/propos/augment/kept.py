@@ -1,0 +1,142 @@
+"""Which changes leave an image what it is, asked of the images themselves.
+
+A shirt in the mirror still looks like other shirts; a 2 in the mirror looks like a 5, or like nothing. So a sample of
+images is grouped by pixels, and each image of it is asked for its nearest other image, as it is and changed: how often
+does that lie in the image's own group, and how much farther away is it? Labels take no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.augment.views import plain_view
+from propos.clustering import spherical_kmeans
+from propos.data import Source
+
+FEWEST = 100  # images, below which chance would answer
+COMPARED, ASKED = 2_000, 600
+SIDE = 16  # larger images are looked at in this size
+GROUPS = 20
+NOTHING = 1e-4  # a distance that rounding makes
+# Where the lines lie between written characters, things, photographs and textures: docs/views.md.
+STAYS, FARTHER, AS_WELL = 0.65, 1.1, 0.85
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of images that are changed in one way."""
+
+    stays: float  # how often they stay among their kind, over how often they are found there as they are
+    farther: float  # how far the nearest other image is, over how far it is from the image as it is: the third quartile
+
+    @property
+    def unseen(self) -> bool:
+        """Tell whether nobody would see that they were changed: as near to others as those are to each other."""
+        return self.farther <= FARTHER
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What became of a sample of images in the mirror, on their heads, and turned by a quarter."""
+
+    mirrored: Change
+    upside_down: Change
+    turned: Change
+
+    @property
+    def flip(self) -> float:
+        """How often to mirror a view."""
+        return 0.5 if self.mirrored.unseen or self.mirrored.stays >= STAYS else 0.0
+
+    @property
+    def turns(self) -> Literal[1, 2, 4]:
+        """The positions to show images in; a further one must be as usual as a mirror image is."""
+        usual = [self.flip > 0 and self._as_usual(change) for change in (self.upside_down, self.turned)]
+        return 4 if all(usual) else 2 if usual[0] else 1
+
+    def _as_usual(self, change: Change) -> bool:
+        return change.unseen and change.stays >= AS_WELL * self.mirrored.stays
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of views that suit such images."""
+        return {"views.flip": self.flip, "views.turns": self.turns}
+
+    def __str__(self) -> str:
+        """Return what was found, in words."""
+        share = f"{min(self.mirrored.stays, 1):.0%} stay among their kind"
+        if self.flip == 0:
+            return f"mirror images look foreign here ({share}): not mirrored"
+        further = {1: "mirrored", 2: "mirrored, and turned upside down", 4: "mirrored, and turned by quarters"}
+        return f"mirror images look like the others here ({share}): {further[self.turns]}"
+
+
+def ask_what_is_kept(source: Source) -> Kept | None:
+    """Try changes on a sample of the images; nothing where they are too few to tell."""
+    if len(source) < FEWEST:
+        return None
+    draw = np.random.default_rng(0)  # the same views whatever the run's seed
+    images = _looked_at(source, np.sort(draw.permutation(len(source))[:COMPARED]))
+    asked = torch.from_numpy(draw.permutation(len(images))[:ASKED])
+    neighbourhood = _Neighbourhood(images, asked)
+    as_they_are = neighbourhood.of(lambda pixels: pixels)
+    if as_they_are.stays == 0:
+        return None
+
+    def tried(change: Callable[[Tensor], Tensor]) -> Change:
+        there = neighbourhood.of(change)
+        farther = (there.distances / as_they_are.distances.clamp(min=NOTHING)).quantile(0.75)
+        return Change(there.stays / as_they_are.stays, farther.item())
+
+    return Kept(
+        mirrored=tried(lambda pixels: pixels.flip(-1)),
+        upside_down=tried(lambda pixels: pixels.flip(-2)),
+        turned=tried(lambda pixels: pixels.rot90(1, (-2, -1))),
+    )
+
+
+def _looked_at(source: Source, positions: Int[np.ndarray, " N"]) -> Float[Tensor, "N C S S"]:
+    """Return the images, small."""
+    size, nothing = min(SIDE, max(source.height, source.width)), (0.0,) * source.channels
+    one = (1.0,) * source.channels
+    parts = np.array_split(positions, max(1, len(positions) // 256))
+    return torch.cat([plain_view(torch.from_numpy(source.batch(part)), size, nothing, one) for part in parts])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """How often the nearest image is of the same group, and how far it is."""
+
+    stays: float
+    distances: Float[Tensor, " A"]
+
+
+class _Neighbourhood:
+    """Images, the groups they fall into, and those that are asked."""
+
+    def __init__(self, images: Float[Tensor, "N C S S"], asked: Int[Tensor, " A"]) -> None:
+        self._images, self._asked = images, asked
+        self._mean = images.mean(dim=0)
+        self._directions = self._directions_of(images)
+        groups = min(GROUPS, len(images) // 8)
+        found = spherical_kmeans(self._directions, groups, 3, torch.Generator().manual_seed(0))
+        self._groups = found.labels
+
+    def of(self, change: Callable[[Tensor], Tensor]) -> _Found:
+        """Look up the nearest other image of each changed one."""
+        changed = self._directions_of(change(self._images[self._asked]))
+        cosines = changed @ self._directions.T
+        cosines[torch.arange(len(self._asked)), self._asked] = -2.0  # itself
+        nearest, places = cosines.max(dim=1)
+        stays = (self._groups[places] == self._groups[self._asked]).float().mean().item()
+        return _Found(stays, (2 - 2 * nearest).clamp(min=0).sqrt())
+
+    def _directions_of(self, images: Float[Tensor, "N C S S"]) -> Float[Tensor, "N D"]:
+        return F.normalize((images - self._mean).flatten(1), dim=1)
