@@ -96,6 +96,7 @@ class NetworkSettings(Section):
 
     backbone: Literal["resnet18", "resnet34", "resnet50", "resnet-small"] = "resnet18"
     stem: Literal["imagenet", "small"] = "small"
+    width: Annotated[float, Field(ge=1 / 16, le=16.0)] = 1.0  # of the backbone's layers, over their usual one
     hidden: Width = 4096
     dimension: Annotated[Width, Field(ge=2)] = 256
     momentum: Fraction = 0.996

@@ -16,7 +16,7 @@ def byol_parts(config: Config, cluster_head: Head | None = None) -> Parts:
 
 def plain_head(config: Config, outer: int) -> Head:
     """Return a head d-d-ReLU-outer without batch norm, d the width of the backbone's output."""
-    return Head((feature_width(config.network.backbone), outer), norm=False)
+    return Head((feature_width(config.network.backbone, config.network.width), outer), norm=False)
 
 
 def moco_parts(config: Config) -> Parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch.nn.functional as F
@@ -140,18 +140,19 @@ def smallest_side(name: str, stem: Stem) -> int:
     return (4 if stem == "imagenet" else 1) << (len(SHAPES[name].depths) - 1)
 
 
-def feature_width(name: str) -> int:
+def feature_width(name: str, width: float = 1.0) -> int:
     """Return the width of a backbone's output."""
-    shape = _shape(name)
+    shape = _shape(name, width)
     return shape.widths[-1] * shape.block.expansion
 
 
-def backbone(name: str, stem: Stem, channels: int) -> ResNet:
-    """Build a backbone by name."""
-    return ResNet(_shape(name), stem, channels)
+def backbone(name: str, stem: Stem, channels: int, width: float = 1.0) -> ResNet:
+    """Build a backbone by name, its layers so many times as wide as usual."""
+    return ResNet(_shape(name, width), stem, channels)
 
 
-def _shape(name: str) -> Shape:
+def _shape(name: str, width: float) -> Shape:
     if name not in SHAPES:
         raise InputError(f"network.backbone = {name!r}: choose one of {', '.join(SHAPES)}")
-    return SHAPES[name]
+    shape = SHAPES[name]
+    return replace(shape, widths=tuple(max(1, round(width * each)) for each in shape.widths))

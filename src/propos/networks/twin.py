@@ -31,7 +31,7 @@ class Encoder(nn.Module):
         if parts.projector is None:
             self.backbone, self.projector, self.features = nn.Flatten(), nn.Identity(), 0
         else:
-            network = backbone(settings.backbone, settings.stem, channels)
+            network = backbone(settings.backbone, settings.stem, channels, settings.width)
             self.backbone, self.features = network, network.features
             self.projector = Mlp(self.features, parts.projector)
         self.register_buffer("_anchor", torch.empty(0), persistent=False)  # pixels alone have no parameter

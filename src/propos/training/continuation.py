@@ -29,7 +29,7 @@ from propos.training.state import State
 
 FILE = "start.safetensors"
 LENGTH_SHARE = 0.25  # of the earlier run's epochs, by default
-SHAPING = ("backbone", "stem", "hidden", "dimension")  # of the network: what decides which weights there are
+SHAPING = ("backbone", "stem", "width", "hidden", "dimension")  # of the network: what decides which weights there are
 SAME = 1e-3  # the same image through the same network has embeddings closer than this
 
 

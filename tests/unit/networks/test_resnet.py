@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from propos.errors import InputError
-from propos.networks import backbone
+from propos.networks import backbone, feature_width
 
 
 # torchvision's published parameter counts less its classifier (513,000; 513,000; 2,049,000).
@@ -58,3 +58,13 @@ def test_a_block_adds_its_input_to_what_it_computes():
 def test_an_unknown_backbone_is_refused():
     with pytest.raises(InputError, match="resnet18"):
         backbone("resnet19", "small", 3)
+
+
+def test_a_width_scales_every_layer_and_nothing_else():
+    usual, narrow = backbone("resnet18", "small", 3), backbone("resnet18", "small", 3, width=0.25)
+    for (key, wide), thin in zip(usual.state_dict().items(), narrow.state_dict().values(), strict=True):
+        assert all(n in (w, w // 4) for w, n in zip(wide.shape, thin.shape, strict=True)), key
+    assert narrow.features == feature_width("resnet18", 0.25) == 128
+    # Convolutions, nearly all there is, fall with the square of the width.
+    ratio = sum(p.numel() for p in narrow.parameters()) / sum(p.numel() for p in usual.parameters())
+    assert ratio == pytest.approx(1 / 16, rel=0.02)
