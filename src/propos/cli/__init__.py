@@ -72,4 +72,6 @@ def _leave(message: str | None, code: int) -> NoReturn:
             sys.stderr.write(f"propos: {printable(message)}\n")
     let_go()
     interrupts.leave_with(code, said=True)
+    # Python would still die of the signal where it came while a text was evaluated, until another one is.
+    exec("")
     sys.exit(code)

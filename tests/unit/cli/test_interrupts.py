@@ -67,3 +67,23 @@ def test_a_request_is_heard_once_and_not_forgotten(code, said):
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
+
+
+WITHIN_A_TEXT = """
+import os, signal, sys, typer
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from propos.cli import main
+
+# As annotations are, when the command line is put together.
+typer.Typer.__call__ = lambda self, **options: eval("kill(getpid(), 2)", vars(os))
+sys.argv = ["propos", "recipes"]
+main()
+"""
+
+
+def test_a_request_while_a_text_is_evaluated_ends_the_command_and_not_python(tmp_path):
+    (tmp_path / "started.py").write_text(WITHIN_A_TEXT)
+    command = [sys.executable, "-m", "started"]  # a module, as `python -m propos` is: a script is itself evaluated
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "propos: interrupted\n", "")
