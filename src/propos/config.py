@@ -102,8 +102,8 @@ class NetworkSettings(Section):
     momentum: Fraction = 0.996
     momentum_schedule: Literal["constant", "cosine"] = "constant"
     joint_views: bool = False  # both views in one pass, so that batch norm sees them together
-    bn_groups: Count = 1  # batch norm sees the batch of all processes in so many slices (the paper's runs: 4)
-    shuffle_bn: bool = False  # the target's slices are of the batch in another order
+    bn_groups: Count = 1  # batch norm sees the batch of all processes in so many slices (the paper's recipes: 4)
+    shuffle_bn: bool = False  # the target's slices, where there is a target, are of the batch in another order
 
 
 class PsaSettings(Section):
@@ -168,10 +168,12 @@ class TrainSettings(Section):
     epochs: Count = 1000
     batch_size: Annotated[int, Field(ge=2)] = 256
     accumulate: Count = 1
-    balanced: bool = False  # draw images so that every cluster is seen as often
+    balanced: bool = False  # draw images so that every cluster is seen as often, from the first epoch on
     optimiser: Literal["sgd", "adam", "lars"] = "sgd"
     lr: Positive = 0.05
-    schedule: Literal["cosine", "constant"] = "cosine"
+    # After the warm-up: a cosine to 0 at the end; one as long as all epochs, which stops short of 0; one that began
+    # with the first epoch and changes with each, to which the warm-up rises; or no change.
+    schedule: Literal["cosine", "cosine-of-all", "cosine-by-epoch", "constant"] = "cosine"
     warmup: Annotated[int, Field(ge=0)] = 50
     weight_decay: NotNegative = 5e-4
     decay_norms: bool = True  # weight decay on biases and batch norm too

@@ -2,9 +2,8 @@ import pytest
 import yaml
 
 from propos.config import Config, from_yaml, keys, parse_assignment, parse_clusters
-from propos.data import UnopenedSource
 from propos.errors import InputError
-from propos.recipes import RECIPES, build_recipe, choose_recipe
+from propos.recipes import RECIPES, build_recipe
 
 
 def test_the_defaults_are_the_papers():
@@ -127,58 +126,6 @@ def test_a_file_that_is_not_settings_is_refused_in_one_line(text):
     with pytest.raises(InputError, match="file") as error:
         from_yaml(text, "file")
     assert "\n" not in str(error.value)
-
-
-def test_the_papers_recipes_are_its_rows():
-    """Backbone, side, epochs and warm-up as the paper's set-up lists them."""
-    rows = {
-        "cifar-10": ("resnet34", "small", 32, 1000, 50),
-        "cifar-20-r18": ("resnet18", "small", 32, 1000, 50),
-        "stl-10": ("resnet34", "imagenet", 96, 1000, 50),
-        "imagenet-10": ("resnet34", "imagenet", 96, 1000, 50),
-        "imagenet-dogs-224": ("resnet34", "imagenet", 224, 1000, 50),
-        "tiny-imagenet": ("resnet18", "imagenet", 224, 1000, 50),
-        "imagenet-1k": ("resnet50", "imagenet", 224, 200, 10),
-        "imagenet-200": ("resnet50", "imagenet", 224, 300, 15),
-        "cifar-10-lt": ("resnet18", "small", 32, 1000, 50),
-    }
-    for name, row in rows.items():
-        config = build_recipe(name)
-        network, train = config.network, config.train
-        assert (network.backbone, network.stem, config.views.size, train.epochs, train.warmup) == row, name
-        assert (network.hidden, network.dimension, network.momentum) == (4096, 256, 0.996)
-        assert (config.psl.weight, config.psl.temperature, config.psa.sigma) == (0.1, 0.5, 0.001)
-        assert (train.lr, train.batch_size, train.predictor_rate, train.weight_decay) == (0.05, 256, 10.0, 5e-4)
-
-
-def test_the_released_imagenet_recipe_steps_as_the_authors_did():
-    config = build_recipe("imagenet-1k-released")
-    assert config.train.batch_size * config.train.accumulate == 4096
-    assert config.train.lr * 4096 / 256 == pytest.approx(4.8)
-    assert (config.views.blur, config.views.solarise) == ((1.0, 0.1), (0.0, 0.2))
-    assert (config.estep.every, config.queue.size, config.train.epochs) == (10, 10_240, 200)
-
-
-def test_released_weights_of_scattering_are_shared_by_four_processes():
-    for name in ("cifar-10-r18-released", "cifar-20-r34-released", "imagenet-dogs-released"):
-        assert build_recipe(name).psl.weight == pytest.approx(0.025)
-
-
-def test_the_recipe_suits_the_images():
-    def unopened(side, channels):
-        return UnopenedSource(100, channels, side, side, open=None, labelled=False)
-
-    on_a_cpu = {
-        (8, 1): "digits",
-        (28, 1): "small-grey",
-        (32, 3): "small-colour",
-        (500, 3): "photos",
-        (500, 1): "photos",
-    }
-    for (side, channels), recipe in on_a_cpu.items():
-        assert choose_recipe(unopened(side, channels), "cpu")[0] == recipe
-    assert choose_recipe(unopened(32, 3), "cuda")[0] == "paper-32"
-    assert choose_recipe(unopened(500, 3), "cuda")[0] == "paper-96"
 
 
 def test_a_number_of_clusters_or_a_range_to_choose_from():

@@ -76,16 +76,9 @@ def build_method(config: Config) -> Method:
     """Build the method that complete settings name."""
     check_method(config.method)
     method = METHODS[config.method](config)
-    return _balanced(method, config.psl_start) if config.train.balanced else method
-
-
-def _balanced(method: Method, start: int) -> Method:
-    """Return a method that draws from every cluster as often, from the start of scattering on."""
-    first, *later = method.stages
-    return replace(
-        method,
-        stages=(replace(first, balanced_from=start), *(replace(stage, balanced_from=0) for stage in later)),
-    )
+    if not config.train.balanced:
+        return method
+    return replace(method, stages=tuple(replace(stage, balanced=True) for stage in method.stages))
 
 
 def describe(name: str) -> str:

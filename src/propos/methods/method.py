@@ -83,7 +83,7 @@ class Stage:
     noise_starts: int = 0
     queue: QueueSpec | None = None
     further: FurtherClusterings | None = None
-    balanced_from: int | None = None  # the epoch from which every cluster is drawn from as often
+    balanced: bool = False  # whether every cluster is drawn from as often
 
     def __post_init__(self) -> None:
         opens_with = {preparation.name for preparation in self.opens_with}
@@ -97,7 +97,7 @@ class Stage:
         """The epoch of the stage at which it first needs the images' clusters; None if it never does."""
         starts = [term.starts for term in self.terms if term.reads_clusters and term.weight]
         starts += [] if self.further is None else [self.further.starts]
-        starts += [] if self.balanced_from is None else [self.balanced_from]
+        starts += [0] if self.balanced else []
         return min(starts, default=None)
 
 

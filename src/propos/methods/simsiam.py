@@ -18,6 +18,7 @@ def simsiam(config: Config) -> Method:
     parts = Parts(
         projector=Head((*hidden, outer), norm_last=True),
         predictor=Head((max(1, outer // 4), outer)),
+        predictor_starts_small=False,
         target="stop-gradient",
     )
     train = Stage(terms=(Term("cosine", NegativeCosine()),), predictor_constant=True)

@@ -18,11 +18,12 @@ class Parts:
 
     The targets of a moving average are a second encoder's; with stop-gradient they are the online projections
     without their gradient; with none, the online projections themselves. Without a predictor predictions are the
-    projections. A cluster head reads the backbone's features and ends in a softmax. Without a projector there is no
-    network at all: an image's embedding is its pixels.
+    projections; one that does not start small starts as torch's layers do. A cluster head reads the backbone's features
+    and ends in a softmax. Without a projector there is no network at all: an image's embedding is its pixels.
     """
 
     projector: Head | None
     predictor: Head | None = None
     target: TargetKind = "none"
     cluster_head: Head | None = None
+    predictor_starts_small: bool = True

@@ -67,7 +67,8 @@ class TwinNetwork(nn.Module):
         if parts.predictor is not None:
             assert parts.projector is not None
             self.predictor = Mlp(parts.projector.widths[-1], parts.predictor)
-            initialise_predictor(self.predictor)
+            if parts.predictor_starts_small:
+                initialise_predictor(self.predictor)
         self.cluster_head: Mlp | None = None
         if parts.cluster_head is not None:
             self.cluster_head = Mlp(self.online.features, parts.cluster_head)

@@ -7,7 +7,19 @@ from typing import Any
 
 from propos.config import Config
 
-_MOCO = {"network.momentum": 0.99, "train.weight_decay": 1e-4, "queue.size": 4096, "contrast.temperature": 1.0}
+# Keys are always shuffled: normalised beside its query, a key would be told by their common statistics.
+_MOCO = {
+    "network.momentum": 0.99,
+    "network.bn_groups": 4,
+    "network.shuffle_bn": True,
+    "train.weight_decay": 1e-4,
+    "queue.size": 4096,
+    "contrast.temperature": 1.0,
+}
+# Without a target encoder there is nothing to shuffle. SimSiam was trained as ProPos was, each GPU normalising its own
+# images; CC's code knows one device, and SimCLR's normalises over all of them.
+_NO_TARGET = {"network.shuffle_bn": False}
+_ONE_GROUP = {"network.bn_groups": 1, "network.shuffle_bn": False}
 _ADAM = {
     "train.optimiser": "adam",
     "train.lr": 3e-4,
@@ -20,8 +32,10 @@ _ADAM = {
 OWN: Mapping[str, Mapping[str, Any]] = {
     "moco": _MOCO,
     "pcl": _MOCO,
-    "cc": _ADAM,
-    "cc-psl": _ADAM,
+    "simsiam": _NO_TARGET,
+    "simclr": _ONE_GROUP,
+    "cc": {**_ADAM, **_ONE_GROUP},
+    "cc-psl": {**_ADAM, **_ONE_GROUP},
 }
 
 # Sizes and rates that belong to the paper's recipes; a small recipe keeps its own. `train.lr` is for 256 images.
@@ -35,6 +49,11 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
 
 
 def for_method(config: Config, method: str, at_scale: bool) -> Config:
-    """Return a recipe's settings as a method wants them."""
+    """Return a recipe's settings as a method wants them.
+
+    A method without a warm-up still scatters clusters only after as many epochs as the recipe's would take.
+    """
     changes = {**OWN.get(method, {}), **(AT_SCALE.get(method, {}) if at_scale else {})}
+    if "train.warmup" in changes:
+        changes["psl.start"] = config.psl_start
     return config.with_settings({**changes, "method": method})

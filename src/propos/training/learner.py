@@ -93,13 +93,18 @@ def _of_stage(
 
 
 def check_shares(config: Config, images: int) -> None:
-    """Refuse more processes, or more groups for batch norm, than a batch can be cut into."""
+    """Refuse more processes, or more groups for batch norm, than a batch can be cut into, and one group to shuffle."""
     batch, groups = min(config.train.batch_size, images), config.network.bn_groups
     if batch < world_size():
         raise InputError(f"{world_size()} processes share batches of {batch} images: start at most {batch}")
     if groups > 1 and batch < 2 * groups:
         raise InputError(
             f"network.bn_groups = {groups}: batches of {batch} images have at most {batch // 2} slices of two"
+        )
+    if config.network.shuffle_bn and groups == 1:
+        raise InputError(
+            "network.shuffle_bn = true: one group is the whole batch in any order: set network.bn_groups to 2 or more "
+            "(the paper's runs had 4), or network.shuffle_bn=false"
         )
 
 

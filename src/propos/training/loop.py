@@ -75,8 +75,7 @@ def train(
 def epoch_batches(learner: Learner, source: Source, state: State) -> Iterator[Int[Tensor, " A*B"]]:
     """Yield the images of each step of the epoch that is left, and have the source look ahead for them."""
     assert state.partition is not None
-    balanced_from = learner.stage.balanced_from
-    balance = None if balanced_from is None or learner.since(state.epoch) < balanced_from else state.partition.labels
+    balance = state.partition.labels if learner.stage.balanced else None
     batches = epoch_order(learner.config.seed, state.epoch, learner.schedule, balance)[state.step :]
     mine = share(learner.schedule.batch)
     prefetch(source, batches.reshape(-1, learner.schedule.batch)[:, mine].numpy())

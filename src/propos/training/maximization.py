@@ -85,7 +85,7 @@ def _outputs(
         drawn = torch.randn(shape, generator=generator(learner.seed, "noise", *when))
         first, second = (stage.noise * drawn[:, part]).to(device, non_blocking=True)
         noise = first, second
-    if config.network.shuffle_bn and config.network.bn_groups > 1:
+    if config.network.shuffle_bn:
         shuffle = torch.randperm(len(batch), generator=generator(learner.seed, "shuffle", *when)).to(device)
     precision = learner.schedule.settings.precision
     with torch.autocast(device.type, getattr(torch, precision), enabled=precision != "float32"):

@@ -97,8 +97,8 @@ def _range(config: Config, source: Source) -> tuple[int, int]:
         raise InputError(f"{config.method} needs the number of clusters from the start: say it, as in -k 10")
     if build_method(config).terms and clusters_needed(config) == 0:
         raise InputError(
-            "clusters are needed from the first epoch on: say how many, as in -k 10, or start prototype scattering "
-            "later (--set psl.start=…)"
+            "clusters are needed from the first epoch on: say how many, as in -k 10, or let prototype scattering "
+            "start later (--set psl.start=…) and draw images evenly (--set train.balanced=false)"
         )
     lowest, highest = config.suggest.range or USUAL_RANGE
     distinct = _distinct(source, enough=2 * highest)

@@ -43,15 +43,26 @@ class Schedule:
         return self.settings.lr * self.batch * self.accumulate / 256
 
     def learning_rate(self, step: int) -> float:
-        """Return the rate at a step counted over the whole run: linear warm-up, then a cosine to 0 at the end."""
-        peak = self.peak
-        warmup, total = self.settings.warmup * self.steps, self.settings.epochs * self.steps
+        """Return the rate at a step counted over the whole run: a linear warm-up, then what the schedule says."""
+        warmup = self.settings.warmup * self.steps
         if step < warmup:
-            return peak * (step + 1) / warmup
-        if self.settings.schedule == "constant":
-            return peak
-        progress = (step - warmup + 1) / max(1, total - warmup)
-        return peak * (1 + math.cos(math.pi * min(1.0, progress))) / 2
+            by_epoch = self.settings.schedule == "cosine-by-epoch"
+            return (self._after_warmup(warmup) if by_epoch else self.peak) * (step + 1) / warmup
+        return self._after_warmup(step)
+
+    def _after_warmup(self, step: int) -> float:
+        """Return the rate at a step that is no longer part of the warm-up."""
+        warmup, total = self.settings.warmup * self.steps, self.settings.epochs * self.steps
+        match self.settings.schedule:
+            case "constant":
+                return self.peak
+            case "cosine":
+                progress = (step - warmup + 1) / max(1, total - warmup)
+            case "cosine-of-all":
+                progress = (step - warmup + 1) / total
+            case "cosine-by-epoch":
+                progress = step // self.steps / self.settings.epochs
+        return self.peak * (1 + math.cos(math.pi * min(1.0, progress))) / 2
 
     def momentum(self, step: int) -> float:
         """Return the target's momentum at a step: constant, or rising to 1 along a cosine."""

@@ -128,6 +128,7 @@ def test_simsiam_at_the_papers_scale():
     assert shapes(method.parts.predictor) == ((512, 2048), True, False)
     assert method.parts.target == "stop-gradient"
     assert method.stages[0].predictor_constant
+    assert not method.parts.predictor_starts_small
     assert config.train.lr * config.train.batch_size / 256 == pytest.approx(0.06)
     large = build_method(build_recipe("paper-96", "simsiam"))
     assert large.parts.projector.widths == (2048, 2048, 2048)

@@ -71,6 +71,16 @@ def test_the_predictor_starts_small():
         assert torch.equal(layer.bias, torch.zeros_like(layer.bias))
 
 
+def test_a_predictor_may_start_as_torchs_layers_do():
+    """Uniform on ± 1/√n, n inputs: SimSiam's."""
+    parts = Parts(projector=Head((2048,)), predictor=Head((512, 2048)), predictor_starts_small=False)
+    predictor = build_network(NetworkSettings(backbone="resnet-small"), parts, 1, seed=0).predictor
+    for layer in (layer for layer in predictor if isinstance(layer, nn.Linear)):
+        bound = layer.in_features**-0.5
+        assert float(layer.weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.01)
+        assert float(layer.bias.detach().abs().max()) == pytest.approx(bound, rel=0.05)
+
+
 def test_noise_reaches_the_predictions_and_nothing_else(network):
     noise = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(1))
     plain, noisy = network(views(), None).pairs(), network(views(), (noise[0], noise[1])).pairs()

@@ -69,7 +69,8 @@ def test_the_method_says_when_clusters_are_first_needed():
     assert first_estep(open_config(method="propos", psl__start=2)) == 2
     for method in ("byol", "simclr", "moco", "propos-no-psl"):
         assert first_estep(open_config(method=method, psl__start=2)) == 3
-    assert first_estep(open_config(method="byol", psl__start=2, train__balanced=True)) == 2
+    with pytest.raises(InputError, match=r"needed from the first epoch on: .*train\.balanced=false"):
+        open_config(method="byol", psl__start=2, train__balanced=True)
     assert first_estep(open_config(method="propos", psl__start=5)) == 3  # which no epoch reaches
 
 

@@ -41,6 +41,24 @@ def test_the_rate_falls_along_a_cosine_to_zero_at_the_last_step():
     assert rates == sorted(rates, reverse=True)
 
 
+def test_a_cosine_of_all_epochs_stops_short_of_zero():
+    """As released: half of (1 + cos π(e − w)/E), e the epochs done after the step."""
+    plan = schedule(images=2560, batch_size=256, lr=0.05, warmup=2, epochs=12, schedule="cosine-of-all")
+    assert plan.learning_rate(9) == pytest.approx(0.025)  # half of the warm-up
+    assert plan.learning_rate(20 + 60 - 1) == pytest.approx(0.025)  # six of twelve epochs after it
+    assert plan.learning_rate(119) == pytest.approx(0.05 * (1 + math.cos(math.pi * 10 / 12)) / 2)
+
+
+def test_a_cosine_by_epoch_has_one_rate_an_epoch_and_a_warm_up_that_rises_to_it():
+    """As released for ResNet-34: half of (1 + cos πe/E), e the number of the epoch."""
+    plan = schedule(images=2560, batch_size=256, lr=0.05, warmup=3, epochs=12, schedule="cosine-by-epoch")
+    reached = 0.05 * (1 + math.cos(math.pi * 3 / 12)) / 2
+    assert plan.learning_rate(14) == pytest.approx(reached / 2)
+    assert plan.learning_rate(29) == pytest.approx(reached)
+    assert [plan.learning_rate(step) for step in range(60, 70)] == [pytest.approx(0.025)] * 10
+    assert plan.learning_rate(119) == pytest.approx(0.05 * (1 + math.cos(math.pi * 11 / 12)) / 2)
+
+
 def test_without_warm_up_the_rate_starts_at_its_peak():
     assert schedule(images=25600, batch_size=256, lr=0.05, warmup=0, epochs=100).learning_rate(0) == pytest.approx(
         0.05, rel=1e-4

@@ -38,6 +38,14 @@ def test_groups_of_fewer_than_two_images_are_refused(groups, refused):
         quick_config(network__bn_groups=groups)
 
 
+def test_one_group_cannot_be_shuffled():
+    with pytest.raises(
+        InputError, match=r"network\.shuffle_bn = true: one group .* set network\.bn_groups to 2 or more"
+    ):
+        quick_config(network__shuffle_bn=True)
+    assert quick_config(network__shuffle_bn=True, network__bn_groups=2).network.shuffle_bn
+
+
 def test_shuffling_the_targets_groups_changes_the_targets_alone():
     learner = build_learner(quick_config(network__bn_groups=2), digits(), CPU)
     images = torch.from_numpy(digits().batch(range(20)))

@@ -1,0 +1,125 @@
+"""The values of recipes, against those the paper and its authors' code have."""
+
+import pytest
+
+from propos.data import UnopenedSource
+from propos.methods import build_method
+from propos.recipes import PAPER, RECIPES, build_recipe, choose_recipe
+
+SYNC = {"imagenet-1k-released"}
+SMALL = [name for name in RECIPES if name not in PAPER]
+
+
+def test_the_papers_recipes_are_its_rows():
+    """Backbone, side, epochs and warm-up as the paper's set-up lists them."""
+    rows = {
+        "cifar-10": ("resnet34", "small", 32, 1000, 50),
+        "cifar-20-r18": ("resnet18", "small", 32, 1000, 50),
+        "stl-10": ("resnet34", "imagenet", 96, 1000, 50),
+        "imagenet-10": ("resnet34", "imagenet", 96, 1000, 50),
+        "imagenet-dogs-224": ("resnet34", "imagenet", 224, 1000, 50),
+        "tiny-imagenet": ("resnet18", "imagenet", 224, 1000, 50),
+        "imagenet-1k": ("resnet50", "imagenet", 224, 200, 10),
+        "tiny-imagenet-queue": ("resnet18", "imagenet", 224, 200, 50),
+        "imagenet-50": ("resnet50", "imagenet", 224, 300, 50),
+        "imagenet-200": ("resnet50", "imagenet", 224, 300, 50),
+        "cifar-10-lt": ("resnet18", "small", 32, 1000, 50),
+    }
+    for name, row in rows.items():
+        config = build_recipe(name)
+        network, train = config.network, config.train
+        assert (network.backbone, network.stem, config.views.size, train.epochs, train.warmup) == row, name
+        assert (network.hidden, network.dimension, network.momentum) == (4096, 256, 0.996)
+        assert (config.psl.weight, config.psl.temperature, config.psa.sigma) == (0.1, 0.5, 0.001)
+        assert (train.lr, train.batch_size, train.predictor_rate, train.weight_decay) == (0.05, 256, 10.0, 5e-4)
+
+
+def test_the_released_imagenet_recipe_steps_as_the_authors_did():
+    config = build_recipe("imagenet-1k-released")
+    assert config.train.batch_size * config.train.accumulate == 4096
+    assert config.train.lr * 4096 / 256 == pytest.approx(4.8)
+    assert (config.views.blur, config.views.solarise) == ((1.0, 0.1), (0.0, 0.2))
+    assert (config.estep.every, config.queue.size, config.train.epochs) == (10, 10_240, 200)
+
+
+def test_released_weights_of_scattering_are_shared_by_four_processes():
+    for name in ("cifar-10-r18-released", "cifar-20-r34-released", "imagenet-dogs-released"):
+        assert build_recipe(name).psl.weight == pytest.approx(0.025)
+
+
+def test_the_recipe_suits_the_images():
+    def unopened(side, channels):
+        return UnopenedSource(100, channels, side, side, open=None, labelled=False)
+
+    on_a_cpu = {
+        (8, 1): "digits",
+        (28, 1): "small-grey",
+        (32, 3): "small-colour",
+        (500, 3): "photos",
+        (500, 1): "photos",
+    }
+    for (side, channels), recipe in on_a_cpu.items():
+        assert choose_recipe(unopened(side, channels), "cpu")[0] == recipe
+    assert choose_recipe(unopened(32, 3), "cuda")[0] == "paper-32"
+    assert choose_recipe(unopened(500, 3), "cuda")[0] == "paper-96"
+
+
+@pytest.mark.parametrize("name", [name for name in PAPER if name not in SYNC])
+def test_batch_norm_sees_the_four_shuffled_slices_of_the_papers_gpus(name):
+    network = build_recipe(name).network
+    assert (network.bn_groups, network.shuffle_bn) == (4, True)
+
+
+def test_the_released_imagenet_recipe_has_one_group_as_syncbn():
+    network = build_recipe("imagenet-1k-released").network
+    assert (network.bn_groups, network.shuffle_bn) == (1, False)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_recipes_keep_the_statistics_of_the_whole_batch(name):
+    network = build_recipe(name).network
+    assert (network.bn_groups, network.shuffle_bn) == (1, False)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("method", ["moco", "pcl"])
+def test_keys_are_shuffled_in_every_recipe(name, method):
+    network = build_recipe(name, method).network
+    assert (network.bn_groups, network.shuffle_bn) == (4, True)
+
+
+def test_methods_without_a_target_have_nothing_to_shuffle():
+    groups = {"simsiam": 4, "simclr": 1, "cc": 1, "cc-psl": 1}
+    for method, expected in groups.items():
+        network = build_recipe("cifar-10", method).network
+        assert (network.bn_groups, network.shuffle_bn) == (expected, False)
+
+
+@pytest.mark.parametrize(("name", "start"), [("cifar-10", 50), ("imagenet-1k", 10), ("digits", 50), ("small-grey", 20)])
+def test_cc_scatters_prototypes_only_after_as_long_as_a_warm_up(name, start):
+    config = build_recipe(name, "cc-psl").with_settings({"clusters": 10})
+    assert config.train.warmup == 0
+    assert {term.name: term.starts for term in build_method(config).terms} == {"contrast": 0, "psl": start}
+
+
+def test_released_recipes_are_the_released_settings():
+    """Batch, momentum's schedule, balance and rate's schedule, as the authors' files of settings have them."""
+    rows = {
+        "cifar-10-r18-released": (512, "constant", False, "cosine-of-all"),
+        "cifar-20-r18-released": (256, "cosine", True, "cosine-of-all"),
+        "cifar-20-r34-released": (256, "cosine", True, "cosine-by-epoch"),
+        "byol-released": (512, "cosine", False, "cosine-of-all"),
+        "imagenet-dogs-released": (256, "cosine", True, "cosine-of-all"),
+        "imagenet-1k-released": (256, "cosine", False, "cosine-of-all"),
+    }
+    for name, row in rows.items():
+        config = build_recipe(name)
+        train = config.train
+        assert (train.batch_size, config.network.momentum_schedule, train.balanced, train.schedule) == row, name
+
+
+def test_released_recipes_draw_from_every_cluster_as_often_from_the_first_epoch_on():
+    config = build_recipe("cifar-20-r18-released").with_settings({"clusters": 20})
+    assert [stage.balanced for stage in build_method(config).stages] == [True]
+    assert build_method(config).clusters_needed(1000) == 0
+    assert config.psl_start == 50
