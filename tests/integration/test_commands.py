@@ -173,6 +173,17 @@ def test_recipes_are_listed_and_shown(capsys):
     assert shown["views"]["flip"] == 0.0
 
 
+def test_a_recipe_is_shown_against_the_paper(capsys):
+    lines = command(capsys, "recipes", "show", "imagenet-1k", "--against", "paper").out.splitlines()
+    row = {line.split()[0]: line for line in lines}
+    assert row["train.batch_size"].split()[1:3] == ["256", "256"]
+    assert row["train.warmup"].split()[1:4] == ["10", "≠", "50"]
+    assert "released code" in row["train.warmup"]
+    of_moco = command(capsys, "recipes", "show", "cifar-10", "--method", "moco", "--against", "paper").out
+    assert "≠" not in of_moco.partition("network.momentum ")[2].splitlines()[0]
+    assert "did you mean moco" in command(capsys, "recipes", "show", "digits", "--method", "mocow").err
+
+
 def test_doctor_names_the_device_and_versions(capsys):
     result = command(capsys, "doctor")
     assert result.code == 0

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from propos.recipes import Row
 
 recipes = typer.Typer(help="List the recipes, or show all settings of one.")
 
@@ -21,8 +24,38 @@ def list_recipes(context: typer.Context) -> None:
 
 
 @recipes.command("show")
-def show(name: Annotated[str, typer.Argument(help="The recipe's name.")]) -> None:
+def show(
+    name: Annotated[str, typer.Argument(help="The recipe's name.")],
+    method: Annotated[str, typer.Option(help="The method it is for (see `propos methods`).")] = "propos",
+    against: Annotated[
+        Literal["paper"] | None,
+        typer.Option(help="paper: each setting beside the paper's value, and where it says so."),
+    ] = None,
+) -> None:
     """Print all settings of a recipe; every key works with `propos run --set`."""
-    from propos.recipes import build_recipe
+    from propos.methods import check_method
+    from propos.recipes import against_paper, build_recipe
 
-    typer.echo(build_recipe(name).to_yaml(), nl=False)
+    check_method(method)
+    config = build_recipe(name, method)
+    if against is None:
+        typer.echo(config.to_yaml(), nl=False)
+        return
+    typer.echo(f"{'setting':26} {'here':>18}   {'the paper':>18}   where")
+    for row in against_paper(name, config):
+        typer.echo(_line(row))
+
+
+def _line(row: Row) -> str:
+    said = "not said" if row.said is None else _shown(row.said.value)
+    words = [] if row.said is None else [row.said.where]
+    words += [] if row.note is None else [f"here: {row.note}" if row.differs else row.note]
+    return f"{row.key:26} {_shown(row.ours):>18} {'≠' if row.differs else ' '} {said:>18}   {'; '.join(words)}".rstrip()
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, tuple):
+        return ", ".join(_shown(each) for each in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

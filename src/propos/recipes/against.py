@@ -1,0 +1,225 @@
+"""Each setting of a recipe beside what the paper says of it, and why where the two differ.
+
+Settings that are in no table below are those of which the paper says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from propos.config import Config
+from propos.recipes.table import PAPER
+
+PERSONAL = ("source", "data", "labels", "recipe", "method", "clusters", "seed", "keep_epochs", "suggest.", "pixels.")
+
+
+@dataclass(frozen=True)
+class Said:
+    """A value the paper gives, and the sentence, table or section that gives it."""
+
+    value: Any
+    where: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A setting, what the paper says of it, and why it differs."""
+
+    key: str
+    ours: Any
+    said: Said | None
+    note: str | None  # why it differs; where the paper says nothing, where our value is from
+
+    @property
+    def differs(self) -> bool:
+        """Whether the paper says another value."""
+        return self.said is not None and self.said.value != self.ours
+
+
+_SIMCLR = "“the same data augmentations as SimCLR, including ResizedCrop, ColorJitter, Grayscale, and HorizontalFlip”"
+_MOCO_V2 = "“For MoCo v2, the queue size, temperature for InfoNCE loss, weight decay were 4,096, 1.0, and 1.0×10⁻⁴”"
+_PCL = "“we set the loss weight of ProtoNCE to 0.01 and the number of clusters to {250, 500, 1000}”"
+
+SAID: Mapping[str, Said] = {
+    "views.rotation": Said(0.0, _SIMCLR),
+    "views.blur": Said((0.0, 0.0), "“We have removed GaussianBlur”"),
+    "views.solarise": Said((0.0, 0.0), _SIMCLR),
+    "network.hidden": Said(4096, "“the projection dimension and hidden size were 256 and 4096 for both two networks”"),
+    "network.dimension": Said(256, "“the projection dimension and hidden size were 256 and 4096”"),
+    "network.momentum": Said(0.996, "“we set it to 0.996 for both BYOL and ProPos”"),
+    "network.momentum_schedule": Said("constant", "“we set it to 0.996 for both BYOL and ProPos”"),
+    "network.bn_groups": Said(4, "“trained on 4 NVIDIA V100 GPUs”, “We have not employed SyncBN”"),
+    "network.shuffle_bn": Said(True, "“Instead, we adopt the shufflingBN in MoCo”"),
+    "psa.sigma": Said(0.001, "“τ, λ_psl …, and σ for positive sampling were set as 0.5, 0.1, and 0.001”"),
+    "psl.weight": Said(0.1, "“τ, λ_psl …, and σ for positive sampling were set as 0.5, 0.1, and 0.001”"),
+    "psl.temperature": Said(0.5, "“τ, λ_psl …, and σ for positive sampling were set as 0.5, 0.1, and 0.001”"),
+    "psl.start": Said(None, "“PSL will be involved in training after the finish of the learning rate warmup”"),
+    "queue.size": Said(0, "“we use the representations within mini-batch”"),
+    "estep.embeddings": Said("fresh", "“spherical k-means … on the features extracted from the target network”"),
+    "estep.every": Said(1, "“k-means clustering is performed in the E-step at the beginning of each epoch”"),
+    "estep.restarts": Said(10, "“k-means clustering with 10 different initialization”"),
+    "train.epochs": Said(1000, "“We train all methods with 1,000 epochs”"),
+    "train.batch_size": Said(256, "“The mini-batch size was 512 for MoCo and 256 for the remaining methods”"),
+    "train.balanced": Said(False, "Algorithm 1: “Randomly sample a mini-batch”"),
+    "train.optimiser": Said("sgd", "“the stochastic gradient descent (SGD) optimizer”"),
+    "train.lr": Said(0.05, "“The base learning rate for MoCo v2, BYOL, and ProPos were 0.05”, for 256 images"),
+    "train.schedule": Said("cosine", "“the cosine decay learning rate schedule”"),
+    "train.warmup": Said(50, "“with 50 epochs for learning rate warmup”"),
+    "train.predictor_rate": Said(10.0, "“the learning rates for predictor networks … are 10×”"),
+}
+
+# What the paper says of some data sets, or of the experiment a recipe is for.
+_SMALL_IMAGES = {
+    "views.size": Said(32, "table 1: 32×32"),
+    "network.stem": Said(
+        "small", "“a convolution layer of kernel size 3×3 and stride 1, and remove the first max-pooling”"
+    ),
+}
+_R18 = {"network.backbone": Said("resnet18", "“Unless noted otherwise, we use ResNet-18”")}
+_R34 = {
+    "network.backbone": Said(
+        "resnet34", "“ResNet-34 … to report the main results on moderate-scale benchmark datasets”"
+    )
+}
+_R50 = {"network.backbone": Said("resnet50", "“ResNet-50 on ImageNet-1k”")}
+_STEM = {"network.stem": Said("imagenet", "the first convolution is replaced “on CIFAR-10 and CIFAR-100” alone")}
+_AT_96 = {"views.size": Said(96, "table 1: 96×96"), **_STEM}
+_AT_224 = {"views.size": Said(224, "table 1: 224×224"), **_STEM}
+_TABLE_S1 = {"views.size": Said(224, "table s1: “an original image size (224)”"), **_STEM, **_R34}
+_TINY = {"network.backbone": Said("resnet18", "“ResNet-18 on Tiny-ImageNet”"), **_AT_224}
+_IMAGENET_1K = {**_R50, **_AT_224, "train.epochs": Said(200, "“we trained a ResNet-50 for 200 epochs”")}
+_TABLE_8 = {
+    "network.backbone": Said("resnet50", "“trained ProPos with ResNet-50 for 300 epochs”"),
+    "train.epochs": Said(300, "“trained ProPos with ResNet-50 for 300 epochs”"),
+    **_STEM,
+}
+
+ROWS: Mapping[str, Mapping[str, Said]] = {
+    "paper-32": {**_SMALL_IMAGES, **_R18},
+    "paper-96": {**_AT_96, **_R34},
+    "cifar-10": {**_SMALL_IMAGES, **_R34},
+    "cifar-20": {**_SMALL_IMAGES, **_R34},
+    "cifar-10-r18": {**_SMALL_IMAGES, **_R18},
+    "cifar-20-r18": {**_SMALL_IMAGES, **_R18},
+    "stl-10": {**_AT_96, **_R34},
+    "imagenet-10": {**_AT_96, **_R34},
+    "imagenet-dogs": {**_AT_96, **_R34},
+    "imagenet-10-224": _TABLE_S1,
+    "imagenet-dogs-224": _TABLE_S1,
+    "tiny-imagenet": _TINY,
+    "tiny-imagenet-queue": {**_TINY, "train.epochs": Said(200, "“the same settings … except for 200 epochs”")},
+    "imagenet-1k": _IMAGENET_1K,
+    "imagenet-50": _TABLE_8,
+    "imagenet-100": _TABLE_8,
+    "imagenet-200": _TABLE_8,
+    "cifar-10-lt": {**_SMALL_IMAGES, **_R18},
+    "cifar-20-lt": {**_SMALL_IMAGES, **_R18},
+    "cifar-10-r18-released": {**_SMALL_IMAGES, **_R18},
+    "cifar-20-r18-released": {**_SMALL_IMAGES, **_R18},
+    "cifar-20-r34-released": {**_SMALL_IMAGES, **_R34},
+    "byol-released": {**_SMALL_IMAGES, **_R18},
+    "imagenet-dogs-released": _TABLE_S1,
+    "imagenet-1k-released": _IMAGENET_1K,
+}
+
+# What the paper says of other methods than its own.
+_MOCO = {
+    "network.momentum": Said(0.99, "“0.99 for MoCo v2”"),
+    "queue.size": Said(4096, _MOCO_V2),
+    "contrast.temperature": Said(1.0, _MOCO_V2),
+    "train.weight_decay": Said(1e-4, _MOCO_V2),
+    "train.batch_size": Said(512, "“The mini-batch size was 512 for MoCo”; PCL “under the fair conditions of MoCo”"),
+}
+OF_METHODS: Mapping[str, Mapping[str, Said]] = {
+    "moco": _MOCO,
+    "pcl": {**_MOCO, "pcl.weight": Said(0.01, _PCL), "pcl.clusters": Said((250, 500, 1000), _PCL)},
+    "byol-pcl": {"pcl.weight": Said(0.01, _PCL), "pcl.clusters": Said((250, 500, 1000), _PCL)},
+}
+
+# Why a setting is not the paper's.
+_CODE = "as in the authors' released code"
+_FOUR = "their gather passes 1/4 of the gradient on four processes, so that 0.1 acts as 0.025"
+_RELEASED = {
+    "psl.weight": _FOUR,
+    "train.schedule": f"{_CODE}: the cosine is as long as all epochs and starts after the warm-up",
+}
+_RELEASED_CIFAR_20 = {**_RELEASED, "network.momentum_schedule": _CODE, "train.balanced": _CODE}
+DIFFERENCES: Mapping[str, Mapping[str, str]] = {
+    "tiny-imagenet-queue": {"queue.size": "the figure is of queues of several sizes; this is one (--set queue.size=…)"},
+    "imagenet-1k": {"train.warmup": f"{_CODE}: the paper does not say how long it is in 200 epochs"},
+    "cifar-10-r18-released": {**_RELEASED, "train.batch_size": _CODE},
+    "cifar-20-r18-released": _RELEASED_CIFAR_20,
+    "cifar-20-r34-released": {**_RELEASED_CIFAR_20, "train.schedule": f"{_CODE}, which has one for this network alone"},
+    "byol-released": {
+        "network.momentum_schedule": _CODE,
+        "estep.every": f"{_CODE}: clusters of BYOL only score",
+        "train.batch_size": _CODE,
+        "train.schedule": _RELEASED["train.schedule"],
+    },
+    "imagenet-dogs-released": {**_RELEASED_CIFAR_20, "views.blur": _CODE},
+    "imagenet-1k-released": {
+        **dict.fromkeys(("views.blur", "views.solarise", "network.momentum", "network.momentum_schedule"), _CODE),
+        **dict.fromkeys(("psa.sigma", "queue.size", "estep.every", "train.optimiser", "train.lr"), _CODE),
+        **dict.fromkeys(("train.warmup", "train.predictor_rate"), _CODE),
+        "network.bn_groups": f"{_CODE}, which has SyncBN there",
+        "network.shuffle_bn": f"{_CODE}, which has SyncBN there",
+        "psl.weight": "as released: 0.001, of whose gradient 1/8 is passed on eight processes",
+        "train.schedule": _RELEASED["train.schedule"],
+    },
+}
+_NO_TARGET = "it has no target encoder to shuffle the batch of"
+_CC = "“For CC, we used their official code”, which has this"
+OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
+    "simsiam": {
+        "network.hidden": "the width of SimSiam's own heads",
+        "network.dimension": "the width of SimSiam's own heads",
+        "network.shuffle_bn": _NO_TARGET,
+        "train.batch_size": "the released settings of SimSiam",
+        "train.lr": "SimSiam's 0.06 for its 512 images; the paper gives no rate for it",
+    },
+    "simclr": {
+        "network.bn_groups": "the paper trains no SimCLR; its own code has SyncBN",
+        "network.shuffle_bn": _NO_TARGET,
+    },
+    **{
+        method: {
+            **dict.fromkeys(("train.optimiser", "train.lr", "train.schedule", "train.warmup"), _CC),
+            "network.dimension": _CC,
+            "network.bn_groups": "CC's code runs on one device",
+            "network.shuffle_bn": _NO_TARGET,
+            "psl.start": "there is no warm-up, so the start is as many epochs as the paper's would take",
+        }
+        for method in ("cc", "cc-psl")
+    },
+}
+_SMALL = "for one machine without a GPU (docs/results.md)"
+
+# Where our value is from when the paper gives none.
+UNSAID: Mapping[str, str] = {
+    **dict.fromkeys(("views.crop_scale", "views.crop_ratio", "views.flip", "views.jitter", "views.grey"), "SimCLR's"),
+    **dict.fromkeys(
+        ("views.brightness", "views.contrast", "views.saturation", "views.hue"), "SimCLR's for CIFAR; as released"
+    ),
+    "views.size": "SCAN's, whose settings the paper follows there",
+    "train.weight_decay": "as released",
+    "train.sgd_momentum": "as released",
+    "train.decay_norms": "as released",
+    "network.joint_views": "as released for CIFAR-10; CIFAR-20's has both views in one pass",
+}
+
+
+def against_paper(name: str, config: Config) -> list[Row]:
+    """Return every setting of a recipe, as a method wants it, beside what the paper says."""
+    said = {**SAID, **ROWS.get(name, {}), **OF_METHODS.get(config.method, {})}
+    why = {**DIFFERENCES.get(name, {}), **OF_METHODS_DIFFERENCES.get(config.method, {})}
+    rows = []
+    for key, ours in config.flat().items():
+        if key.startswith(PERSONAL):
+            continue
+        row = Row(key, ours, said.get(key), UNSAID.get(key) if key not in said else None)
+        if row.differs:
+            row = Row(key, ours, row.said, why.get(key) if name in PAPER else why.get(key, _SMALL))
+        rows.append(row)
+    return rows
