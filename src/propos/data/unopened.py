@@ -36,3 +36,4 @@ class UnopenedSource:
     labelled: bool  # labels are known, or will be when it is opened
     skipped: list[Skipped] = field(default_factory=list)
     headers: Headers | None = None  # of image files
+    published: str | None = None  # the name of the published set it is

@@ -104,7 +104,8 @@ def plan(
         if config.clusters is None and source.labels is None and assumed_clusters is not None:
             config = config.with_settings({"clusters": min(assumed_clusters, len(source))})
         kept = None
-        if given is None and request.recipe is None:
+        # A published set's own recipe has the paper's views.
+        if given is None and request.recipe is None and config.recipe != unopened.published:
             config, kept = _fitting_views(config, source, request, watcher)
         config = prepare(config, source)
         seconds = None

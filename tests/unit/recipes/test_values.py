@@ -64,6 +64,29 @@ def test_the_recipe_suits_the_images():
     assert choose_recipe(unopened(500, 3), "cuda")[0] == "paper-96"
 
 
+@pytest.mark.parametrize(
+    ("name", "side", "table", "small"),
+    [
+        ("cifar-10", 32, "tables 2 and s1", "small-colour"),
+        ("stl-10", 96, "table 2", "photos"),
+        ("tiny-imagenet", 64, "table 3", "small-colour"),
+        ("imagenet-50", 500, "table 8", "photos"),
+        ("cifar-20-lt", 32, "table 9", "small-colour"),
+    ],
+)
+def test_a_published_set_has_the_papers_recipe_on_a_gpu_and_a_small_one_on_a_cpu(name, side, table, small):
+    unopened = UnopenedSource(100, 3, side, side, open=None, labelled=True, published=name)
+    assert choose_recipe(unopened, "cuda") == (name, f"{name} on cuda: {table}")
+    chosen, why = choose_recipe(unopened, "cpu")
+    assert chosen == small
+    assert why.endswith(f"on cpu; the paper's for {name} is a GPU's work (--recipe {name})")
+
+
+def test_published_sets_that_the_paper_does_not_have_are_chosen_for_as_others():
+    unopened = UnopenedSource(70_000, 1, 28, 28, open=None, labelled=True, published="fashion-mnist")
+    assert choose_recipe(unopened, "cuda") == ("small-grey", "70,000 greyscale images of 28×28 on cuda")
+
+
 @pytest.mark.parametrize("name", [name for name in PAPER if name not in SYNC])
 def test_batch_norm_sees_the_four_shuffled_slices_of_the_papers_gpus(name):
     network = build_recipe(name).network

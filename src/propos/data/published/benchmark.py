@@ -65,7 +65,7 @@ class Benchmark:
             unopened = self.find(name, folder, tuple(split.split("+")))
         except MissingData as error:
             raise MissingData(error.name, error.what, self.advice(root)) from None
-        return replace(unopened, open=self._opener(unopened, name))
+        return replace(unopened, open=self._opener(unopened, name), published=self.name)
 
     def advice(self, root: Path) -> str:
         """Say where to get it and where to put it."""
