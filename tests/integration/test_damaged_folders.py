@@ -37,7 +37,7 @@ READING = {
     "predict": ["predict", "RUN", "IMAGES", "-o", "OUT/new.csv"],
     "evaluate": ["evaluate", "RUN"],
     "knn": ["evaluate", "RUN", "--knn", "--json"],
-    "linear": ["evaluate", "RUN", "--linear"],
+    "linear": ["evaluate", "RUN", "--linear", "fast"],
     "psa": ["evaluate", "RUN", "--psa-preservation", "--neighbours", "3"],
     "test": ["evaluate", "RUN", "--test", "IMAGES", "--knn", "--neighbours", "3"],
     "suggest-k": ["suggest-k", "RUN", "-k", "2..4"],

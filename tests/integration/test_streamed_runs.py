@@ -50,7 +50,7 @@ def test_its_report_has_pictures(streamed, capsys):
 
 
 def test_its_images_are_known_to_be_the_same(streamed, capsys):
-    result = command(capsys, "evaluate", streamed / "run", "--linear", "--json")
+    result = command(capsys, "evaluate", streamed / "run", "--linear", "fast", "--json")
     assert result.code == 0, result.err
     found = json.loads(result.out)
     assert (found["linear_train_images"], found["linear_test_images"]) == (64, 16)
@@ -61,7 +61,7 @@ def test_an_image_exchanged_for_another_is_noticed(streamed, capsys):
     before = changed.read_bytes()
     Image.fromarray(np.zeros((72, 72), np.uint8)).save(changed)
     try:
-        result = command(capsys, "evaluate", streamed / "run", "--linear")
+        result = command(capsys, "evaluate", streamed / "run", "--linear", "fast")
     finally:
         changed.write_bytes(before)
     assert (result.code, result.err.count("\n")) == (2, 1)

@@ -18,7 +18,7 @@ PART = 3 << 18
 
 
 class RandomViews:
-    """Two independent random views of every image of a batch, all of them with the same few operations."""
+    """Independent random views of every image of a batch, two in training, all with the same few operations."""
 
     def __init__(self, settings: ViewSettings, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
         self.settings = settings
@@ -32,7 +32,19 @@ class RandomViews:
         aspects: Float[Tensor, " W"] | None = None,
         share: tuple[int, slice] | None = None,
     ) -> tuple[Float[Tensor, "B C S S"], Float[Tensor, "B C S S"]]:
-        """Return the two views, normalised.
+        """Return the two views, normalised; see `make`."""
+        first, second = self.make(2, images, generator, aspects, share)
+        return first, second
+
+    def make(
+        self,
+        count: int,
+        images: UInt8[Tensor, "B C H W"],
+        generator: torch.Generator,
+        aspects: Float[Tensor, " W"] | None = None,
+        share: tuple[int, slice] | None = None,
+    ) -> Float[Tensor, "V B C S S"]:
+        """Return so many views of each image, normalised.
 
         `aspects` are the widths over heights the images had before they were squashed into this tensor, so that a
         crop has the shape it would have had in them. With `share`, the images are some of a batch of so many; what is
@@ -40,17 +52,17 @@ class RandomViews:
         """
         device, size, (batch, channels, height, width) = images.device, self.settings.size, images.shape
         whole, part = share or (batch, slice(batch))
-        drawn = draw_views(self.settings, whole, width / height if aspects is None else aspects, generator)
+        drawn = draw_views(self.settings, whole, width / height if aspects is None else aspects, generator, count)
         draw = drawn.of(part).to(device)
-        views = torch.empty((2, batch, channels, size, size), device=device)
+        views = torch.empty((count, batch, channels, size, size), device=device)
         values = channels * max(height, size) * max(width, size)
         per_part = max(1, PART // values) if device.type == "cpu" else batch
         for start in range(0, batch, per_part):
             part = slice(start, start + per_part)
             views[:, part] = self._make(images[part], draw.of(part))
-        return views[0], views[1]
+        return views
 
-    def _make(self, images: UInt8[Tensor, "B C H W"], draw: ViewDraw) -> Float[Tensor, "2 B C S S"]:
+    def _make(self, images: UInt8[Tensor, "B C H W"], draw: ViewDraw) -> Float[Tensor, "V B C S S"]:
         if self.settings.rotation:
             views = resample_turned(images, draw.box, draw.flip, draw.angle, self.settings.size)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,19 +15,30 @@ from propos.cli.streams import say
 
 if TYPE_CHECKING:
     import numpy as np
-    from jaxtyping import Shaped
+    from jaxtyping import Float, Int, Shaped
 
     from propos.cli.measures import Measure
-    from propos.runs import Run
 
 Result = dict[str, float | int | None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Embeddings and the clusters found in them: the run's own, or others."""
+
+    embeddings: Float[np.ndarray, "N D"]
+    cluster: Int[np.ndarray, " N"]
+    sizes: list[int]
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
     labels: Annotated[Path | None, typer.Option(help="A CSV with columns image,label.")] = None,
     knn: Annotated[bool, typer.Option("--knn", help="Classify embeddings by their nearest neighbours.")] = False,
-    linear: Annotated[bool, typer.Option("--linear", help="Train a linear classifier on backbone features.")] = False,
+    linear: Annotated[
+        Literal["paper", "fast"] | None,
+        typer.Option(help="A linear classifier on backbone features: of random crops (paper), or fixed (fast)."),
+    ] = None,
     psa: Annotated[
         bool, typer.Option("--psa-preservation", help="How often sampled neighbours keep the class of their image.")
     ] = False,
@@ -34,6 +46,12 @@ def evaluate(
         str | None, typer.Option(help="Other images, put into the run's clusters and scored; also for the rest.")
     ] = None,
     neighbours: Annotated[int | None, typer.Option(help="How many vote; 20 unless told.")] = None,
+    clusters: Annotated[
+        int | None, typer.Option("-k", help="Cluster the run's embeddings into so many, and score those.")
+    ] = None,
+    snapshot: Annotated[
+        int | None, typer.Option(metavar="EPOCH", help="Look at the networks as kept after this epoch (keep_epochs).")
+    ] = None,
     sigma: Annotated[float | None, typer.Option(help="σ of the sampled neighbours; the run's unless told.")] = None,
     optimiser: Annotated[Literal["sgd", "lars"], typer.Option(help="What trains the linear classifier.")] = "sgd",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
@@ -48,26 +66,33 @@ def evaluate(
     measures: dict[str, Measure] = {}
     if sigma is not None and not 0 <= sigma < math.inf:
         raise InputError(f"--sigma {sigma}: choose 0 or more")
-    if test is not None or knn or linear or psa:
-        if known is None and (knn or linear or psa):
-            raise InputError(f"{run}: has no labels, which this needs: give --labels FILE")
+    by_network = knn or linear is not None or psa
+    if known is None and by_network:
+        raise InputError(f"{run}: has no labels, which this needs: give --labels FILE")
+    found = Found(folder.embeddings, folder.table.cluster, [len(cluster.members) for cluster in folder.clusters])
+    if test is not None or by_network or clusters is not None or snapshot is not None:
         from propos.cli import measures as measuring
+        from propos.cli.subject import Subject
 
         with ExitStack() as opened:
-            subject = measuring.Subject(folder, known, test, device, opened)
-            if test is not None and (subject.test_images.labels is not None or not (knn or linear or psa)):
+            subject = Subject(folder, known, test, device, opened, snapshot, clusters)
+            if (anew := subject.clustering) is not None:
+                found = Found(
+                    subject.own_embeddings.cpu().numpy(), anew.labels.numpy(), anew.labels.bincount().tolist()
+                )
+            if test is not None and (subject.test_images.labels is not None or not by_network):
                 measures["test clusters"] = measuring.prototypes(subject)
             if knn:
                 measures["knn_accuracy"] = measuring.knn(subject, neighbours)
-            if linear:
-                measures["linear_accuracy"] = measuring.linear(subject, optimiser)
+            if linear is not None:
+                measures["linear_accuracy"] = measuring.linear(subject, linear, optimiser)
             if psa:
                 measures["psa_preservation"] = measuring.preservation(subject, neighbours, sigma)
-    result = _scores(folder, known)
+    result = _scores(found, known)
     if as_json:
         typer.echo(json.dumps({**result, **{k: v for m in measures.values() for k, v in m.numbers.items()}}))
         return
-    _print(result, folder.embeddings.shape[1])
+    _print(result, found.embeddings.shape[1])
     for name, measure in measures.items():
         typer.echo(f"{name:16} {measure.line}")
 
@@ -76,18 +101,18 @@ def _warn(text: str) -> None:
     say(f"warning: {text}", err=True)
 
 
-def _scores(run: Run, known: Shaped[np.ndarray, " N"] | None) -> Result:
+def _scores(found: Found, known: Shaped[np.ndarray, " N"] | None) -> Result:
     from propos.evaluation import scores, uniformity_std
     from propos.evaluation.silhouette import silhouette
 
-    cluster, sizes = run.table.cluster, [len(cluster.members) for cluster in run.clusters]
+    cluster, sizes = found.cluster, found.sizes
     result: Result = dict.fromkeys(("nmi", "ami", "ari", "accuracy"))
     if known is not None:
         result |= scores(known, cluster)
     several = sum(size > 0 for size in sizes) > 1
     return result | {
-        "silhouette": silhouette(run.embeddings, cluster) if several else None,
-        "uniformity_std": uniformity_std(run.embeddings),
+        "silhouette": silhouette(found.embeddings, cluster) if several else None,
+        "uniformity_std": uniformity_std(found.embeddings),
         "imbalance_ratio": min(sizes) / max(sizes),
         "n_clusters": len(sizes),
         "n_images": len(cluster),

@@ -104,14 +104,20 @@ def pixel_statistics(source: Source) -> Statistics:
     return tuple(mean.tolist()), tuple(std.tolist())
 
 
+def image_digests(source: Source) -> Iterator[bytes]:
+    """Yield what each image's pixels are known by, in order: images of the same pixels share it."""
+    for start in range(0, len(source), CHUNK):
+        for image in source.batch(np.arange(start, min(start + CHUNK, len(source)))):
+            yield hashlib.blake2b(image.tobytes(), digest_size=16).digest()
+
+
 def distinct_images(source: Source, enough: int) -> int:
     """Count exactly different images, stopping once there are `enough`."""
     seen: set[bytes] = set()
-    for start in range(0, len(source), CHUNK):
-        for image in source.batch(np.arange(start, min(start + CHUNK, len(source)))):
-            seen.add(hashlib.blake2b(image.tobytes(), digest_size=16).digest())
-            if len(seen) >= enough:
-                return len(seen)
+    for digest in image_digests(source):
+        seen.add(digest)
+        if len(seen) >= enough:
+            break
     return len(seen)
 
 

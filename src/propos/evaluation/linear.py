@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,11 +12,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from propos.clustering.points import spans
 from propos.errors import InputError
 from propos.optimisers import Lars, exempt_vectors
 
 STEPS_AN_EPOCH = 16
+
+# Gives the features of the images at some places, among those that are learnt from, each time they are asked for.
+Features = Callable[[Int[Tensor, " B"]], Float[Tensor, "B F"]]
 
 
 @dataclass(frozen=True)
@@ -35,25 +37,27 @@ class ProbeSettings:
 
 
 def train_probe(
-    features: Float[Tensor, "N F"],
+    features: Features,
+    width: int,
     classes: Int[Tensor, " N"],
     generator: torch.Generator,
     settings: ProbeSettings | None = None,
 ) -> nn.Linear:
-    """Return a linear classifier of the features, which depends on them and the generator alone."""
+    """Return a linear classifier of features of a width, which depends on them and the generator alone."""
     settings = settings or ProbeSettings()
-    if not torch.isfinite(features).all():
-        raise InputError("linear probe: the features hold NaN or infinity: the run has gone wrong")
-    batch = min(settings.batch_size, math.ceil(len(features) / STEPS_AN_EPOCH))
-    probe = _begin(features.shape[1], int(classes.max()) + 1, generator).to(features.device)
+    count = len(classes)
+    batch = min(settings.batch_size, math.ceil(count / STEPS_AN_EPOCH))
+    probe = _begin(width, int(classes.max()) + 1, generator).to(classes.device)
     rate = settings.lr * (settings.batch_size if settings.optimiser == "lars" else batch) / 256
     optimiser = _optimiser(probe, settings, rate)
-    steps = settings.epochs * math.ceil(len(features) / batch)
-    for step, places in enumerate(_batches(len(features), batch, settings.epochs, generator)):
+    steps = settings.epochs * math.ceil(count / batch)
+    for step, places in enumerate(_batches(count, batch, settings.epochs, generator)):
         for group in optimiser.param_groups:
             group["lr"] = rate * (1 + math.cos(math.pi * step / steps)) / 2
-        places = places.to(features.device)
-        loss = F.cross_entropy(probe(features[places]), classes[places])
+        seen = features(places)
+        if not torch.isfinite(seen).all():
+            raise InputError("linear probe: the features hold NaN or infinity: the run has gone wrong")
+        loss = F.cross_entropy(probe(seen), classes[places.to(classes.device)])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -61,9 +65,9 @@ def train_probe(
 
 
 @torch.no_grad()
-def probe_accuracy(probe: nn.Linear, features: Float[Tensor, "N F"], classes: Int[Tensor, " N"]) -> float:
-    """Return the share of images whose class the probe tells."""
-    predicted = torch.cat([probe(features[span]).argmax(dim=1) for span in spans(len(features), 8192)])
+def probe_accuracy(probe: nn.Linear, features: Iterable[Float[Tensor, "b F"]], classes: Int[Tensor, " N"]) -> float:
+    """Return the share of images, whose features come a few at a time, whose class the probe tells."""
+    predicted = torch.cat([probe(batch).argmax(dim=1) for batch in features])
     return int((predicted == classes).sum()) / len(classes)
 
 

@@ -40,7 +40,7 @@ class Run:
         self.history: list[Record] = read_history(path)
         self.suggestion: Suggestion | None = read_suggestion(path / SUGGESTION)
         self.skipped: list[tuple[str, str]] = read_skipped(path / SKIPPED)
-        self.snapshots: dict[int, Path] = self._check_snapshots()
+        self.snapshots, self.kept_weights = self._check_snapshots()
         self._check_results()
 
     @classmethod
@@ -77,9 +77,18 @@ class Run:
         """The embedding of each image: a unit vector."""
         return read_unit_vectors(self._result(EMBEDDINGS))
 
-    def weights(self) -> dict[str, np.ndarray]:
-        """Read the networks' weights."""
-        return read_weights(self._result(WEIGHTS))
+    def weights(self, epoch: int | None = None) -> dict[str, np.ndarray]:
+        """Read the networks' weights, or those that were kept after an epoch."""
+        return read_weights(self.weights_file(epoch))
+
+    def weights_file(self, epoch: int | None = None) -> Path:
+        """Return the file of the networks' weights, or of those that were kept after an epoch."""
+        if epoch is None:
+            return self._result(WEIGHTS)
+        if epoch not in self.kept_weights:
+            kept = ", ".join(str(each) for each in self.kept_weights) or "none"
+            raise InputError(f"{self.path}: kept no weights after epoch {epoch} (keep_epochs: {kept})")
+        return self.kept_weights[epoch]
 
     def snapshot(self, epoch: int) -> Float[np.ndarray, "N D"]:
         """Read the embeddings that were kept after an epoch."""
@@ -104,16 +113,18 @@ class Run:
             raise InputError(f"{path}: is missing, though the run is finished: put it back, or run again")
         raise InputError(f"{self.path}: has no {name} (status: {self.info.status}): finish the run with --resume first")
 
-    def _check_snapshots(self) -> dict[int, Path]:
-        """Return the embeddings that were kept, by epoch."""
+    def _check_snapshots(self) -> tuple[dict[int, Path], dict[int, Path]]:
+        """Return the embeddings and the weights that were kept, by epoch."""
         kept: dict[int, Path] = {}
+        weights: dict[int, Path] = {}
         for path in sorted((self.path / "snapshots").glob("*")):
             match = SNAPSHOT.fullmatch(path.name)
             if match is not None and match[2] == "npy":
                 kept[int(match[1])] = path
             elif match is not None:
                 check_weights(path)
-        return kept
+                weights[int(match[1])] = path
+        return kept, weights
 
     def _check_results(self) -> None:
         """Check the results that are there by their headers, and their shapes against one another."""

@@ -64,11 +64,11 @@ class Model:
     ids: Int[np.ndarray, " K"]  # of the cluster that each prototype stands for
 
     @classmethod
-    def from_run(cls, run: Run, device: torch.device) -> Model:
-        """Load a finished run's model."""
+    def from_run(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
+        """Load a finished run's model, or its networks as they were after an epoch that was kept."""
         config = run.config
-        weights = {name: torch.from_numpy(array) for name, array in run.weights().items()}
-        check_weights(config, weights, run.path / "model.safetensors")
+        weights = {name: torch.from_numpy(array) for name, array in run.weights(snapshot).items()}
+        check_weights(config, weights, run.weights_file(snapshot))
         network = _network(config)
         network.load_state_dict(weights)
         prototypes = torch.from_numpy(run.prototypes.vectors)
@@ -94,10 +94,10 @@ class Model:
         """Return the embeddings of a source's images: ℓ2-normalised projections."""
         return torch.cat(list(self.embed(source)))
 
-    def projections(self, source: Source) -> Float[Tensor, "N D"]:
-        """Return the raw projections of a source's images by the network that embeds."""
+    def online_projections(self, source: Source) -> Float[Tensor, "N D"]:
+        """Return the raw projections of a source's images by the online network: what training adds its noise to."""
         self._check(source)
-        return self._outputs(self.encoder, source)
+        return self._outputs(self.network.online, source)
 
     def features(self, source: Source) -> Float[Tensor, "N F"]:
         """Return the backbone's features of a source's images, before the projector, by the network that embeds."""
