@@ -43,6 +43,7 @@ _MOCO_V2 = "“For MoCo v2, the queue size, temperature for InfoNCE loss, weight
 _PCL = "“we set the loss weight of ProtoNCE to 0.01 and the number of clusters to {250, 500, 1000}”"
 
 SAID: Mapping[str, Said] = {
+    "views.turns": Said(1, _SIMCLR),
     "views.rotation": Said(0.0, _SIMCLR),
     "views.blur": Said((0.0, 0.0), "“We have removed GaussianBlur”"),
     "views.solarise": Said((0.0, 0.0), _SIMCLR),
