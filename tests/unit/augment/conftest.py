@@ -29,6 +29,7 @@ def chosen() -> Callable[..., ViewDraw]:
         choices = {
             "box": torch.tensor([0.0, 0.0, 1.0, 1.0]).expand(batch, 4),
             "flip": torch.zeros(batch, dtype=torch.bool),
+            "turns": torch.zeros(batch, dtype=torch.long),
             "angle": torch.zeros(batch),
             "brightness": torch.ones(batch),
             "contrast": torch.ones(batch),
