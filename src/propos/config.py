@@ -62,6 +62,10 @@ class ViewSettings(Section):
 
     preset: Literal["natural", "greyscale", "digits"] = "natural"
     size: Width = 32
+    # Image files are kept as squares, or in their shape: shorter side 256, so that crops are cut from more pixels.
+    keep: Literal["squares", "shapes"] = "squares"
+    # What is embedded: the whole image resized to a square, or the middle of it (shorter side 8/7 of the size).
+    plain: Literal["whole", "centre"] = "whole"
     crop_scale: tuple[Share, Share] = (0.08, 1.0)
     crop_ratio: tuple[Positive, Positive] = (0.75, 4 / 3)
     flip: Fraction = 0.5
@@ -82,6 +86,12 @@ class ViewSettings(Section):
         if not isinstance(given, Mapping):
             return given
         return {**VIEW_PRESETS.get(str(given.get("preset", "natural")), {}), **given}
+
+    @model_validator(mode="after")
+    def _turns_squares(self) -> ViewSettings:
+        if self.rotation and self.keep == "shapes":
+            raise ValueError("images that keep their shape are not rotated: set views.keep=squares or views.rotation=0")
+        return self
 
     @field_validator("crop_scale", "crop_ratio")
     @classmethod

@@ -1,7 +1,18 @@
 """Random views of a batch, made on the device the batch is on."""
 
 from propos.augment.draw import ViewDraw, draw_views
+from propos.augment.frames import Frames, Shapes, shapes_of
 from propos.augment.kept import Kept, ask_what_is_kept
 from propos.augment.views import RandomViews, plain_view
 
-__all__ = ["Kept", "RandomViews", "ViewDraw", "ask_what_is_kept", "draw_views", "plain_view"]
+__all__ = [
+    "Frames",
+    "Kept",
+    "RandomViews",
+    "Shapes",
+    "ViewDraw",
+    "ask_what_is_kept",
+    "draw_views",
+    "plain_view",
+    "shapes_of",
+]

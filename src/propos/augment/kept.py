@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.augment.frames import shapes_of
 from propos.augment.views import plain_view
 from propos.clustering import spherical_kmeans
 from propos.data import Source
@@ -107,7 +108,11 @@ def _looked_at(source: Source, positions: Int[np.ndarray, " N"]) -> Float[Tensor
     size, nothing = min(SIDE, max(source.height, source.width)), (0.0,) * source.channels
     one = (1.0,) * source.channels
     parts = np.array_split(positions, max(1, len(positions) // 256))
-    return torch.cat([plain_view(torch.from_numpy(source.batch(part)), size, nothing, one) for part in parts])
+
+    def seen(part: Int[np.ndarray, " n"]) -> Float[Tensor, "n C S S"]:
+        return plain_view(torch.from_numpy(source.batch(part)), size, nothing, one, shapes=shapes_of(source, part))
+
+    return torch.cat([seen(part) for part in parts])
 
 
 @dataclass(frozen=True)

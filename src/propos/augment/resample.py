@@ -9,11 +9,21 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
+from propos.augment.frames import Frames
+
+Axis = tuple[Float[Tensor, "V B"], Float[Tensor, "V B"], Bool[Tensor, "V B"]]  # start, extent, whether it is mirrored
+
 
 def resample(
-    images: UInt8[Tensor, "B C H W"], box: Float[Tensor, "V B 4"], flip: Bool[Tensor, "V B"], size: int
+    images: UInt8[Tensor, "B C H W"],
+    box: Float[Tensor, "V B 4"],
+    flip: Bool[Tensor, "V B"],
+    size: int,
+    frames: Frames | None = None,
 ) -> Float[Tensor, "V B C S S"]:
     """Resize V boxes of each image to a square of pixels in [0, 1], antialiased where that shrinks.
+
+    Boxes are in fractions of the images, which fill their tensor, or their frames of it.
 
     The filter is Pillow's `resize(box=…, resample=BILINEAR)`: a triangle as wide as an output pixel but never
     narrower than an input one. It is separable: every output row is a weighted sum of a few input rows, then every
@@ -23,17 +33,24 @@ def resample(
     views, batch = flip.shape
     _, channels, height, width = images.shape
     numbers = torch.arange(views * batch * channels, device=images.device)
+    across, down = (box[..., 0], box[..., 2], flip), (box[..., 1], box[..., 3], torch.zeros_like(flip))
+    rows: int | Tensor = height
+    columns: int | Tensor = width
+    if frames is not None:
+        rows, columns = frames.rows, frames.columns
+        across, down = _lying(across, down, frames.lying)
 
-    index, weight = _taps(box[..., 1], box[..., 3], torch.zeros_like(flip), height, size)
+    index, weight = _taps(*down, rows, height, size)
     index = index[:, :, None] + height * numbers[: batch * channels].view(batch, channels, 1, 1)
     weight = (weight / 255)[:, :, None].expand(index.shape)
     lowered = sums_of_rows(images.float().reshape(-1, width), index, weight)
 
-    index, weight = _taps(box[..., 0], box[..., 2], flip, width, size)
+    index, weight = _taps(*across, columns, width, size)
     index = index + width * numbers[: views * batch].view(views, batch, 1, 1)
-    columns = lowered.view(views * batch, channels * size, width).transpose(1, 2).reshape(-1, channels * size)
-    squares = sums_of_rows(columns, index, weight).view(views, batch, size, channels * size).transpose(2, 3)
-    return squares.reshape(views, batch, channels, size, size)
+    table = lowered.view(views * batch, channels * size, width).transpose(1, 2).reshape(-1, channels * size)
+    squares = sums_of_rows(table, index, weight).view(views, batch, size, channels * size).transpose(2, 3)
+    squares = squares.reshape(views, batch, channels, size, size)
+    return squares if frames is None else torch.where(frames.lying[:, None, None, None], squares.mT, squares)
 
 
 def resample_turned(
@@ -82,20 +99,36 @@ def turned(views: Float[Tensor, "V B C S S"], turns: Int[Tensor, "V B"]) -> Floa
     return torch.where(quarters % 2 == 1, half.rot90(1, (-2, -1)), half)
 
 
+def _lying(across: Axis, down: Axis, lying: Bool[Tensor, " B"]) -> tuple[Axis, Axis]:
+    """Exchange the axes of the images that lie on their side: what is across in them goes down in the tensor."""
+    start, extent, flip = (torch.where(lying, b, a) for a, b in zip(across, down, strict=True))
+    other_start, other_extent, other_flip = (torch.where(lying, a, b) for a, b in zip(across, down, strict=True))
+    return (start, extent, flip), (other_start, other_extent, other_flip)
+
+
 def _taps(
-    start: Float[Tensor, "V B"], extent: Float[Tensor, "V B"], flip: Bool[Tensor, "V B"], pixels: int, size: int
+    start: Float[Tensor, "V B"],
+    extent: Float[Tensor, "V B"],
+    flip: Bool[Tensor, "V B"],
+    pixels: int | Int[Tensor, " B"],
+    most_pixels: int,
+    size: int,
 ) -> tuple[Int[Tensor, "V B S K"], Float[Tensor, "V B S K"]]:
-    """Return which of an image's pixels along one axis each of the output's is a sum of, and their weights."""
+    """Return which of an image's pixels along one axis each of the output's is a sum of, and their weights.
+
+    All images have so many pixels, or each its own number, at most `most_pixels`.
+    """
     step = extent * (pixels / size)
     reach = step.clamp(min=1)[..., None, None]
     ticks = torch.arange(size, device=start.device) + (0.5 - size / 2)
     centres = ((start + extent / 2) * pixels)[..., None] + torch.where(flip, -step, step)[..., None] * ticks
     centres = centres[..., None]
-    most = math.ceil(2 * max(1.0, pixels / size) - 1e-6)
+    most = math.ceil(2 * max(1.0, most_pixels / size) - 1e-6)
+    edge = pixels if isinstance(pixels, int) else pixels[:, None, None]
     index = torch.floor(centres - reach + 0.5) + torch.arange(most, device=start.device)
     weight = (1 - (index + 0.5 - centres).abs() / reach).clamp(min=0)
-    weight = weight * ((index >= 0) & (index < pixels))
-    return index.clamp(0, pixels - 1).long(), weight / weight.sum(dim=-1, keepdim=True)
+    weight = weight * ((index >= 0) & (index < edge))
+    return index.clamp(min=0).clamp(max=edge - 1).long(), weight / weight.sum(dim=-1, keepdim=True)
 
 
 def sums_of_rows(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
@@ -9,6 +11,7 @@ from torch import Tensor
 from propos.augment.colour import jitter
 from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.effects import blur_, solarise_
+from propos.augment.frames import Frames, Shapes, middle
 from propos.augment.resample import resample, resample_turned, turned
 from propos.config import ViewSettings
 
@@ -31,9 +34,10 @@ class RandomViews:
         generator: torch.Generator,
         aspects: Float[Tensor, " W"] | None = None,
         share: tuple[int, slice] | None = None,
+        frames: Frames | None = None,
     ) -> tuple[Float[Tensor, "B C S S"], Float[Tensor, "B C S S"]]:
         """Return the two views, normalised; see `make`."""
-        first, second = self.make(2, images, generator, aspects, share)
+        first, second = self.make(2, images, generator, aspects, share, frames)
         return first, second
 
     def make(
@@ -43,30 +47,37 @@ class RandomViews:
         generator: torch.Generator,
         aspects: Float[Tensor, " W"] | None = None,
         share: tuple[int, slice] | None = None,
+        frames: Frames | None = None,
     ) -> Float[Tensor, "V B C S S"]:
         """Return so many views of each image, normalised.
 
         `aspects` are the widths over heights the images had before they were squashed into this tensor, so that a
         crop has the shape it would have had in them. With `share`, the images are some of a batch of so many; what is
         random is drawn for the whole batch, whose aspects are given, so that it does not depend on who makes it.
+        `frames` say where these images, if they keep their shape, lie in their tensor.
         """
         device, size, (batch, channels, height, width) = images.device, self.settings.size, images.shape
         whole, part = share or (batch, slice(batch))
         drawn = draw_views(self.settings, whole, width / height if aspects is None else aspects, generator, count)
         draw = drawn.of(part).to(device)
+        if frames is not None:
+            frames = frames.to(device)
         views = torch.empty((count, batch, channels, size, size), device=device)
         values = channels * max(height, size) * max(width, size)
         per_part = max(1, PART // values) if device.type == "cpu" else batch
         for start in range(0, batch, per_part):
             part = slice(start, start + per_part)
-            views[:, part] = self._make(images[part], draw.of(part))
+            here = None if frames is None else frames.of(part)
+            views[:, part] = self._make(_filled(images[part], here), draw.of(part), here)
         return views
 
-    def _make(self, images: UInt8[Tensor, "B C H W"], draw: ViewDraw) -> Float[Tensor, "V B C S S"]:
+    def _make(
+        self, images: UInt8[Tensor, "B C H W"], draw: ViewDraw, frames: Frames | None
+    ) -> Float[Tensor, "V B C S S"]:
         if self.settings.rotation:
             views = resample_turned(images, draw.box, draw.flip, draw.angle, self.settings.size)
         else:
-            views = resample(images, draw.box, draw.flip, self.settings.size)
+            views = resample(images, draw.box, draw.flip, self.settings.size, frames)
         if self.settings.turns > 1:
             views = turned(views, draw.turns)
         views = jitter(views, draw)
@@ -79,14 +90,49 @@ class RandomViews:
 
 
 def plain_view(
-    images: UInt8[Tensor, "B C H W"], size: int, mean: tuple[float, ...], std: tuple[float, ...]
+    images: UInt8[Tensor, "B C H W"],
+    size: int,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    plain: Literal["whole", "centre"] = "whole",
+    shapes: Shapes | None = None,
 ) -> Float[Tensor, "B C S S"]:
-    """Return the whole images resized to the square (the test transform), normalised."""
+    """Return the whole images, or their middle, resized to the square (the test transform), normalised."""
     batch, device = len(images), images.device
-    if images.shape[-2:] == (size, size):
+    shapes = shapes or Shapes()
+    if plain == "centre" or shapes.frames is not None:
+        pixels = _in_shape(images, size, plain, shapes)
+    elif images.shape[-2:] == (size, size):
         pixels = images.float().div_(255)
     else:
         box = torch.tensor([0.0, 0.0, 1.0, 1.0], device=device).expand(1, batch, 4)
         pixels = resample(images, box, torch.zeros(1, batch, dtype=torch.bool, device=device), size)[0]
     shift, scale = (torch.tensor(v, device=device)[:, None, None] for v in (mean, std))
     return (pixels - shift) / scale
+
+
+def _in_shape(
+    images: UInt8[Tensor, "B C H W"], size: int, plain: Literal["whole", "centre"], shapes: Shapes
+) -> Float[Tensor, "B C S S"]:
+    """Resize the whole of each image, or its middle, knowing its true shape."""
+    batch, channels, height, width = images.shape
+    frames = None if shapes.frames is None else shapes.frames.to(images.device)
+    ratio = torch.full((batch,), width / height) if shapes.aspects is None else shapes.aspects
+    if shapes.frames is not None:
+        long = shapes.frames.columns / shapes.frames.rows
+        ratio = torch.where(shapes.frames.lying, 1 / long, long)
+    box = middle(size, ratio) if plain == "centre" else torch.tensor([0.0, 0.0, 1.0, 1.0]).expand(batch, 4)
+    box = box.to(images.device)[None]
+    flip = torch.zeros(1, batch, dtype=torch.bool, device=images.device)
+    made = torch.empty((batch, channels, size, size), device=images.device)
+    per_part = max(1, PART // (channels * height * width)) if images.device.type == "cpu" else batch
+    for start in range(0, batch, per_part):
+        part = slice(start, start + per_part)
+        here = None if frames is None else frames.of(part)
+        made[part] = resample(_filled(images[part], here), box[:, part], flip[:, part], size, here)[0]
+    return made
+
+
+def _filled(images: UInt8[Tensor, "B C H W"], frames: Frames | None) -> UInt8[Tensor, "B C H w"]:
+    """Return the columns that any of the images fills; a device is not asked, who would have to be waited for."""
+    return images if frames is None or images.device.type != "cpu" else images[..., : int(frames.columns.max())]

@@ -34,6 +34,7 @@ from propos.data.source import (
     pixel_statistics,
     prefetch,
     readable,
+    upright,
     using,
 )
 from propos.data.unopened import CachePolicy, UnopenedSource
@@ -82,5 +83,6 @@ __all__ = [
     "scan",
     "survey",
     "unescape_name",
+    "upright",
     "using",
 ]

@@ -24,6 +24,7 @@ class ArraySource:
     """A source over an array of uint8 images, channels last."""
 
     aspects: Float[np.ndarray, " N"] | None = None  # images are the shape they were given in
+    frames: Int[np.ndarray, "N 2"] | None = None
     statistics: Statistics | None = None
     unlabelled: Source | None = None
 

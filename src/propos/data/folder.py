@@ -12,9 +12,10 @@ from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
 from propos.data.cache.images import Cached, Progress, cached
 from propos.data.cache.limit import is_cached, refusal
+from propos.data.decoding.decode import kept_shape
 from propos.data.decoding.pool import DecodePool, own_cores
 from propos.data.decoding.worker import Decoded
-from propos.data.files.entry import Entry, Scan, Skipped
+from propos.data.files.entry import DAMAGED, Entry, Scan, Skipped
 from propos.data.files.headers import Headers, read_headers
 from propos.data.files.names import escape_name
 from propos.data.files.scan import What, refuse_if_empty, scan
@@ -26,31 +27,46 @@ MOST_AHEAD = 4
 
 
 class FolderSource:
-    """Images of a folder, read from the cache's mapped array."""
+    """Images of a folder, read from the cache's mapped array: squares, or each in its shape."""
 
     black, white = 0.0, 255.0
     statistics: Statistics | None = None
     unlabelled: Source | None = None
 
-    def __init__(self, scan: Scan, store: Cached, name: str) -> None:
+    def __init__(self, scan: Scan, store: Cached, channels: int, name: str) -> None:
         self.name = name
         self.root = scan.root
         self.entries = scan.images
         self.skipped = scan.skipped
-        self.images: UInt8[np.ndarray, "N side side C"] = np.asarray(store.images)
+        self.images = np.asarray(store.images)  # squares, or all pixels one behind the other
         self.aspects: Float[np.ndarray, " N"] | None = store.aspects
+        self.frames: Int[np.ndarray, "N 2"] | None = store.frames
         self.labels, self.notes = _given_labels(scan)
-        _, self.height, self.width, self.channels = self.images.shape
+        self.channels = channels
+        if store.frames is None:
+            _, self.height, self.width, _ = self.images.shape
+        else:
+            self.height, self.width = store.frames.max(axis=0).tolist()
+            self._ends = np.cumsum(channels * store.frames.prod(axis=1, dtype=np.int64))
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.entries)
 
     def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
         """Return the images at these positions."""
+        if self.frames is not None:
+            return in_frames([self._image(position) for position in positions], self.height, self.width)
         batch = np.empty((len(positions), self.channels, self.height, self.width), np.uint8)
         for place, position in enumerate(positions):  # one copy, not two: a third of the time at 256 pixels
             batch[place] = self.images[position].transpose(2, 0, 1)
         return batch
+
+    def _image(self, position: int) -> UInt8[np.ndarray, "H W C"]:
+        """Return an image that is kept in its shape."""
+        assert self.frames is not None
+        rows, columns = self.frames[position]
+        end = self._ends[position]
+        return self.images[end - rows * columns * self.channels : end].reshape(rows, columns, self.channels)
 
     def image_names(self) -> Sequence[str]:
         """Return each image's path relative to the root."""
@@ -71,16 +87,28 @@ class StreamedSource:
     statistics: Statistics | None = None
     unlabelled: Source | None = None
 
-    def __init__(self, headers: Headers, side: int, channels: int, name: str, workers: int | None = None) -> None:
+    def __init__(
+        self,
+        headers: Headers,
+        side: int,
+        channels: int,
+        name: str,
+        workers: int | None = None,
+        shaped: bool = False,
+    ) -> None:
         self.name = name
         self.root = headers.scan.root
         self.entries = headers.scan.images
         self.skipped = list(headers.scan.skipped)
         self.aspects: Float[np.ndarray, " N"] | None = np.array([each.width / each.height for each in headers.headers])
         self.labels, self.notes = _given_labels(headers.scan)
-        self.height = self.width = side
-        self.channels = channels
-        self._pool = DecodePool(side, channels, own_cores() if workers is None else workers)
+        self.height = self.width = self.side = side
+        self.channels, self.shaped = channels, shaped
+        self.frames: Int[np.ndarray, "N 2"] | None = None
+        if shaped:
+            self.frames = np.array([kept_shape(each.width, each.height, side) for each in headers.headers])
+            self.height, self.width = self.frames.max(axis=0).tolist()
+        self._pool = DecodePool(side, channels, own_cores() if workers is None else workers, shaped=shaped)
         weakref.finalize(self, self._pool.close)
         self._ahead: dict[bytes, list[Future[Decoded]]] = {}
         self._announced: Iterator[Int[np.ndarray, " B"]] = iter(())
@@ -103,14 +131,19 @@ class StreamedSource:
         """Return the images at these positions."""
         futures = self._ahead.pop(_key(positions), None) or self._submit(positions)
         self._look_ahead()
-        images = np.full((len(positions), self.height, self.width, self.channels), UNREADABLE, np.uint8)
+        grey = np.full((self.height, self.width, self.channels), UNREADABLE, np.uint8)
+        images = [grey] * len(positions)
         for share, future in zip(_shares(positions, self._pool.workers), futures, strict=True):
             decoded = future.result()
             good = [place for index, place in enumerate(share) if index not in decoded.failed]
-            images[good] = decoded.images
+            for place, image in zip(good, decoded.images, strict=True):
+                if self.frames is None or image.shape[:2] == tuple(self.frames[positions[place]]):
+                    images[place] = image
+                else:
+                    self._note(self.entries[int(positions[place])], DAMAGED)  # it is not as large as its header says
             for index, reason in decoded.failed.items():
                 self._note(self.entries[int(positions[share[index]])], reason)
-        return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+        return in_frames(images, self.height, self.width)
 
     def image_names(self) -> Sequence[str]:
         """Return each image's path relative to the root."""
@@ -152,15 +185,20 @@ class StreamedSource:
 
 
 def kept_or_streamed(
-    what: What, side: int, channels: int | None, progress: Progress | None, keep: CachePolicy, headers: Headers
+    what: What,
+    side: int,
+    channels: int | None,
+    progress: Progress | None,
+    keep: CachePolicy,
+    headers: Headers,
+    shaped: bool = False,
 ) -> FolderSource | StreamedSource:
     """Open images from their cache, building it if it may be built, else stream them."""
-    kept = headers.scan.images, headers.small_side or side, channels or headers.channels
-    if keep != "stream" and is_cached(*kept):
-        return open_folder(what, side, channels, progress, headers=headers)
-    if keep == "build" and refusal(*kept) is None:
-        return open_folder(what, side, channels, progress, headers=headers)
-    return open_streamed(what, side, channels, headers=headers)
+    squares = headers.small_side
+    kept = headers.scan.images, squares or side, channels or headers.channels, shaped and squares is None
+    if (keep != "stream" and is_cached(*kept)) or (keep == "build" and refusal(*kept) is None):
+        return open_folder(what, side, channels, progress, headers=headers, shaped=shaped)
+    return open_streamed(what, side, channels, headers=headers, shaped=shaped)
 
 
 def open_folder(
@@ -170,20 +208,23 @@ def open_folder(
     progress: Progress | None = None,
     workers: int | None = None,
     headers: Headers | None = None,
+    shaped: bool = False,
 ) -> FolderSource:
     """Open a folder, list, archive or image as a source of squares of this side, building its cache if need be.
 
-    Channels are 1 where all images are greyscale, else 3. Images that all share one size up to 64 × 64 keep it (as a
-    square of the longer side), whatever `side` says. Headers that were read already are not read again.
+    With `shaped` images keep their shape, their shorter side being `side`. Channels are 1 where all images are
+    greyscale, else 3. Images that all share one size up to 64 × 64 keep it (as a square of the longer side), whatever
+    `side` says. Headers that were read already are not read again.
     """
     headers = headers or read_headers(scan(what))
-    scanned, side = headers.scan, headers.small_side or side
-    store = cached(scanned.images, scanned.root, side, channels or headers.channels, progress, workers)
+    scanned, side, shaped = headers.scan, headers.small_side or side, shaped and headers.small_side is None
+    channels = channels or headers.channels
+    store = cached(scanned.images, scanned.root, side, channels, progress, workers, shaped)
     damaged = {skipped.path for skipped in store.skipped}
     kept = [entry for entry in scanned.images if entry.name not in damaged]
     rest = Scan(scanned.root, kept, [*scanned.skipped, *store.skipped], scanned.notes)
     refuse_if_empty(rest)
-    return FolderSource(rest, store, _name(what, scanned.root))
+    return FolderSource(rest, store, channels, _name(what, scanned.root))
 
 
 def open_streamed(
@@ -192,11 +233,24 @@ def open_streamed(
     channels: int | None = None,
     workers: int | None = None,
     headers: Headers | None = None,
+    shaped: bool = False,
 ) -> StreamedSource:
     """Open a folder, list, archive or image as a source that is decoded anew for every batch."""
     headers = headers or read_headers(scan(what))
-    side = headers.small_side or side
-    return StreamedSource(headers, side, channels or headers.channels, _name(what, headers.scan.root), workers)
+    side, shaped = headers.small_side or side, shaped and headers.small_side is None
+    name = _name(what, headers.scan.root)
+    return StreamedSource(headers, side, channels or headers.channels, name, workers, shaped)
+
+
+def in_frames(
+    images: Sequence[UInt8[np.ndarray, "rows columns C"]], height: int, width: int
+) -> UInt8[np.ndarray, "B C H W"]:
+    """Return images as one array of this height and width, each from its first row and column on, the rest black."""
+    whole = all(image.shape[:2] == (height, width) for image in images)
+    batch = (np.empty if whole else np.zeros)((len(images), images[0].shape[2], height, width), np.uint8)
+    for place, image in enumerate(images):
+        batch[place, :, : image.shape[0], : image.shape[1]] = image.transpose(2, 0, 1)
+    return batch
 
 
 def _name(what: What, root: Path) -> str:

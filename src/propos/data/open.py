@@ -88,7 +88,12 @@ def open_source(what: What, black: float | None = None, white: float | None = No
 
 
 def cache_side(views: ViewSettings) -> int:
-    """Return the side at which images are kept: the smallest crop should be cut from as many pixels as a view has."""
+    """Return the side at which images are kept: the smallest crop should be cut from as many pixels as a view has.
+
+    Of images that keep their shape it is the shorter one.
+    """
+    if views.keep == "shapes":
+        return max(views.size, LARGEST_SIDE)
     wanted = views.size / math.sqrt(views.crop_scale[0])
     return max(views.size, min(LARGEST_SIDE, 16 * math.ceil(wanted / 16)))
 
@@ -104,7 +109,11 @@ def _unopened_named(name: str, data: str | Path | None) -> UnopenedSource:
 
 def _unopened_array(source: ArraySource) -> UnopenedSource:
     def open_array(
-        side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
+        side: int,
+        channels: int | None = None,
+        progress: Progress | None = None,
+        keep: CachePolicy = "build",
+        shaped: bool = False,
     ) -> Source:
         return source
 
@@ -117,9 +126,13 @@ def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None
     headers = read_headers(scan(what))
 
     def open_images(
-        side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
+        side: int,
+        channels: int | None = None,
+        progress: Progress | None = None,
+        keep: CachePolicy = "build",
+        shaped: bool = False,
     ) -> Source:
-        source = kept_or_streamed(what, side, channels, progress, keep, headers)
+        source = kept_or_streamed(what, side, channels, progress, keep, headers, shaped)
         if labels == "folders":
             source.labels, source.notes = source.folder_labels(), headers.scan.notes
         return source

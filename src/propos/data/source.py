@@ -32,6 +32,9 @@ class Source(Protocol):
     skipped: list[Skipped]  # files that were left out
     notes: list[str]  # what a person should know of how it was read
     aspects: Float[np.ndarray, " N"] | None  # width over height before an image was squashed to this shape
+    frames: (
+        Int[np.ndarray, "N 2"] | None
+    )  # rows and columns that each image fills, if it keeps its shape; see `upright`
     statistics: Statistics | None  # what a published set is normalised by; None: by its own pixels
     unlabelled: Source | None  # more images of the kind, which are never clustered
 
@@ -86,6 +89,16 @@ def readable(source: Source, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarra
     return source.readable(positions) if isinstance(source, Streams) else np.ones(len(positions), dtype=bool)
 
 
+def upright(source: Source, image: UInt8[np.ndarray, "C H W"], position: int) -> UInt8[np.ndarray, "C h w"]:
+    """Return an image of a batch as it is seen: among those that keep their shape, upright ones lie on their side."""
+    if source.frames is None:
+        return image
+    assert source.aspects is not None
+    rows, columns = source.frames[position]
+    filled = image[:, :rows, :columns]
+    return filled.transpose(0, 2, 1) if source.aspects[position] < 1 else filled
+
+
 def pixel_statistics(source: Source) -> Statistics:
     """Return the mean and standard deviation per channel of pixels in [0, 1], over at most 10,000 images."""
     count = min(len(source), STATISTICS_SAMPLE)
@@ -96,7 +109,9 @@ def pixel_statistics(source: Source) -> Statistics:
         pixels: Float[np.ndarray, "B C H W"] = source.batch(positions[start : start + CHUNK]) / 255.0
         total += pixels.sum(axis=(0, 2, 3))
         squares += np.square(pixels).sum(axis=(0, 2, 3))
-    pixels_seen = count * source.height * source.width
+    # What no image fills is black and adds nothing to the sums.
+    frames = None if source.frames is None else source.frames[positions].prod(axis=1, dtype=np.int64)
+    pixels_seen = count * source.height * source.width if frames is None else int(frames.sum())
     mean = total / pixels_seen
     variance = np.maximum(squares / pixels_seen - mean**2, 0.0)
     # A channel without contrast has no scale of its own.
@@ -107,8 +122,9 @@ def pixel_statistics(source: Source) -> Statistics:
 def image_digests(source: Source) -> Iterator[bytes]:
     """Yield what each image's pixels are known by, in order: images of the same pixels share it."""
     for start in range(0, len(source), CHUNK):
-        for image in source.batch(np.arange(start, min(start + CHUNK, len(source)))):
-            yield hashlib.blake2b(image.tobytes(), digest_size=16).digest()
+        positions = np.arange(start, min(start + CHUNK, len(source)))
+        for image, position in zip(source.batch(positions), positions.tolist(), strict=True):
+            yield hashlib.blake2b(upright(source, image, position).tobytes(), digest_size=16).digest()
 
 
 def distinct_images(source: Source, enough: int) -> int:

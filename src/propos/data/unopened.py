@@ -15,10 +15,15 @@ CachePolicy = Literal["build", "use", "stream"]
 
 
 class Open(Protocol):
-    """Reads the images of a source, as squares of this side where they are files."""
+    """Reads the images of a source, where they are files as squares of this side, or in their shape."""
 
     def __call__(
-        self, side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
+        self,
+        side: int,
+        channels: int | None = None,
+        progress: Progress | None = None,
+        keep: CachePolicy = "build",
+        shaped: bool = False,
     ) -> Source:
         """Return the source."""
         ...

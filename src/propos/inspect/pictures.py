@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from propos.augment import RandomViews, plain_view
+from propos.augment import RandomViews, plain_view, shapes_of
 from propos.config import Config
 from propos.data import Source
 from propos.runs import write_atomically
@@ -23,11 +23,12 @@ def draw_views_of(source: Source, config: Config, path: Path) -> None:
     assert config.pixels.std is not None
     positions = np.linspace(0, len(source) - 1, min(ROWS, len(source))).round().astype(np.int64)
     images = torch.from_numpy(source.batch(positions))
-    aspects = None if source.aspects is None else torch.from_numpy(source.aspects[positions]).float()
+    shapes = shapes_of(source, positions)
     views = RandomViews(config.views, config.pixels.mean, config.pixels.std)
-    columns = [plain_view(images, config.views.size, config.pixels.mean, config.pixels.std)]
+    size, plain = config.views.size, config.views.plain
+    columns = [plain_view(images, size, config.pixels.mean, config.pixels.std, plain, shapes)]
     for pair in range(PAIRS):
-        columns += views(images, generator(config.seed, "inspect", pair), aspects)
+        columns += views(images, generator(config.seed, "inspect", pair), shapes.aspects, frames=shapes.frames)
     mean, std = (torch.tensor(values)[:, None, None] for values in (config.pixels.mean, config.pixels.std))
     tiles = (torch.stack(columns, dim=1) * std + mean).clamp(0, 1)
     pixels = (255 * tiles).round().to(torch.uint8).permute(0, 1, 3, 4, 2).numpy()

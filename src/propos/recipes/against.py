@@ -47,6 +47,7 @@ SAID: Mapping[str, Said] = {
     "views.rotation": Said(0.0, _SIMCLR),
     "views.blur": Said((0.0, 0.0), "“We have removed GaussianBlur”"),
     "views.solarise": Said((0.0, 0.0), _SIMCLR),
+    "network.width": Said(1.0, "“the standard ResNet backbones”"),
     "network.hidden": Said(4096, "“the projection dimension and hidden size were 256 and 4096 for both two networks”"),
     "network.dimension": Said(256, "“the projection dimension and hidden size were 256 and 4096”"),
     "network.momentum": Said(0.996, "“we set it to 0.996 for both BYOL and ProPos”"),
@@ -203,6 +204,8 @@ UNSAID: Mapping[str, str] = {
     **dict.fromkeys(
         ("views.brightness", "views.contrast", "views.saturation", "views.hue"), "SimCLR's for CIFAR; as released"
     ),
+    "views.keep": "photographs keep their shape, so that crops are cut from more pixels than a view has",
+    "views.plain": "as released: shorter side 256 and the middle 224 at full size, else resized to the square",
     "views.size": "SCAN's, whose settings the paper follows there",
     "train.weight_decay": "as released",
     "train.sgd_momentum": "as released",

@@ -108,11 +108,15 @@ def cifar_20_lt() -> Config:
 
 # No SyncBN: each of four GPUs normalised its quarter of the batch, the target's quarters being shuffled.
 FOUR_GPUS = {"network.bn_groups": 4, "network.shuffle_bn": True}
+FULL_SIZE = 224
 RESNET34 = {"network.backbone": "resnet34"}
 
 
 def _photographs(size: int, backbone: str = "resnet34") -> dict[str, Any]:
-    return {"views.size": size, "network.backbone": backbone, "network.stem": "imagenet"}
+    """Return what recipes of photographs have: crops cut from all their pixels, and at full size the usual middle."""
+    plain = "centre" if size == FULL_SIZE else "whole"
+    views = {"views.size": size, "views.keep": "shapes", "views.plain": plain}
+    return {**views, "network.backbone": backbone, "network.stem": "imagenet"}
 
 
 def _recipe(name: str, **changes: Any) -> Config:

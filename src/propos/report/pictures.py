@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 from PIL import Image
 
-from propos.data import Source, readable
+from propos.data import Source, readable, upright
 from propos.report.progress import Progress
 
 COLUMNS, ROWS = 32, 16
@@ -65,7 +65,7 @@ def draw_pictures(source: Source, order: Int[np.ndarray, " M"], folder: Path, pr
     for start in range(0, len(order), PER_SHEET):
         positions = order[start : start + PER_SHEET]
         images = source.batch(positions)
-        tiles = [_thumbnail(image, _aspect(source, int(at)), side) for image, at in zip(images, positions, strict=True)]
+        tiles = [thumbnail(source, image, int(at), side) for image, at in zip(images, positions, strict=True)]
         whole = readable(source, positions)
         slot[positions[~whole]] = -1
         for image, position in zip(images[whole], positions[whole], strict=True):
@@ -84,11 +84,16 @@ def thumbnail_side(source: Source, count: int) -> int:
     return min(own, 96 if count <= 5_000 else 64 if count <= 20_000 else 48)
 
 
-def _aspect(source: Source, position: int) -> float:
-    return source.width / source.height if source.aspects is None else float(source.aspects[position])
+def thumbnail(source: Source, image: UInt8[np.ndarray, "C H W"], position: int, side: int) -> Image.Image:
+    """Return an image as its thumbnail."""
+    aspect = source.width / source.height if source.aspects is None else float(source.aspects[position])
+    if source.frames is not None:
+        image = upright(source, image, position)
+        aspect = image.shape[2] / image.shape[1]
+    return _middle(image, aspect, side)
 
 
-def _thumbnail(image: UInt8[np.ndarray, "C H W"], aspect: float, side: int) -> Image.Image:
+def _middle(image: UInt8[np.ndarray, "C H W"], aspect: float, side: int) -> Image.Image:
     """Cut the middle square out of an image in its true shape, and make it small."""
     channels, height, width = image.shape
     picture = Image.fromarray(image[0] if channels == 1 else np.ascontiguousarray(image.transpose(1, 2, 0)))

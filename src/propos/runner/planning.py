@@ -210,7 +210,7 @@ def _say_what_was_read(source: Source, watcher: Watcher) -> None:
     for note in source.notes:
         watcher.warn(note)
     if isinstance(source, StreamedSource):
-        why = refusal(source.entries, source.width, source.channels) or "as when the run began"
+        why = refusal(source.entries, source.side, source.channels, source.shaped) or "as when the run began"
         watcher.note(f"Images are decoded anew whenever they are needed: {why}.")
     if source.skipped:
         first = source.skipped[0]

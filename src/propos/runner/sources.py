@@ -59,7 +59,8 @@ def opened(
 ) -> Iterator[Source]:
     """Read images at the size that settings ask for, and decode nothing any longer when the work with them ends."""
     with working("Reading images") as progress:
-        source = unopened.open(cache_side(config.views), channels, progress, keep)
+        shaped = config.views.keep == "shapes"
+        source = unopened.open(cache_side(config.views), channels, progress, keep, shaped)
     with using(source):
         yield source
 
@@ -101,7 +102,7 @@ def _check_same(run: Run, source: Source, streamed: bool) -> None:
     if fingerprint(source) == run.info.source.fingerprint:
         return
     if isinstance(source, StreamedSource) and not streamed:
-        why = refusal(source.entries, source.width, source.channels)
+        why = refusal(source.entries, source.side, source.channels, source.shaped)
         raise NoImages("unreadable", f"{name}: the run kept its images decoded; there is no room for that now: {why}")
     raise NoImages("changed", f"{name}: its images are no longer those the run began with")
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from propos.augment import plain_view
+from propos.augment import plain_view, shapes_of
 from propos.config import Config
 from propos.data import Source, prefetch
 from propos.distributed import gather, share
@@ -85,6 +85,7 @@ def output_batches(
     try:
         for positions in batches_in_order(which):
             images = torch.from_numpy(source.batch(positions)).to(device)
-            yield part(plain_view(images, config.views.size, config.pixels.mean, config.pixels.std))
+            views, shapes = config.views, shapes_of(source, positions)
+            yield part(plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, shapes))
     finally:
         part.train(was_training)

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.augment import plain_view
+from propos.augment import Frames, Shapes, plain_view, shapes_of
 from propos.data import Source
 from propos.distributed import share
 from propos.training.learner import Learner
@@ -42,23 +42,26 @@ def _neighbours(learner: Learner, batch: Int[Tensor, " B"], state: State, when: 
 
 
 def _random_views(learner: Learner, source: Source, batch: Int[Tensor, " B"], when: tuple[int, int]) -> Pair:
-    images, aspects = _images(source, batch)
-    draw = generator(learner.seed, "views", *when)
-    return learner.views(images.to(learner.device, non_blocking=True), draw, aspects, (len(batch), share(len(batch))))
+    images, aspects, frames = _images(source, batch)
+    draw, mine = generator(learner.seed, "views", *when), (len(batch), share(len(batch)))
+    return learner.views(images.to(learner.device, non_blocking=True), draw, aspects, mine, frames)
 
 
 def _plain_view(learner: Learner, source: Source, batch: Int[Tensor, " B"]) -> Float[Tensor, "b C S S"]:
     config = learner.config
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
-    images = _images(source, batch)[0].to(learner.device, non_blocking=True)
-    return plain_view(images, config.views.size, config.pixels.mean, config.pixels.std)
+    images, aspects, frames = _images(source, batch)
+    mine = None if aspects is None else aspects[share(len(batch))]
+    images, views = images.to(learner.device, non_blocking=True), config.views
+    return plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, Shapes(mine, frames))
 
 
-def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None]:
-    """Read this process's images of a batch, and all true shapes; positions past the clustered name the others."""
+def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None, Frames | None]:
+    """Read this process's images of a batch, all aspects, and its frames; positions past the clustered name others."""
     places = batch.numpy()
     if source.unlabelled is not None and places[0] >= len(source):
         source, places = source.unlabelled, places - len(source)
-    aspects = None if source.aspects is None else torch.from_numpy(source.aspects[places]).float()
-    return torch.from_numpy(source.batch(places[share(len(places))])), aspects
+    whole, mine = shapes_of(source, places), share(len(places))
+    frames = None if whole.frames is None else whole.frames.of(mine)
+    return torch.from_numpy(source.batch(places[mine])), whole.aspects, frames

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.augment import RandomViews, plain_view
+from propos.augment import RandomViews, Shapes, plain_view, shapes_of
 from propos.config import ViewSettings
 from propos.data import Source, prefetch
 from propos.training.embedding import BATCH
@@ -42,8 +42,9 @@ class BackboneFeatures:
         parts = positions.split(BATCH)
         prefetch(self.source, (part.numpy() for part in parts))
         for part in parts:
-            images, aspects = _read(self.source, part)
-            features += [self._pass(views.make(1, images.to(device), self.draws, aspects)[0])]
+            images, shapes = _read(self.source, part)
+            made = views.make(1, images.to(device), self.draws, shapes.aspects, frames=shapes.frames)
+            features += [self._pass(made[0])]
         return torch.cat(features)
 
     def of_plain_views(self, positions: Positions) -> Iterator[Float[Tensor, "b F"]]:
@@ -54,8 +55,9 @@ class BackboneFeatures:
         parts = positions.split(BATCH)
         prefetch(self.source, (part.numpy() for part in parts))
         for part in parts:
-            images, _ = _read(self.source, part)
-            yield self._pass(plain_view(images.to(device), config.views.size, config.pixels.mean, config.pixels.std))
+            images, shapes = _read(self.source, part)
+            size, plain = config.views.size, config.views.plain
+            yield self._pass(plain_view(images.to(device), size, config.pixels.mean, config.pixels.std, plain, shapes))
 
     @torch.no_grad()
     def _pass(self, views: Float[Tensor, "B C S S"]) -> Float[Tensor, "B F"]:
@@ -70,7 +72,6 @@ def crops_alone(views: ViewSettings) -> ViewSettings:
     return ViewSettings(**{**views.model_dump(), **nothing, "turns": 1, "blur": (0.0, 0.0), "solarise": (0.0, 0.0)})
 
 
-def _read(source: Source, positions: Positions) -> tuple[Tensor, Float[Tensor, " B"] | None]:
+def _read(source: Source, positions: Positions) -> tuple[Tensor, Shapes]:
     places: Int[np.ndarray, " B"] = positions.numpy()
-    aspects = None if source.aspects is None else torch.from_numpy(source.aspects[places]).float()
-    return torch.from_numpy(source.batch(places)), aspects
+    return torch.from_numpy(source.batch(places)), shapes_of(source, places)

@@ -146,3 +146,11 @@ def test_released_recipes_draw_from_every_cluster_as_often_from_the_first_epoch_
     assert [stage.balanced for stage in build_method(config).stages] == [True]
     assert build_method(config).clusters_needed(1000) == 0
     assert config.psl_start == 50
+
+
+def test_photographs_keep_their_shape_and_are_tested_on_their_middle_at_full_size():
+    for name, config in ((name, build_recipe(name)) for name in PAPER):
+        size = config.views.size
+        assert (config.views.keep == "shapes") is (size > 32), name
+        assert (config.views.plain == "centre") is (size == 224), name
+    assert {(config.views.keep, config.views.plain) for config in map(build_recipe, SMALL)} == {("squares", "whole")}

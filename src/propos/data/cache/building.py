@@ -20,6 +20,7 @@ from propos.data.decoding.worker import Decoded
 from propos.runs.atomic import sync_folder, write_array, write_atomically
 
 IMAGES, ASPECTS, META, JOURNAL = "images.npy", "aspects.npy", "meta.json", "journal.jsonl"
+FRAMES = "frames.npy"  # rows and columns of images that are kept in their shape, one behind the other
 MARK = "CACHEDIR.TAG"  # tells backups, by a common custom, that a folder can be made again, and us that it is ours
 _SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55\n# Decoded images kept by propos (propos cache clean).\n"
 _HEADER = 128
@@ -28,14 +29,16 @@ _HEADER = 128
 class Building:
     """The unfinished folder of a cache; one process at a time writes it."""
 
-    def __init__(self, folder: Path, shape: tuple[int, int, int, int], source: str) -> None:
+    def __init__(self, folder: Path, shape: tuple[int, int, int, int], source: str, shaped: bool = False) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         mark(folder)
-        self.folder, self.shape = folder, shape
+        self.folder, self.shape, self.shaped = folder, shape, shaped
         self.seen = 0  # images tried
+        self.pixels = 0  # bytes of those kept
         self.aspects: list[float] = []
+        self.frames: list[tuple[int, int]] = []  # where images are kept in their shape
         self.failed: dict[int, str] = {}
-        self._first = {"source": source, "shape": list(shape)}
+        self._first = {"source": source, "shape": list(shape)} | ({"shaped": True} if shaped else {})
         self._images = _open(folder / IMAGES)
         self._journal = _open(folder / JOURNAL)
         try:
@@ -46,21 +49,23 @@ class Building:
 
     def append(self, decoded: Decoded) -> None:
         """Add the next images."""
-        _write(self._images, decoded.images.data)
+        _write(self._images, decoded.pixels.data)
         line = {
-            "checksum": zlib.crc32(decoded.images.data),
+            "checksum": zlib.crc32(decoded.pixels.data),
             "aspects": decoded.aspects,
             "failed": list(decoded.failed.items()),
-        }
+        } | ({"frames": decoded.frames} if self.shaped else {})
         _write(self._journal, json.dumps(line).encode() + b"\n")
         self._count(line)
 
     def finish(self, complete: Path, meta: dict[str, Any]) -> None:
         """Flush everything to the disk, and put the folder where it is looked for."""
         self._images.seek(0)
-        _write(self._images, _header((len(self.aspects), *self.shape[1:])))
+        _write(self._images, _header((self.pixels,) if self.shaped else (len(self.aspects), *self.shape[1:])))
         os.fsync(self._images.fileno())
         write_array(self.folder / ASPECTS, np.array(self.aspects))
+        if self.shaped:
+            write_array(self.folder / FRAMES, np.array(self.frames, dtype=np.int32).reshape(-1, 2))
         write_atomically(self.folder / META, json.dumps(meta).encode())
         self.close()
         self.folder.rename(complete)
@@ -80,8 +85,8 @@ class Building:
             kept = len(_line(self._first))
             self._images.seek(_HEADER)
             for text in lines:
-                line = _outcome(text)
-                size = 0 if line is None else len(line["aspects"]) * math.prod(self.shape[1:])
+                line = _outcome(text, self.shaped)
+                size = self._bytes(line)
                 content = self._images.read(size) if size else b""
                 if line is None or len(content) != size or zlib.crc32(content) != line["checksum"]:
                     break
@@ -96,7 +101,18 @@ class Building:
         if kept == 0:
             _write(self._journal, _line(self._first))
 
+    def _bytes(self, line: dict[str, Any] | None) -> int:
+        """Return how many bytes of pixels a line of the journal speaks of."""
+        if line is None:
+            return 0
+        if not self.shaped:
+            return len(line["aspects"]) * math.prod(self.shape[1:])
+        frames: list[tuple[int, int]] = line["frames"]
+        return self.shape[3] * sum(rows * columns for rows, columns in frames)
+
     def _count(self, line: dict[str, Any]) -> None:
+        self.frames += [(rows, columns) for rows, columns in line.get("frames", ())]
+        self.pixels += self._bytes(line)
         self.failed.update({self.seen + position: reason for position, reason in line["failed"]})
         self.aspects += line["aspects"]
         self.seen += len(line["aspects"]) + len(line["failed"])
@@ -165,13 +181,19 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
     return line if isinstance(line, dict) else None
 
 
-def _outcome(text: bytes) -> dict[str, Any] | None:
-    """Read a line that says what became of a few images; nothing when it does not."""
+def _outcome(text: bytes, shaped: bool = False) -> dict[str, Any] | None:
+    """Read a line that says what became of a few images, their frames too where they are kept in their shape."""
     line = _parsed(text) or {}
-    aspects, failed = line.get("aspects"), line.get("failed")
+    aspects, failed, frames = line.get("aspects"), line.get("failed"), line.get("frames")
     if not isinstance(aspects, list) or not all(type(aspect) is float and aspect > 0 for aspect in aspects):
         return None
+    if shaped and not (isinstance(frames, list) and len(frames) == len(aspects) and all(map(_is_frame, frames))):
+        return None
     return line if is_failures(failed, int) and type(line.get("checksum")) is int else None
+
+
+def _is_frame(frame: object) -> bool:
+    return isinstance(frame, list) and len(frame) == 2 and all(type(side) is int and side > 0 for side in frame)
 
 
 def is_failures(listed: object, kind: type) -> bool:

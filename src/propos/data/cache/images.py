@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 
-from propos.data.cache.building import ASPECTS, IMAGES, META, Building, is_failures, progress_of
+from propos.data.cache.building import ASPECTS, FRAMES, IMAGES, META, Building, is_failures, progress_of
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
 from propos.data.decoding import decode
 from propos.data.decoding.pool import DecodePool
@@ -33,16 +33,21 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class Cached:
-    """Decoded images, mapped read-only, and what could not be decoded."""
+    """Decoded images, mapped read-only, and what could not be decoded.
 
-    images: UInt8[np.ndarray, "N side side C"]
+    They are squares, or, where there are frames, images of so many rows and columns one behind the other.
+    """
+
+    images: UInt8[np.ndarray, "N side side C"] | UInt8[np.ndarray, " bytes"]
     aspects: Float[np.ndarray, " N"]  # true width/height
     skipped: list[Skipped]
+    frames: Int[np.ndarray, "N 2"] | None = None
 
 
-def cache_key(entries: Sequence[Entry], side: int, channels: int) -> str:
+def cache_key(entries: Sequence[Entry], side: int, channels: int, shaped: bool = False) -> str:
     """Return the name of the cache of these images."""
-    digest = hashlib.blake2b(f"propos {FORMAT} {decode.VERSION} {side} {channels}\n".encode(), digest_size=16)
+    kind = f"{side} {channels}" + (" shaped" if shaped else "")
+    digest = hashlib.blake2b(f"propos {FORMAT} {decode.VERSION} {kind}\n".encode(), digest_size=16)
     for entry in entries:
         digest.update(f"{entry.name}\n{entry.size} {entry.mtime_ns} {entry.digest}\n".encode())
     return digest.hexdigest()
@@ -55,24 +60,25 @@ def cached(
     channels: int,
     progress: Progress | None = None,
     workers: int | None = None,
+    shaped: bool = False,
 ) -> Cached:
-    """Open the cache of these images, building it first where it is not there.
+    """Open the cache of these images, squares or in their shape, building it first where it is not there.
 
     Another process that builds the same cache is waited for, and its progress shown. An interrupted building goes on
     where it stopped. A full disk is an OSError; what was built so far stays.
     """
-    key = cache_key(entries, side, channels)
+    key = cache_key(entries, side, channels, shaped)
     complete = cache_folder() / key
     building = complete.with_name(key + BUILDING)
     report = progress or (lambda done, total: None)
-    opened = _open(complete)
+    opened = _open(complete, channels, shaped)
     if opened is None:
         with locked(key, waiting=lambda: report(progress_of(building)[2], len(entries))):
-            opened = _open(complete)
+            opened = _open(complete, channels, shaped)
             if opened is None:
                 discard(complete)  # it is damaged, if it is there at all
-                _build(entries, root, (side, channels), building, complete, report, workers)
-                opened = _open(complete)
+                _build(entries, root, (side, channels, shaped), building, complete, report, workers)
+                opened = _open(complete, channels, shaped)
     assert opened is not None
     mark_used(complete)
     return opened
@@ -81,21 +87,21 @@ def cached(
 def _build(
     entries: Sequence[Entry],
     root: Path,
-    shape: tuple[int, int],
+    kind: tuple[int, int, bool],
     building: Path,
     complete: Path,
     report: Progress,
     workers: int | None,
 ) -> None:
-    side, channels = shape
+    side, channels, shaped = kind
     source = escape_name(str(root.absolute()))
-    unfinished = Building(building, (len(entries), side, side, channels), source)
+    unfinished = Building(building, (len(entries), side, side, channels), source, shaped)
     try:
         rest = entries[unfinished.seen :]
-        _check_space(complete.parent, len(rest) * side * side * channels)
+        _check_space(complete.parent, expected_bytes(len(rest), side, channels, shaped))
         report(unfinished.seen, len(entries))
         jobs = [rest[start : start + JOB] for start in range(0, len(rest), JOB)]
-        with DecodePool(side, channels, workers) as pool:
+        with DecodePool(side, channels, workers, shaped=shaped) as pool:
             for decoded in pool.in_order(jobs):
                 unfinished.append(decoded)
                 report(unfinished.seen, len(entries))
@@ -105,6 +111,11 @@ def _build(
         unfinished.finish(complete, meta)
     finally:
         unfinished.close()
+
+
+def expected_bytes(images: int, side: int, channels: int, shaped: bool) -> int:
+    """Return what so many images will take: in their shape, that of photographs of 3:2."""
+    return images * side * side * channels * (3 if shaped else 2) // 2
 
 
 def _check_space(folder: Path, needed: int) -> None:
@@ -119,7 +130,7 @@ def _check_space(folder: Path, needed: int) -> None:
         )
 
 
-def _open(complete: Path) -> Cached | None:
+def _open(complete: Path, channels: int, shaped: bool) -> Cached | None:
     """Map a finished cache; nothing when there is none, or it is damaged."""
     try:
         meta = json.loads((complete / META).read_bytes())
@@ -127,9 +138,15 @@ def _open(complete: Path) -> Cached | None:
         if not is_failures(meta["skipped"], str):
             return None
         skipped = [Skipped(name, reason) for name, reason in meta["skipped"]]
+        frames = np.load(complete / FRAMES, allow_pickle=False) if shaped else None
         if len(aspects) == 0:
             return Cached(np.empty((0, 1, 1, 1), np.uint8), aspects, skipped)  # nothing cannot be mapped
         images = np.load(complete / IMAGES, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError):
         return None
-    return Cached(images, aspects, skipped) if len(images) == len(aspects) else None
+    if frames is None:
+        return Cached(images, aspects, skipped) if len(images) == len(aspects) else None
+    if frames.shape != (len(aspects), 2) or frames.dtype.kind != "i" or frames.min() < 1:
+        return None
+    whole = channels * int(frames.prod(axis=1, dtype=np.int64).sum())
+    return Cached(images, aspects, skipped, frames) if images.shape == (whole,) else None

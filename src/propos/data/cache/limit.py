@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Sequence
 
-from propos.data.cache.images import cache_key
+from propos.data.cache.images import cache_key, expected_bytes
 from propos.data.cache.store import BUILDING, cache_folder, no_cache
 from propos.data.files.entry import Entry
 from propos.errors import InputError
@@ -16,27 +16,27 @@ FREE_SHARE = 0.5  # of the free disk space, a cache takes at most
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
-def is_cached(entries: Sequence[Entry], side: int, channels: int) -> bool:
+def is_cached(entries: Sequence[Entry], side: int, channels: int, shaped: bool = False) -> bool:
     """Tell whether the cache of these images is there."""
     try:
-        return (cache_folder() / cache_key(entries, side, channels)).is_dir()
+        return (cache_folder() / cache_key(entries, side, channels, shaped)).is_dir()
     except (InputError, PermissionError):
         return False
 
 
-def refusal(entries: Sequence[Entry], side: int, channels: int) -> str | None:
+def refusal(entries: Sequence[Entry], side: int, channels: int, shaped: bool = False) -> str | None:
     """Say why these images cannot be kept, or are too many to be; nothing when they can.
 
     The limit is PROPOS_CACHE_LIMIT (as in 20GB), else half of the free disk space; what an interrupted building has
     taken counts as free.
     """
-    needed = len(entries) * side * side * channels
+    needed = expected_bytes(len(entries), side, channels, shaped)
     given = os.environ.get("PROPOS_CACHE_LIMIT")
     if given and needed > _parsed(given):
         return _too_many(needed, "PROPOS_CACHE_LIMIT", _parsed(given))
     if (why := no_cache()) is not None or given:
         return why
-    room = FREE_SHARE * (_free() + _built(cache_key(entries, side, channels)))
+    room = FREE_SHARE * (_free() + _built(cache_key(entries, side, channels, shaped)))
     return _too_many(needed, "half of the free disk space", room) if needed > room else None
 
 

@@ -1,4 +1,4 @@
-"""One image file to a small square array of bytes."""
+"""One image file to a small array of bytes: a square, or the image in its own shape."""
 
 from __future__ import annotations
 
@@ -28,29 +28,53 @@ _UPRIGHT = {
 }
 
 
+def kept_shape(width: int, height: int, side: int) -> tuple[int, int]:
+    """Return the rows and columns in which an image is kept in its shape: lying, and never enlarged.
+
+    Its shorter side is `side`, unless the longer would then be more than twice that.
+    """
+    short, long = sorted((width, height))
+    if short > side:
+        short, long = side, side * long // short
+    if long > 2 * side:
+        short, long = max(1, 2 * side * short // long), 2 * side
+    return short, long
+
+
 def decode(
-    entry: Entry, side: int, channels: int, draft: bool = True
-) -> tuple[UInt8[np.ndarray, "side side C"], float]:
+    entry: Entry, side: int, channels: int, draft: bool = True, shaped: bool = False
+) -> tuple[UInt8[np.ndarray, "H W C"], float]:
     """Return an image, upright, on white, squashed to a square, and its true width/height.
 
-    A JPEG is decoded at the half, quarter or eighth of its size that is still as large as the square (`draft`). Any
-    fault of the file is raised, truncation included. Call it from one thread, within `without_warnings`.
+    With `shaped` it has the shape that `kept_shape` says; one that is higher than wide lies on its side (rows are its
+    columns). A JPEG is decoded at the half, quarter or eighth of its size that is still as large as what is asked for
+    (`draft`). Any fault of the file is raised, truncation included. Call it from one thread, within `without_warnings`.
     """
     with open_image(entry, whole=True) as image:
-        size: tuple[float, float] = image.size
+        size: tuple[int, int] = image.size
         box = None
         if draft and entry.kind == "JPEG":
-            drafted = image.draft("L" if channels == 1 else None, (side, side))
+            drafted = image.draft("L" if channels == 1 else None, _resized(size, side, shaped))
             box = drafted[1] if drafted else None
         image.load()
         if box is None:
             size = image.size  # a TIFF turns itself upright as it is loaded
         turn = orientation(image)
-        small = _flat(image, channels).resize((side, side), Image.Resampling.BICUBIC, box=box)
-    if turn in _UPRIGHT:  # the square is small: cheaper turned last
+        small = _flat(image, channels).resize(_resized(size, side, shaped), Image.Resampling.BICUBIC, box=box)
+    if turn in _UPRIGHT:  # it is small: cheaper turned last
         small = small.transpose(_UPRIGHT[turn])
     width, height = size if turn < 5 else size[::-1]
-    return np.array(small, dtype=np.uint8).reshape(side, side, channels), width / height
+    if shaped and height > width:
+        small = small.transpose(Image.Transpose.TRANSPOSE)
+    return np.array(small, dtype=np.uint8).reshape(small.height, small.width, channels), width / height
+
+
+def _resized(size: tuple[int, int], side: int, shaped: bool) -> tuple[int, int]:
+    """Return the width and height to which an image of this size is resized, as it stands in its file."""
+    if not shaped:
+        return side, side
+    rows, columns = kept_shape(*size, side)
+    return (columns, rows) if size[0] >= size[1] else (rows, columns)
 
 
 def _flat(image: Image.Image, channels: int) -> Image.Image:

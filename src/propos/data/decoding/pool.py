@@ -44,8 +44,11 @@ def own_cores() -> int:
 class DecodePool:
     """Decodes lists of images in worker processes; with 0 workers, in this one."""
 
-    def __init__(self, side: int, channels: int, workers: int | None = None, draft: bool = True) -> None:
-        self.side, self.channels, self.draft = side, channels, draft
+    def __init__(
+        self, side: int, channels: int, workers: int | None = None, draft: bool = True, shaped: bool = False
+    ) -> None:
+        self.channels = channels
+        self.manner: dict[str, Any] = {"side": side, "channels": channels, "draft": draft, "shaped": shaped}
         self.workers = cores() if workers is None else workers
         self._idle: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
         self._running: set[_Worker] = set()
@@ -58,7 +61,7 @@ class DecodePool:
         """Begin to decode a few images."""
         if self.workers == 0:
             done: Future[Decoded] = Future()
-            done.set_result(decode_all(entries, self.side, self.channels, self.draft))
+            done.set_result(decode_all(entries, **self.manner))
             return done
         return self._threads.submit(self._decode, entries)
 
@@ -95,7 +98,7 @@ class DecodePool:
                 worker = _Worker()
                 self._running.add(worker)
             if worker is not None and not self._closed:
-                done = worker.decode(entries, self.side, self.channels, self.draft)
+                done = worker.decode(entries, self.channels, self.manner)
         finally:
             if worker is not None and worker.gone:
                 worker.stop()
@@ -108,7 +111,7 @@ class DecodePool:
             raise RuntimeError("the decoding was stopped")
         if len(entries) > 1:  # one of them ended the process: find out which
             return _joined([self._decode([entry]) for entry in entries])
-        return Decoded(np.empty((0, self.side, self.side, self.channels), np.uint8), [], {0: CRASHED})
+        return Decoded(np.empty(0, np.uint8), [], self.channels, [], {0: CRASHED})
 
 
 class _Worker:
@@ -129,20 +132,23 @@ class _Worker:
             self.stop()
             raise RuntimeError("a process that decodes images did not start")
 
-    def decode(self, entries: Sequence[Entry], side: int, channels: int, draft: bool) -> Decoded | None:
+    def decode(self, entries: Sequence[Entry], channels: int, manner: dict[str, Any]) -> Decoded | None:
         """Have a few images decoded; nothing when the process ended over them."""
-        job = {"entries": [pack(entry) for entry in entries], "side": side, "channels": channels, "draft": draft}
+        frames, pixels, size = [], b"", 0
         try:
-            send(self._input, job)
+            send(self._input, {"entries": [pack(entry) for entry in entries], **manner})
             answer = receive(self._output)
-            pixels = b"" if answer is None else self._output.read(len(answer["aspects"]) * side * side * channels)
+            if answer is not None:
+                frames = [(rows, columns) for rows, columns in answer["frames"]]
+                size = channels * sum(rows * columns for rows, columns in frames)
+                pixels = self._output.read(size)
         except (OSError, ValueError):  # its pipes are closed
-            answer, pixels = None, b""
-        if answer is None or len(pixels) != len(answer["aspects"]) * side * side * channels:
+            answer = None
+        if answer is None or len(pixels) != size:
             self.gone = True
             return None
-        images = np.frombuffer(pixels, np.uint8).reshape(-1, side, side, channels)
-        return Decoded(images, answer["aspects"], dict(answer["failed"]))
+        flat = np.frombuffer(pixels, np.uint8)
+        return Decoded(flat, frames, channels, answer["aspects"], dict(answer["failed"]))
 
     def stop(self) -> None:
         """End the process."""
@@ -157,7 +163,9 @@ class _Worker:
 def _joined(parts: Sequence[Decoded]) -> Decoded:
     """Join the outcomes of single images."""
     return Decoded(
-        np.concatenate([part.images for part in parts]),
+        np.concatenate([part.pixels for part in parts]),
+        [frame for part in parts for frame in part.frames],
+        parts[0].channels,
         [aspect for part in parts for aspect in part.aspects],
         {position: part.failed[0] for position, part in enumerate(parts) if part.failed},
     )

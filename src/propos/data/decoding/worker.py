@@ -28,24 +28,35 @@ _LENGTH = 8
 class Decoded:
     """What became of a few images: the pixels of those that could be decoded, and why the others could not."""
 
-    images: UInt8[np.ndarray, "n side side C"]
+    pixels: UInt8[np.ndarray, " bytes"]  # one image behind the other
+    frames: list[tuple[int, int]]  # rows and columns
+    channels: int
     aspects: list[float]
     failed: dict[int, str]  # by position among those asked for
 
+    @property
+    def images(self) -> list[UInt8[np.ndarray, "H W C"]]:
+        """The images, in order."""
+        ends = np.cumsum([rows * columns * self.channels for rows, columns in self.frames])
+        parts = np.split(self.pixels, ends[:-1])[: len(self.frames)]
+        return [part.reshape(*frame, self.channels) for part, frame in zip(parts, self.frames, strict=True)]
 
-def decode_all(entries: Sequence[Entry], side: int, channels: int, draft: bool = True) -> Decoded:
+
+def decode_all(entries: Sequence[Entry], side: int, channels: int, draft: bool = True, shaped: bool = False) -> Decoded:
     """Decode a few images in this process."""
-    images = np.empty((len(entries), side, side, channels), dtype=np.uint8)
+    images: list[UInt8[np.ndarray, "H W C"]] = []
     aspects: list[float] = []
     failed: dict[int, str] = {}
     with without_warnings():
         for position, entry in enumerate(entries):
             try:
-                images[len(aspects)], aspect = decode(entry, side, channels, draft)
+                image, aspect = decode(entry, side, channels, draft, shaped)
+                images.append(image)
                 aspects.append(aspect)
             except Exception as error:  # whatever a stranger's file makes a reader raise, the file is skipped
                 failed[position] = reason_for(error)
-    return Decoded(images[: len(aspects)], aspects, failed)
+    pixels = np.concatenate([np.empty(0, np.uint8), *(image.ravel() for image in images)])
+    return Decoded(pixels, [image.shape[:2] for image in images], channels, aspects, failed)
 
 
 def send(stream: IO[bytes], message: dict[str, Any], pixels: memoryview | bytes = b"") -> None:
@@ -76,8 +87,9 @@ def main() -> None:
     send(answers, {"ready": True})
     while (job := receive(sys.stdin.buffer)) is not None:
         entries = [Entry("", Path(path), 0, 0, "", member, kind=kind) for path, member, kind in job["entries"]]
-        done = decode_all(entries, job["side"], job["channels"], job["draft"])
+        done = decode_all(entries, job["side"], job["channels"], job["draft"], job["shaped"])
+        answer = {"frames": done.frames, "aspects": done.aspects, "failed": list(done.failed.items())}
         try:
-            send(answers, {"aspects": done.aspects, "failed": list(done.failed.items())}, done.images.data)
+            send(answers, answer, done.pixels.data)
         except BrokenPipeError:
             os._exit(0)  # nobody is left to answer, and nothing left to flush

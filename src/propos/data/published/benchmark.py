@@ -74,9 +74,13 @@ class Benchmark:
 
     def _opener(self, unopened: UnopenedSource, name: str) -> Open:
         def open_named(
-            side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
+            side: int,
+            channels: int | None = None,
+            progress: Progress | None = None,
+            keep: CachePolicy = "build",
+            shaped: bool = False,
         ) -> Source:
-            source = unopened.open(side, channels, progress, keep)
+            source = unopened.open(side, channels, progress, keep, shaped)
             source.name, source.statistics = name, self.statistics
             return source
 

@@ -69,10 +69,15 @@ def _photographs(name: str, listing: Listing, height: int, width: int, streamed:
     refuse_if_empty(name, listing)
 
     def open_images(
-        side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
+        side: int,
+        channels: int | None = None,
+        progress: Progress | None = None,
+        keep: CachePolicy = "build",
+        shaped: bool = False,
     ) -> Source:
         headers = read_headers(scan(listing))
-        return kept_or_streamed(listing, side, channels or 3, progress, "stream" if streamed else keep, headers)
+        how: CachePolicy = "stream" if streamed else keep
+        return kept_or_streamed(listing, side, channels or 3, progress, how, headers, shaped)
 
     return UnopenedSource(len(listing.rows), 3, height, width, open_images, labelled=True)
 

@@ -35,7 +35,11 @@ def unopened_array(
     """Describe a set that is one array, read when it is opened."""
 
     def open_array(
-        side: int, channels: int | None = None, progress: Progress | None = None, keep: CachePolicy = "build"
+        side: int,
+        channels: int | None = None,
+        progress: Progress | None = None,
+        keep: CachePolicy = "build",
+        shaped: bool = False,
     ) -> Source:
         return read()
 

@@ -1,0 +1,64 @@
+"""Where in a batch's tensor each image lies, when images keep their shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from propos.data import Source
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The rows and columns that each image fills, from the first on, and which images lie on their side."""
+
+    rows: Int[Tensor, " B"]
+    columns: Int[Tensor, " B"]
+    lying: Bool[Tensor, " B"]
+
+    def to(self, device: torch.device) -> Frames:
+        """Move them to the device of the images."""
+        return Frames(**{name: value.to(device, non_blocking=True) for name, value in vars(self).items()})
+
+    def of(self, part: slice) -> Frames:
+        """Return those of some of the images."""
+        return Frames(self.rows[part], self.columns[part], self.lying[part])
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What is known of the shapes of images beyond their tensor's: true width over height, and frames in it."""
+
+    aspects: Float[Tensor, " B"] | None = None
+    frames: Frames | None = None
+
+
+def shapes_of(source: Source, positions: Int[np.ndarray, " B"]) -> Shapes:
+    """Return the shapes of a source's images."""
+    if source.aspects is None:
+        return Shapes()
+    aspects = torch.from_numpy(source.aspects[positions]).float()
+    if source.frames is None:
+        return Shapes(aspects)
+    rows, columns = torch.from_numpy(source.frames[positions].astype(np.int64)).unbind(dim=1)
+    return Shapes(aspects, Frames(rows, columns, aspects < 1))
+
+
+def middle(size: int, ratio: Float[Tensor, " B"]) -> Float[Tensor, "B 4"]:
+    """Return the box, in fractions of the image, that is left of images by the usual test transform.
+
+    That is: the shorter side becomes 8/7 of the size (256 for 224), and a square of the size is cut out of the middle,
+    at a whole pixel. `ratio` is each image's width over its height.
+    """
+    short = round(size * 8 / 7)
+    long = torch.floor(short * torch.maximum(ratio, 1 / ratio) + 1e-3)
+    across_long = torch.round((long - size) / 2) / long, size / long
+    across_short = torch.full_like(long, round((short - size) / 2) / short), torch.full_like(long, size / short)
+    wide = ratio >= 1
+    left, width = (torch.where(wide, a, b) for a, b in zip(across_long, across_short, strict=True))
+    top, height = (torch.where(wide, b, a) for a, b in zip(across_long, across_short, strict=True))
+    return torch.stack([left, top, width, height], dim=-1)
