@@ -8,7 +8,7 @@ PAGE   := $(VENV)/.page
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test attack format clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-report bench-suggest
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest
 
 install: $(PAGE)
 
@@ -62,6 +62,9 @@ bench-scaling: $(STAMP)
 
 bench-folders: $(STAMP)
 	$(BIN)/python benchmarks/folders.py
+
+bench-stores: $(STAMP)
+	$(BIN)/python benchmarks/stores.py
 
 bench-report: $(PAGE)
 	$(BIN)/python benchmarks/report.py

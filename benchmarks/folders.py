@@ -69,7 +69,8 @@ def photos_model(photos: Path) -> Model:
     source = find_source(photos).open(cache_side(build_recipe("photos").views), 3, keep="stream")
     config = prepare(build_recipe("photos").with_settings({"clusters": 10}), source)
     prototypes = torch.nn.functional.normalize(torch.randn(10, config.network.dimension), dim=1)
-    return Model(config, build_network(config.network, build_method(config).parts, 3, seed=0), prototypes)
+    network = build_network(config.network, build_method(config).parts, 3, seed=0)
+    return Model(config, network, prototypes, np.arange(10))
 
 
 def predicting(photos: Path, folder: Path, rounds: int) -> list[Comparison]:
