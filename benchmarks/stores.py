@@ -1,7 +1,7 @@
 """Photographs kept as squares of 256 beside photographs kept in their shape, shorter side 256: room and time.
 
-Everything compared is timed in turn, round by round, in one process and on one thread. The photographs are generated, in
-sizes and shares like ImageNet's.
+Everything compared is timed in turn, round by round, in one process and on one thread. The photographs are generated,
+in sizes and shares like ImageNet's.
 """
 
 from __future__ import annotations

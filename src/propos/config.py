@@ -76,6 +76,8 @@ class ViewSettings(Section):
     saturation: Fraction = 0.4
     hue: Annotated[float, Field(ge=0.0, le=0.5)] = 0.1
     jitter: Fraction = 0.8
+    # Changes of colour as one product, clipped once, hue in YIQ; or in a random order, each clipped, hue in HSV.
+    colours: Literal["at-once", "in-turn"] = "at-once"
     grey: Fraction = 0.2
     blur: Pair = (0.0, 0.0)
     solarise: Pair = (0.0, 0.0)

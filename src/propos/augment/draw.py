@@ -27,6 +27,7 @@ class ViewDraw:
     contrast: Float[Tensor, "V B"]
     saturation: Float[Tensor, "V B"]
     hue: Float[Tensor, "V B"]  # turns
+    order: Int[Tensor, "V B 4"]  # the turns of brightness, contrast, saturation and hue, where they come in turn
     grey: Bool[Tensor, "V B"]
     blur: Float[Tensor, "V B"]  # σ in pixels of the view; 0 where it stays sharp
     solarise: Bool[Tensor, "V B"]
@@ -63,6 +64,7 @@ def draw_views(
         contrast=_factor(uniform[4], settings.contrast, jittered),
         saturation=_factor(uniform[5], settings.saturation, jittered),
         hue=(2 * uniform[6] - 1) * settings.hue * jittered,
+        order=_order(settings, shape, generator),
         grey=uniform[7] < settings.grey,
         blur=blur,
         solarise=solarise,
@@ -87,6 +89,13 @@ def _effects(
     blurred, solarised = (torch.tensor(pair)[turn, None] for pair in (settings.blur, settings.solarise))
     sigma = SHARPEST + (BLURRIEST - SHARPEST) * uniform[1]
     return sigma * (uniform[0] < blurred), uniform[2] < solarised
+
+
+def _order(settings: ViewSettings, shape: tuple[int, int], generator: torch.Generator) -> Int[Tensor, "V B 4"]:
+    """Draw the order of changes of colour; as effects, last and only where there is one."""
+    if settings.colours == "at-once":
+        return torch.zeros((*shape, 4), dtype=torch.long)
+    return torch.rand((*shape, 4), generator=generator).argsort(dim=-1)
 
 
 def _turns(settings: ViewSettings, shape: tuple[int, int], generator: torch.Generator) -> Int[Tensor, "V B"]:

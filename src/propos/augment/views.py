@@ -12,6 +12,7 @@ from propos.augment.colour import jitter
 from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.effects import blur_, solarise_
 from propos.augment.frames import Frames, Shapes, middle
+from propos.augment.in_turn import jitter_in_turn
 from propos.augment.resample import resample, resample_turned, turned
 from propos.config import ViewSettings
 
@@ -80,7 +81,7 @@ class RandomViews:
             views = resample(images, draw.box, draw.flip, self.settings.size, frames)
         if self.settings.turns > 1:
             views = turned(views, draw.turns)
-        views = jitter(views, draw)
+        views = jitter(views, draw) if self.settings.colours == "at-once" else jitter_in_turn(views, draw)
         if any(self.settings.blur):
             blur_(views, draw.blur)
         if any(self.settings.solarise):

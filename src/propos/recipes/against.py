@@ -204,6 +204,7 @@ UNSAID: Mapping[str, str] = {
     **dict.fromkeys(
         ("views.brightness", "views.contrast", "views.saturation", "views.hue"), "SimCLR's for CIFAR; as released"
     ),
+    "views.colours": "as torchvision's ColorJitter, with which the released code makes them",
     "views.keep": "photographs keep their shape, so that crops are cut from more pixels than a view has",
     "views.plain": "as released: shorter side 256 and the middle 224 at full size, else resized to the square",
     "views.size": "SCAN's, whose settings the paper follows there",

@@ -120,4 +120,4 @@ def _photographs(size: int, backbone: str = "resnet34") -> dict[str, Any]:
 
 
 def _recipe(name: str, **changes: Any) -> Config:
-    return Config(recipe=name).with_settings({**FOUR_GPUS, **changes})
+    return Config(recipe=name).with_settings({**FOUR_GPUS, "views.colours": "in-turn", **changes})

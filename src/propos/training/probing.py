@@ -69,7 +69,16 @@ class BackboneFeatures:
 def crops_alone(views: ViewSettings) -> ViewSettings:
     """Return the settings of views that are crops, mirrored as often, with no other change."""
     nothing = dict.fromkeys(("rotation", "brightness", "contrast", "saturation", "hue", "jitter", "grey"), 0.0)
-    return ViewSettings(**{**views.model_dump(), **nothing, "turns": 1, "blur": (0.0, 0.0), "solarise": (0.0, 0.0)})
+    return ViewSettings(
+        **{
+            **views.model_dump(),
+            **nothing,
+            "turns": 1,
+            "colours": "at-once",
+            "blur": (0.0, 0.0),
+            "solarise": (0.0, 0.0),
+        }
+    )
 
 
 def _read(source: Source, positions: Positions) -> tuple[Tensor, Shapes]:

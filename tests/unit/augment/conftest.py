@@ -35,6 +35,7 @@ def chosen() -> Callable[..., ViewDraw]:
             "contrast": torch.ones(batch),
             "saturation": torch.ones(batch),
             "hue": torch.zeros(batch),
+            "order": torch.zeros((batch, 4), dtype=torch.long),
             "grey": torch.zeros(batch, dtype=torch.bool),
             "blur": torch.zeros(batch),
             "solarise": torch.zeros(batch, dtype=torch.bool),

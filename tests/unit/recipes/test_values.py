@@ -154,3 +154,8 @@ def test_photographs_keep_their_shape_and_are_tested_on_their_middle_at_full_siz
         assert (config.views.keep == "shapes") is (size > 32), name
         assert (config.views.plain == "centre") is (size == 224), name
     assert {(config.views.keep, config.views.plain) for config in map(build_recipe, SMALL)} == {("squares", "whole")}
+
+
+def test_the_papers_colours_change_in_turn_and_those_of_small_recipes_at_once():
+    assert {build_recipe(name).views.colours for name in PAPER} == {"in-turn"}
+    assert {build_recipe(name).views.colours for name in SMALL} == {"at-once"}
