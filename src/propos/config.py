@@ -191,7 +191,8 @@ class TrainSettings(Section):
     decay_norms: bool = True  # weight decay on biases and batch norm too
     sgd_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
     predictor_rate: Positive = 10.0
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"  # of the backbone; all else has float32
+    deterministic: bool = False  # on a GPU too the same bits each time, for a price
     checkpoint_minutes: Positive = 5.0
 
 

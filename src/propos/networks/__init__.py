@@ -2,6 +2,7 @@
 
 from propos.networks.heads import Head, Mlp
 from propos.networks.parts import EVERY_PART, PartName, Parts
+from propos.networks.precision import autocast
 from propos.networks.resnet import ResNet, backbone, feature_width, smallest_side
 from propos.networks.twin import Encoder, TwinNetwork, build_network
 
@@ -14,6 +15,7 @@ __all__ = [
     "Parts",
     "ResNet",
     "TwinNetwork",
+    "autocast",
     "backbone",
     "build_network",
     "feature_width",

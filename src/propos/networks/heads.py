@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from propos.networks.norm import BatchNorm
+from propos.networks.precision import full_precision
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,10 @@ class Head:
 
 
 class Mlp(nn.Sequential):
-    """Fully connected layers, batch norm and ReLU."""
+    """Fully connected layers, batch norm and ReLU, in the precision of their weights wherever they stand.
+
+    Half precision is for the backbone: the rounding of bfloat16 is as large as the noise of positive sampling.
+    """
 
     def __init__(self, inner: int, head: Head) -> None:
         layers: list[nn.Module] = []
@@ -30,6 +35,12 @@ class Mlp(nn.Sequential):
         if head.norm_last:
             layers.append(BatchNorm(head.widths[-1]))
         super().__init__(*layers)
+
+    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
+        """Return what the layers make of features, which may come in half precision."""
+        with full_precision(features.device):
+            made: Tensor = super().forward(features.to(self.get_parameter("0.weight").dtype))  # type: ignore[no-untyped-call]
+        return made
 
 
 def initialise_predictor(predictor: Mlp) -> None:

@@ -99,6 +99,10 @@ def _go_on(run: Run, plan: Plan, watcher: Watcher) -> None:
                 f"the run began with {key} {began} and goes on with {now[key]}: "
                 "it will not be bit-identical to an uninterrupted one"
             )
+    if plan.device.type == "cuda" and not run.config.train.deterministic:
+        watcher.note(
+            "On a GPU the end is not bit-identical to an uninterrupted run's without train.deterministic=true."
+        )
     RunFolder(run.path).update_info(status="running", **({} if run.info.failure is None else {"failure": None}))
     watcher.note(f"Going on with {run.path}. {_aim(run.config)} in {len(plan.source):,} images.")
 

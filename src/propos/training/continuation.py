@@ -24,6 +24,7 @@ from propos.runs import Run, RunFolder, rows_of, write_atomically
 from propos.training.expectation import Assignment, Partition
 from propos.training.learner import Learner
 from propos.training.model import KINDS, Model, check_weights
+from propos.training.numerics import numerics
 from propos.training.restoring import check_labels
 from propos.training.state import State
 
@@ -118,8 +119,9 @@ def continued(run: Run) -> Config:
 
 def start_from(run: Run, source: Source, device: torch.device) -> WarmStart:
     """Look up which images an earlier run knew, and return what to begin with."""
-    model = Model.from_run(run, device)
-    embeddings = torch.cat(list(model.embed(source)))
+    with numerics(run.config.train):
+        model = Model.from_run(run, device)
+        embeddings = model.embeddings(source)
     labels = known_clusters(run, list(source.image_names()), embeddings.cpu().numpy())
     shared = int((labels >= 0).sum())
     if shared == 0:

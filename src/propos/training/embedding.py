@@ -15,7 +15,7 @@ from propos.augment import plain_view, shapes_of
 from propos.config import Config
 from propos.data import Source, prefetch
 from propos.distributed import gather, share
-from propos.networks import Encoder, TwinNetwork
+from propos.networks import Encoder, TwinNetwork, autocast
 
 BATCH = 512
 
@@ -71,6 +71,13 @@ def batches_in_order(images: slice) -> Iterator[Int[np.ndarray, " B"]]:
         yield np.arange(start, min(start + BATCH, images.stop))
 
 
+def _in_float32(made: Any) -> Any:
+    """Return what a network made, a tensor or several, as later arithmetic wants it."""
+    if isinstance(made, tuple):
+        return tuple(_in_float32(one) for one in made)
+    return None if made is None else made.float()
+
+
 @torch.no_grad()
 def output_batches(
     part: nn.Module, device: torch.device, source: Source, config: Config, which: slice | None = None
@@ -86,6 +93,10 @@ def output_batches(
         for positions in batches_in_order(which):
             images = torch.from_numpy(source.batch(positions)).to(device)
             views, shapes = config.views, shapes_of(source, positions)
-            yield part(plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, shapes))
+            view = plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, shapes)
+            with autocast(device, config.train.precision):
+                made = part(view)
+            yield _in_float32(made)
+
     finally:
         part.train(was_training)

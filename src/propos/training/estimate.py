@@ -16,6 +16,7 @@ from propos.training.embedding import BATCH, embed_batches
 from propos.training.expectation import Partition
 from propos.training.learner import Learner, at_stage, build_learner
 from propos.training.maximization import maximization_step
+from propos.training.numerics import numerics
 from propos.training.opening import open_stage
 from propos.training.order import epoch_order
 from propos.training.state import State, first_state
@@ -28,6 +29,11 @@ def estimate_seconds(config: Config, source: Source, device: torch.device) -> fl
 
     All processes take part, and get the first one's answer.
     """
+    with numerics(config.train):
+        return _estimate(config, source, device)
+
+
+def _estimate(config: Config, source: Source, device: torch.device) -> float:
     learner = build_learner(config, source, device)
     encoder = learner.network.encoder(learner.method.embeds)
 

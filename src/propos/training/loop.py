@@ -20,6 +20,7 @@ from propos.training.expectation import expectation
 from propos.training.learner import Learner, at_stage, build_learner
 from propos.training.maximization import maximization_step
 from propos.training.model import Fitted, fitted
+from propos.training.numerics import numerics
 from propos.training.opening import open_stage
 from propos.training.order import epoch_order
 from propos.training.progress import Progress
@@ -40,6 +41,19 @@ def train(
 
     Of several processes that share the batches, the first alone has the run and what to start from.
     """
+    with numerics(config.train):
+        return _train(config, source, device, progress, run, stop, start)
+
+
+def _train(
+    config: Config,
+    source: Source,
+    device: torch.device,
+    progress: Progress,
+    run: RunFolder | None,
+    stop: Callable[[], bool],
+    start: WarmStart | None,
+) -> Fitted:
     learner, state = load_checkpoint(run, build_learner(config, source, device), progress)
     start = WarmStart.of_first_process(start)
     if start is not None:

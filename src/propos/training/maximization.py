@@ -12,6 +12,7 @@ from torch import Tensor
 from propos.data import Source
 from propos.distributed import gather_together, mean_over_processes, share
 from propos.methods import Term
+from propos.networks import autocast
 from propos.outputs import Grouping, Outputs
 from propos.training.learner import Learner
 from propos.training.optimiser import set_rates
@@ -87,8 +88,7 @@ def _outputs(
         noise = first, second
     if config.network.shuffle_bn:
         shuffle = torch.randperm(len(batch), generator=generator(learner.seed, "shuffle", *when)).to(device)
-    precision = learner.schedule.settings.precision
-    with torch.autocast(device.type, getattr(torch, precision), enabled=precision != "float32"):
+    with autocast(device, learner.schedule.settings.precision):
         passed = learner.network(views, noise, len(batch), shuffle, stage.pairs.of == "features")
     assert state.partition is not None
     return replace(
