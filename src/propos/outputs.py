@@ -41,6 +41,7 @@ class Outputs:
     predictions: Pair  # of projection + σε
     targets: Pair  # without gradient where a target network or stop-gradient makes them
     assignments: tuple[Float[Tensor, "B K"], Float[Tensor, "B K"]] | None = None  # the cluster head's
+    clusters: int | None = None  # how many there are, where the step knows
     queue: Queue | None = None
     groupings: tuple[Grouping, ...] = ()
     prepared: Mapping[str, Tensor] = field(default_factory=dict)  # the batch's rows of what the stage computed first

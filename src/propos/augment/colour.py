@@ -8,6 +8,7 @@ which is linear; the HSV hue of the other libraries is not.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import torch
 from jaxtyping import Float
@@ -35,9 +36,15 @@ def jitter(views: Float[Tensor, "V B C S S"], draw: ViewDraw) -> Float[Tensor, "
     return torch.baddbmm(shift, matrix, pixels).clamp_(0, 1).view(count, batch, channels, size, size)
 
 
+@cache
+def _on(device: torch.device) -> tuple[Float[Tensor, "1 3"], Float[Tensor, "3 9"]]:
+    """Return the luma and the parts on a device, where they stay."""
+    return LUMA[None].to(device), PARTS.to(device)
+
+
 def _mean_luma(pixels: Float[Tensor, "N C P"]) -> Float[Tensor, "N 1 1"]:
     means = pixels.mean(dim=-1, keepdim=True)
-    return means if pixels.shape[1] == 1 else LUMA[None].to(means.device) @ means
+    return means if pixels.shape[1] == 1 else _on(means.device)[0] @ means
 
 
 def _matrix(draw: ViewDraw, channels: int) -> Float[Tensor, "V B C*C"]:
@@ -47,4 +54,4 @@ def _matrix(draw: ViewDraw, channels: int) -> Float[Tensor, "V B C*C"]:
     saturation = draw.saturation.masked_fill(draw.grey, 0.0)
     turn = 2 * math.pi * draw.hue
     shares = [torch.ones_like(turn), saturation * torch.cos(turn), saturation * torch.sin(turn)]
-    return gain * torch.stack(shares, dim=-1) @ PARTS.to(gain.device)
+    return gain * torch.stack(shares, dim=-1) @ _on(gain.device)[1]

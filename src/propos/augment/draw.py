@@ -10,8 +10,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.config import ViewSettings
+from propos.transfer import send
 
 CROP_ATTEMPTS = 10
+ON_HOST = ("blur", "solarise")
 SHARPEST, BLURRIEST = 0.1, 2.0  # σ in pixels, as in SimCLR and BYOL
 
 
@@ -33,8 +35,13 @@ class ViewDraw:
     solarise: Bool[Tensor, "V B"]
 
     def to(self, device: torch.device) -> ViewDraw:
-        """Move every choice to the device of the images."""
-        return ViewDraw(**{name: value.to(device, non_blocking=True) for name, value in vars(self).items()})
+        """Move the choices to the device of the images, but for which views are blurred and solarised.
+
+        Of those the host makes a list, whose length the device would have to be waited for.
+        """
+        return ViewDraw(
+            **{name: value if name in ON_HOST else send(value, device) for name, value in vars(self).items()}
+        )
 
     def of(self, part: slice) -> ViewDraw:
         """Return the choices for some of the images."""

@@ -7,10 +7,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from propos.augment.resample import sums_of_rows
+from propos.transfer import send
 
 
 def blur_(views: Float[Tensor, "V B C S S"], sigma: Float[Tensor, "V B"]) -> None:
-    """Blur each view with a Gaussian of its own σ, in place; σ = 0 leaves a view as it is.
+    """Blur each view with a Gaussian of its own σ, known to the host, in place; σ = 0 leaves a view as it is.
 
     As in SimCLR and BYOL the kernel is about a tenth of the side. Beyond the border the view is mirrored. The kernel
     is separable: every row becomes a weighted sum of rows, then every column one of columns, laid out as rows.
@@ -19,17 +20,19 @@ def blur_(views: Float[Tensor, "V B C S S"], sigma: Float[Tensor, "V B"]) -> Non
     chosen = sigma.nonzero()[:, 0]
     if len(chosen) == 0:
         return
-    pixels, weight = flat[chosen], _kernels(sigma[chosen], _reach(views.shape[-1]))
+    sigma, chosen = send(sigma[chosen], views.device), send(chosen, views.device)
+    pixels, weight = flat[chosen], _kernels(sigma, _reach(views.shape[-1]))
     for _ in range(2):
         pixels = _along_rows(pixels, weight).transpose(2, 3)
     flat[chosen] = pixels
 
 
 def solarise_(views: Float[Tensor, "V B C S S"], chosen: Bool[Tensor, "V B"]) -> None:
-    """Invert what is 0.5 or brighter in the chosen views, whose pixels are in [0, 1], in place."""
+    """Invert what is 0.5 or brighter in the chosen views, which the host knows, in place; pixels are in [0, 1]."""
     places = chosen.flatten().nonzero()[:, 0]
     if len(places) == 0:
         return
+    places = send(places, views.device)
     flat = views.view(-1, *views.shape[2:])
     pixels = flat[places]
     flat[places] = torch.where(pixels < 0.5, pixels, 1 - pixels)

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.data import Source
+from propos.transfer import send
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Frames:
 
     def to(self, device: torch.device) -> Frames:
         """Move them to the device of the images."""
-        return Frames(**{name: value.to(device, non_blocking=True) for name, value in vars(self).items()})
+        return Frames(**{name: send(value, device) for name, value in vars(self).items()})
 
     def of(self, part: slice) -> Frames:
         """Return those of some of the images."""

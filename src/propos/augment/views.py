@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 import torch
@@ -15,6 +16,7 @@ from propos.augment.frames import Frames, Shapes, middle
 from propos.augment.in_turn import jitter_in_turn
 from propos.augment.resample import resample, resample_turned, turned
 from propos.config import ViewSettings
+from propos.transfer import send
 
 # On a CPU a batch is made a part at a time, so that what lies between image and view stays in the cache and
 # memory is not asked of the system anew for every batch: so many pixel values made and read measured fastest.
@@ -26,8 +28,7 @@ class RandomViews:
 
     def __init__(self, settings: ViewSettings, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
         self.settings = settings
-        self.mean = torch.tensor(mean)
-        self.std = torch.tensor(std)
+        self.mean, self.std = mean, std
 
     def __call__(
         self,
@@ -86,7 +87,7 @@ class RandomViews:
             blur_(views, draw.blur)
         if any(self.settings.solarise):
             solarise_(views, draw.solarise)
-        mean, std = (values.to(images.device)[:, None, None] for values in (self.mean, self.std))
+        mean, std = _levels(self.mean, self.std, images.device)
         return views.sub_(mean).div_(std)
 
 
@@ -106,9 +107,10 @@ def plain_view(
     elif images.shape[-2:] == (size, size):
         pixels = images.float().div_(255)
     else:
-        box = torch.tensor([0.0, 0.0, 1.0, 1.0], device=device).expand(1, batch, 4)
-        pixels = resample(images, box, torch.zeros(1, batch, dtype=torch.bool, device=device), size)[0]
-    shift, scale = (torch.tensor(v, device=device)[:, None, None] for v in (mean, std))
+        pixels = resample(
+            images, _whole(device).expand(1, batch, 4), torch.zeros(1, batch, dtype=torch.bool, device=device), size
+        )[0]
+    shift, scale = _levels(mean, std, device)
     return (pixels - shift) / scale
 
 
@@ -122,8 +124,8 @@ def _in_shape(
     if shapes.frames is not None:
         long = shapes.frames.columns / shapes.frames.rows
         ratio = torch.where(shapes.frames.lying, 1 / long, long)
-    box = middle(size, ratio) if plain == "centre" else torch.tensor([0.0, 0.0, 1.0, 1.0]).expand(batch, 4)
-    box = box.to(images.device)[None]
+    box = send(middle(size, ratio), images.device) if plain == "centre" else _whole(images.device).expand(batch, 4)
+    box = box[None]
     flip = torch.zeros(1, batch, dtype=torch.bool, device=images.device)
     made = torch.empty((batch, channels, size, size), device=images.device)
     per_part = max(1, PART // (channels * height * width)) if images.device.type == "cpu" else batch
@@ -137,3 +139,18 @@ def _in_shape(
 def _filled(images: UInt8[Tensor, "B C H W"], frames: Frames | None) -> UInt8[Tensor, "B C H w"]:
     """Return the columns that any of the images fills; a device is not asked, who would have to be waited for."""
     return images if frames is None or images.device.type != "cpu" else images[..., : int(frames.columns.max())]
+
+
+@cache
+def _levels(
+    mean: tuple[float, ...], std: tuple[float, ...], device: torch.device
+) -> tuple[Float[Tensor, "C 1 1"], Float[Tensor, "C 1 1"]]:
+    """Return mean and std on a device, where they stay."""
+    return torch.tensor(mean, device=device)[:, None, None], torch.tensor(std, device=device)[:, None, None]
+
+
+@cache
+def _whole(device: torch.device) -> Float[Tensor, " 4"]:
+    """Return the box of a whole image on a device, where it stays."""
+    return torch.tensor([0.0, 0.0, 1.0, 1.0], device=device)
+

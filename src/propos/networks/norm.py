@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -162,13 +163,18 @@ def _sums(part: Float[Tensor, "b C ..."]) -> Float[Tensor, "2 C"]:
 
 def _counts(groups: BatchGroups, x: Tensor) -> Float[Tensor, "G 1 1"]:
     """Return how many values of each channel a group has."""
-    rows = torch.tensor(groups.whole, dtype=torch.float64, device=x.device)
-    return rows.mul_(x[0, 0].numel())[:, None, None]
+    return _on_device(groups.whole, x.device).double().mul_(x[0, 0].numel())[:, None, None]
+
+
+@cache
+def _on_device(rows: tuple[int, ...], device: torch.device) -> Int[Tensor, " G"]:
+    """Return the groups' numbers of rows on a device, where they stay: each batch norm asks for them."""
+    return torch.tensor(rows, device=device)
 
 
 def _rows(groups: BatchGroups, x: Tensor) -> Callable[[Float[Tensor, "G C"]], Float[Tensor, "b C ..."]]:
     """Return what gives each row of x its group's values."""
-    here = torch.tensor(groups.here, device=x.device)
+    here = _on_device(groups.here, x.device)
     group = torch.arange(len(here), device=x.device).repeat_interleave(here, output_size=len(x))
     return lambda values: values[group].view(len(x), -1, *[1] * (x.ndim - 2))
 

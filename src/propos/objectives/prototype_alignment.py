@@ -8,23 +8,25 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.objectives.objective import mean_of_directions
-from propos.objectives.prototypes import membership, prototypes
+from propos.objectives.prototypes import mean_of_present, membership, prototypes
 from propos.outputs import Outputs
 
 
 def prototype_alignment(
-    prediction: Float[Tensor, "B D"], target: Float[Tensor, "B D"], labels: Int[Tensor, " B"], temperature: float
+    prediction: Float[Tensor, "B D"],
+    target: Float[Tensor, "B D"],
+    labels: Int[Tensor, " B"],
+    temperature: float,
+    clusters: int | None = None,
 ) -> Float[Tensor, ""]:
     """Hold each cluster's prototype to its twin in the other view: −mean_k p_k·μ'_k / τ.
 
     p_k is the normalised sum of the cluster's normalised predictions. Clusters with no image in the batch, and
     images labelled -1, take no part; without any the loss is 0. No gradient reaches the target.
     """
-    members = membership(labels, prediction.dtype)
-    if not len(members):
-        return prediction.sum() * 0.0
+    members, present = membership(labels, prediction.dtype, clusters)
     ours, twins = prototypes(prediction, members), prototypes(target.detach(), members)
-    return -(ours * twins).sum(dim=1).mean() / temperature
+    return -mean_of_present((ours * twins).sum(dim=1), present) / temperature
 
 
 class PrototypeAlignment:
@@ -37,6 +39,7 @@ class PrototypeAlignment:
 
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
-        loss = partial(prototype_alignment, labels=outputs.labels_with_queue(labels), temperature=self.temperature)
+        labels, clusters = outputs.labels_with_queue(labels), outputs.clusters
+        loss = partial(prototype_alignment, labels=labels, temperature=self.temperature, clusters=clusters)
         predictions, targets = outputs.with_queue(outputs.predictions), outputs.with_queue(outputs.targets)
         return mean_of_directions(loss, predictions, targets)

@@ -9,12 +9,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.objectives.objective import mean_of_directions
-from propos.objectives.prototypes import membership, prototypes
+from propos.objectives.prototypes import mean_of_present, membership, prototypes
 from propos.outputs import Outputs
 
 
 def prototype_scattering(
-    online: Float[Tensor, "B D"], target: Float[Tensor, "B D"], labels: Int[Tensor, " B"], temperature: float
+    online: Float[Tensor, "B D"],
+    target: Float[Tensor, "B D"],
+    labels: Int[Tensor, " B"],
+    temperature: float,
+    clusters: int | None = None,
 ) -> Float[Tensor, ""]:
     """Push cluster prototypes apart and hold each to its twin in the other view (Eq. 4).
 
@@ -22,16 +26,14 @@ def prototype_scattering(
     Clusters with no image in the batch, and images labelled -1, take no part. With one cluster there is
     nothing to push apart: the loss is 0. No gradient reaches the target.
     """
-    members = membership(labels, online.dtype)
+    members, present = membership(labels, online.dtype, clusters)
     ours, twins = prototypes(online, members), prototypes(target.detach(), members)
-    if len(ours) < 2:
-        return online.sum() * 0.0
-    logits = ours @ ours.T / temperature
+    logits = (ours @ ours.T / temperature).masked_fill(~present, -torch.inf)
     own = (ours * twins).sum(dim=1) / temperature
     # The diagonal holds μ_k·μ'_k, the rest μ_k·μ_j: one softmax over each row is Eq. 4.
     diagonal = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
     logits = torch.where(diagonal, own[:, None], logits)
-    return (torch.logsumexp(logits, dim=1) - own).mean()
+    return mean_of_present(torch.logsumexp(logits, dim=1) - own, present)
 
 
 class PrototypeScattering:
@@ -44,6 +46,7 @@ class PrototypeScattering:
 
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
-        loss = partial(prototype_scattering, labels=outputs.labels_with_queue(labels), temperature=self.temperature)
+        labels, clusters = outputs.labels_with_queue(labels), outputs.clusters
+        loss = partial(prototype_scattering, labels=labels, temperature=self.temperature, clusters=clusters)
         online, target = outputs.with_queue(outputs.projections), outputs.with_queue(outputs.targets)
         return mean_of_directions(loss, online, target)

@@ -16,6 +16,7 @@ from propos.config import Config
 from propos.data import Source, prefetch
 from propos.distributed import gather, share
 from propos.networks import Encoder, TwinNetwork, autocast
+from propos.transfer import send
 
 BATCH = 512
 
@@ -91,9 +92,10 @@ def output_batches(
     prefetch(source, batches_in_order(which))
     try:
         for positions in batches_in_order(which):
-            images = torch.from_numpy(source.batch(positions)).to(device)
+            images = send(torch.from_numpy(source.batch(positions)), device)
             views, shapes = config.views, shapes_of(source, positions)
             view = plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, shapes)
+
             with autocast(device, config.train.precision):
                 made = part(view)
             yield _in_float32(made)

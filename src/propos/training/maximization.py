@@ -20,6 +20,7 @@ from propos.training.pairs import paired_views
 from propos.training.queue import labels_of
 from propos.training.seeds import generator
 from propos.training.state import State
+from propos.transfer import send
 
 
 def maximization_step(
@@ -36,10 +37,10 @@ def maximization_step(
     batches = positions.chunk(learner.schedule.accumulate)
     losses = torch.zeros(len(learner.stage.terms), device=learner.device)
     for part, batch in enumerate(batches):
-        where = batch.to(learner.device)
+        where = send(batch, learner.device)
         outputs = _outputs(learner, source, batch, where, state, (step, part))
         losses += _backward(learner, outputs, _labels(state, where), state.epoch) / len(batches)
-        _remember(learner, outputs, where, state)
+        _remember(learner, outputs, batch, where, state)
     mean_over_processes(learner.varying())
     learner.scaler.step(learner.optimiser)
     learner.scaler.update()
@@ -84,15 +85,18 @@ def _outputs(
     if stage.noise and learner.since(state.epoch) >= stage.noise_starts:
         shape = 2, len(batch), config.network.dimension
         drawn = torch.randn(shape, generator=generator(learner.seed, "noise", *when))
-        first, second = (stage.noise * drawn[:, part]).to(device, non_blocking=True)
+        first, second = send(stage.noise * drawn[:, part], device)
         noise = first, second
     if config.network.shuffle_bn:
-        shuffle = torch.randperm(len(batch), generator=generator(learner.seed, "shuffle", *when)).to(device)
+        shuffle = torch.randperm(len(batch), generator=generator(learner.seed, "shuffle", *when))
+        shuffle = send(shuffle, device)
+
     with autocast(device, learner.schedule.settings.precision):
         passed = learner.network(views, noise, len(batch), shuffle, stage.pairs.of == "features")
     assert state.partition is not None
     return replace(
         _gathered(passed, len(batch)),
+        clusters=config.clusters,
         queue=None if state.queue is None else state.queue.entries(state.partition.labels),
         groupings=tuple(
             Grouping(labels_of(where, each.labels), each.prototypes, each.concentrations)
@@ -114,7 +118,9 @@ def _gathered(passed: Outputs, batch: int) -> Outputs:
     return passed.with_pairs({name: (next(whole), next(whole)) for name in pairs})
 
 
-def _remember(learner: Learner, outputs: Outputs, where: Int[Tensor, " B"], state: State) -> None:
+def _remember(
+    learner: Learner, outputs: Outputs, batch: Int[Tensor, " B"], where: Int[Tensor, " B"], state: State
+) -> None:
     """Leave what the step made of its images where later steps and the E-step look for it."""
     if state.queue is None and state.streamed is None:
         return
@@ -125,5 +131,6 @@ def _remember(learner: Learner, outputs: Outputs, where: Int[Tensor, " B"], stat
         state.queue.push(torch.cat(views), where.repeat(len(views)))
     if state.streamed is not None:
         mine = share(learner.schedule.images)
-        known = (where >= mine.start) & (where < mine.stop)
+        # Asked of the host's copy of the positions: how many are known decides a shape.
+        known = send(((batch >= mine.start) & (batch < mine.stop)).nonzero()[:, 0], learner.device)
         state.streamed[where[known] - mine.start] = F.normalize(sum(views[1:], start=views[0]), dim=1)[known]

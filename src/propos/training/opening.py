@@ -25,6 +25,7 @@ def open_stage(learner: Learner, source: Source, state: State) -> None:
         seen = _see(learner, source)
         for preparation in learner.stage.opens_with:
             state.prepared[preparation.name] = gather(preparation(seen).contiguous(), len(source))
+    state.neighbours = state.prepared["neighbours"].cpu() if "neighbours" in state.prepared else None
 
 
 def _see(learner: Learner, source: Source) -> Seen:

@@ -12,6 +12,7 @@ from propos.distributed import share
 from propos.training.learner import Learner
 from propos.training.seeds import generator
 from propos.training.state import State
+from propos.transfer import send
 
 Pair = tuple[Float[Tensor, "b ..."], Float[Tensor, "b ..."]]
 
@@ -24,7 +25,7 @@ def paired_views(
     partners = batch if pairs.partner == "itself" else _neighbours(learner, batch, state, when)
     if pairs.of == "features":
         mine, table = share(len(batch)), state.prepared["features"]
-        return table[batch[mine].to(table.device)], table[partners[mine].to(table.device)]
+        return table[send(batch[mine], table.device)], table[send(partners[mine], table.device)]
     if partners is batch and (pairs.first, pairs.second) == ("random", "random"):
         return _random_views(learner, source, batch, when)
     # What is random is drawn alike for both: which of the two views is taken decides.
@@ -36,15 +37,16 @@ def paired_views(
 
 def _neighbours(learner: Learner, batch: Int[Tensor, " B"], state: State, when: tuple[int, int]) -> Int[Tensor, " B"]:
     """Return one of the neighbours of each image, drawn for the whole batch."""
-    table = state.prepared["neighbours"]
+    table = state.neighbours
+    assert table is not None
     drawn = torch.randint(table.shape[1], (len(batch),), generator=generator(learner.seed, "neighbours", *when))
-    return table[batch.to(table.device), drawn.to(table.device)].cpu()
+    return table[batch, drawn]
 
 
 def _random_views(learner: Learner, source: Source, batch: Int[Tensor, " B"], when: tuple[int, int]) -> Pair:
     images, aspects, frames = _images(source, batch)
     draw, mine = generator(learner.seed, "views", *when), (len(batch), share(len(batch)))
-    return learner.views(images.to(learner.device, non_blocking=True), draw, aspects, mine, frames)
+    return learner.views(send(images, learner.device), draw, aspects, mine, frames)
 
 
 def _plain_view(learner: Learner, source: Source, batch: Int[Tensor, " B"]) -> Float[Tensor, "b C S S"]:
@@ -53,8 +55,9 @@ def _plain_view(learner: Learner, source: Source, batch: Int[Tensor, " B"]) -> F
     assert config.pixels.std is not None
     images, aspects, frames = _images(source, batch)
     mine = None if aspects is None else aspects[share(len(batch))]
-    images, views = images.to(learner.device, non_blocking=True), config.views
+    images, views = send(images, learner.device), config.views
     return plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, Shapes(mine, frames))
+
 
 
 def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None, Frames | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.training.expectation import Partition, unassigned
@@ -26,6 +26,7 @@ class State:
     streamed: Float[Tensor, "n D"] | None = None  # the last embedding of each image of this process's share
     queue: Memory | None = None
     prepared: dict[str, Tensor] = field(default_factory=dict)  # what the stage computed of all images when it opened
+    neighbours: Int[Tensor, "N count"] | None = None  # those of `prepared` on the host, which reads their images
     losses: Float[Tensor, "S T"] | None = None  # of this epoch's steps so far, by term
     seconds: dict[str, float] = field(default_factory=dict)  # spent in this epoch, by phase
     history: list[Record] = field(default_factory=list)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import oracle
+from propos import objectives
 from propos.objectives import Alignment, Outputs, PrototypeScattering, alignment, prototype_scattering
 
 
@@ -83,6 +84,34 @@ def test_scattering_equals_the_oracle_in_value_and_gradient(case):
     assert float(loss.detach()) == pytest.approx(oracle.prototype_scattering(online, target, labels, 0.5), abs=1e-9)
     expected = oracle.finite_difference(lambda x: oracle.prototype_scattering(x, target, labels, 0.5), online)
     np.testing.assert_allclose(tensor.grad.numpy(), expected, atol=1e-7)
+
+
+# Rows for clusters that no image is in: K below and above the number of images, and far above.
+@pytest.mark.parametrize(("case", "clusters"), [("ordinary", 10), ("absent clusters", 10), ("ordinary", 1000)])
+@pytest.mark.parametrize("name", ["prototype_scattering", "prototype_alignment", "prototype_uniformity"])
+def test_absent_clusters_with_rows_of_their_own_take_no_part(name, case, clusters):
+    online, target, labels = CASES[case]
+    labels = np.append(labels[1:], -1)
+    others = () if name == "prototype_uniformity" else (target,)
+    tensor = torch.tensor(online, requires_grad=True)
+    given = (torch.tensor(other) for other in others)
+    loss = getattr(objectives, name)(tensor, *given, torch.tensor(labels), 0.5, clusters=clusters)
+    loss.backward()
+    by_hand = getattr(oracle, name)
+    assert float(loss.detach()) == pytest.approx(by_hand(online, *others, labels, 0.5), abs=1e-9)
+    expected = oracle.finite_difference(lambda x: by_hand(x, *others, labels, 0.5), online)
+    np.testing.assert_allclose(tensor.grad.numpy(), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("labels", [[-1, -1, -1], [4, -1, 4]])
+@pytest.mark.parametrize("name", ["prototype_scattering", "prototype_uniformity"])
+def test_fewer_than_two_clusters_of_many_give_nothing_and_no_gradient(name, labels):
+    online = torch.randn(3, 5, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    others = () if name == "prototype_uniformity" else (online.detach(),)
+    loss = getattr(objectives, name)(online, *others, torch.tensor(labels), 0.5, clusters=6)
+    loss.backward()
+    assert float(loss.detach()) == 0.0
+    assert torch.equal(online.grad, torch.zeros_like(online))
 
 
 def test_alignment_equals_the_oracle_in_value_and_gradient():

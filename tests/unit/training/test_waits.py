@@ -1,0 +1,133 @@
+"""A step and a batch of an E-step ask nothing of an accelerator that the host would have to wait for.
+
+They run on torch's meta device, which has shapes and no numbers: whatever needs a number fails there by itself.
+"""
+
+import pytest
+import torch
+
+from helpers import two_stages
+from helpers.small import digits, quick_config
+from helpers.waiting import META, Waits
+from propos.data import from_array
+from propos.methods import METHODS
+from propos.training.embedding import embed_batches, see_batches
+from propos.training.estimate import late_state
+from propos.training.learner import at_stage, build_learner
+from propos.training.maximization import maximization_step
+
+TRAINED = [name for name in METHODS if not name.startswith("kmeans")]
+SHUFFLED = {"network__bn_groups": 2, "network__shuffle_bn": True}
+EVERYTHING = {
+    **SHUFFLED,
+    "queue__size": 96,
+    "views__blur": (1.0, 0.1),
+    "views__solarise": (0.0, 0.2),
+    "views__rotation": 0.0,
+    "estep__embeddings": "streamed",
+    "train__optimiser": "lars",
+    "train__decay_norms": False,
+}
+CASES = {
+    **{method: {"method": method} for method in TRAINED},
+    **{f"{method} with everything": {"method": method, **EVERYTHING} for method in TRAINED},
+    "views together": {"network__joint_views": True},
+    "views together in shuffled groups": {"network__joint_views": True, **SHUFFLED},
+    "accumulated": {"train__accumulate": 2},
+    "Adam": {"train__optimiser": "adam"},
+}
+# Positions, images, ten kinds of draws, noise, an order for batch norm, lists of the blurred, solarised and known.
+MOST_SENT = 18
+
+
+def learner_on_meta(source=None, **settings):
+    source = source or digits()
+    return build_learner(quick_config(source, **{"train__batch_size": 32, **settings}), source, META)
+
+
+def state_of(learner):
+    state = late_state(learner)
+    if learner.config.estep.embeddings == "streamed":
+        state.streamed = torch.zeros(learner.schedule.images, learner.config.network.dimension, device=META)
+    return state
+
+
+def watched_step(learner, source, state=None):
+    """Return what a step asks of the device."""
+    positions, state = torch.arange(32 * learner.schedule.accumulate), state or state_of(learner)
+    with Waits() as found:
+        maximization_step(learner, source, positions, state)
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _constants():
+    """Have a step put its constants where they stay."""
+    watched_step(learner_on_meta(), digits())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_step_waits(case):
+    learner = learner_on_meta(**CASES[case])
+    found = watched_step(learner, digits())
+    assert found.waits == []
+    assert found.unrepeatable == []
+    assert len(found.sent) <= MOST_SENT * learner.schedule.accumulate
+
+
+def test_no_step_of_colour_images_waits():
+    pixels = torch.randint(256, (64, 12, 10, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    source = from_array(pixels.numpy(), list(range(8)) * 8)
+    learner = learner_on_meta(source, views__preset="natural", views__size=8)
+    watched_step(learner, source)
+    assert watched_step(learner, source).waits == []
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_no_step_of_a_later_stage_waits(number):
+    two_stages.register()
+    try:
+        learner = at_stage(learner_on_meta(**two_stages.QUICK), number)
+    finally:
+        two_stages.unregister()
+    state = state_of(learner)
+    for preparation in learner.stage.opens_with:
+        state.prepared[preparation.name] = torch.zeros(200, 5, dtype=torch.int64, device=META)
+    state.neighbours = torch.zeros(200, 5, dtype=torch.int64)
+    assert watched_step(learner, digits(), state).waits == []
+
+
+@pytest.mark.parametrize(("method", "side"), [("propos", 8), ("propos", 6), ("cc", 8), ("simsiam", 8)])
+def test_no_batch_of_an_e_step_waits(method, side):
+    learner = learner_on_meta(method=method, views__size=side)
+    encoder, source = learner.network.encoder(learner.method.embeds), digits(70)
+    list(embed_batches(encoder, source, learner.config))
+    with Waits() as found:
+        list(embed_batches(encoder, source, learner.config))
+        list(see_batches(learner.network, learner.method.embeds, source, learner.config))
+    assert found.waits == []
+    assert len(found.sent) == 2
+
+
+WAITING = {
+    "a number": lambda x: x.sum().item(),
+    "places": lambda x: x.nonzero(),
+    "a choice by a mask": lambda x: x[x > 0],
+    "filling by a mask": lambda x: x.index_put_((x > 0,), torch.ones((), device=META)),
+    "different values": lambda x: x.unique(),
+    "a constant": lambda x: x * torch.tensor([1.0, 2.0, 3.0], device=META),
+    "a table sent and waited for": lambda x: x + torch.ones(3).to(META),
+    "a result fetched": lambda x: x.cpu(),
+    "repeats of unknown length": lambda x: x.repeat_interleave(x.long()),
+}
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_what_waits_is_noticed(kind):
+    x = torch.zeros(3, device=META)
+    try:
+        with Waits() as found:
+            WAITING[kind](x)
+    except (NotImplementedError, RuntimeError):
+        pass  # meta has no numbers to give
+    assert found.waits
