@@ -193,6 +193,9 @@ class TrainSettings(Section):
     predictor_rate: Positive = 10.0
     precision: Literal["float32", "bfloat16", "float16"] = "float32"  # of the backbone; all else has float32
     deterministic: bool = False  # on a GPU too the same bits each time, for a price
+    compile: bool = False  # have torch compile the backbone: minutes at the start, faster steps on a GPU
+    recompute: bool = False  # the backbone's blocks pass twice instead of being remembered: less memory
+    checkpoint_epochs: Count = 1
     checkpoint_minutes: Positive = 5.0
 
 

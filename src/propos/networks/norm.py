@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -57,14 +58,19 @@ class BatchNorm(_BatchNorm):
     def __init__(self, features: int) -> None:
         super().__init__(features)
         self.groups = ALONE
+        self.again = False  # whether this pass repeats one whose statistics the buffers have
 
     def forward(self, x: Float[Tensor, "b C ..."]) -> Float[Tensor, "b C ..."]:
         """Normalise with the statistics of each row's group; in evaluation mode, with the running ones."""
         groups = self.groups
         if not self.training or (len(groups.here) < 2 and not groups.shared):
+            if self.training and self.again:
+                mean, variance = self._buffer("running_mean").clone(), self._buffer("running_var").clone()
+                return F.batch_norm(x, mean, variance, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
             return super().forward(x)
         assert sum(groups.here) == len(x), f"{len(x)} rows for groups of {groups.here}"
-        self._buffer("num_batches_tracked").add_(1)
+        if not self.again:
+            self._buffer("num_batches_tracked").add_(1)
         return self._over_processes(x) if groups.shared else self._on_this_process(x)
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -83,19 +89,22 @@ class BatchNorm(_BatchNorm):
             for part, mean, variance in zip(x.split(mine), *moved, strict=True)
         ]
         for buffer, each in zip(running, moved, strict=True):
-            buffer.copy_(each.mean(dim=0))
+            if not self.again:
+                buffer.copy_(each.mean(dim=0))
         return torch.cat(parts)
 
     def _over_processes(self, x: Tensor) -> Tensor:
         """Normalise groups that lie on several processes."""
         normalised, means, variances = _Shared.apply(x, self.weight, self.bias, self.eps, self.groups)  # type: ignore[no-untyped-call]
+        result: Tensor = normalised
+        if self.again:
+            return result
         counts = _counts(self.groups, x)[:, 0].to(variances.dtype)
         unbiased = variances * (counts / (counts - 1))
         for name, statistics in (("running_mean", means), ("running_var", unbiased)):
             buffer = self._buffer(name)
             for of_pass in statistics.chunk(self.groups.passes):
                 buffer.lerp_(of_pass.mean(dim=0).to(buffer.dtype), self.momentum or 0.0)
-        result: Tensor = normalised
         return result
 
 
@@ -177,6 +186,19 @@ def _rows(groups: BatchGroups, x: Tensor) -> Callable[[Float[Tensor, "G C"]], Fl
     here = _on_device(groups.here, x.device)
     group = torch.arange(len(here), device=x.device).repeat_interleave(here, output_size=len(x))
     return lambda values: values[group].view(len(x), -1, *[1] * (x.ndim - 2))
+
+
+@contextmanager
+def passing_again(network: nn.Module) -> Iterator[None]:
+    """Have a network's batch norms leave their buffers alone: they have seen this pass."""
+    norms = [module for module in network.modules() if isinstance(module, BatchNorm)]
+    for norm in norms:
+        norm.again = True
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.again = False
 
 
 def set_groups(network: nn.Module, groups: BatchGroups) -> None:

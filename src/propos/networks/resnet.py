@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from propos.errors import InputError
-from propos.networks.norm import BatchNorm
+from propos.networks.norm import BatchNorm, passing_again
 
 Stem = Literal["imagenet", "small"]
 
@@ -117,15 +120,29 @@ class ResNet(nn.Module):
             self.add_module(f"layer{number}", nn.Sequential(*blocks))
             self._stages.append(f"layer{number}")
         self.features = inner
+        self.recompute = False  # whether blocks pass again in the backward pass, instead of being remembered
         _initialise(self.modules())
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
         """Return the pooled features of the images."""
         x: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(images))))
         for stage in self._stages:
-            x = self.get_submodule(stage)(x)
+            for block in self.get_submodule(stage).children():
+                x = _forgotten(block, x) if self.recompute and torch.is_grad_enabled() else block(x)
         pooled: Tensor = self.avgpool(x)
         return pooled.flatten(1)
+
+
+def _forgotten(block: nn.Module, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
+    """Pass a block of which only the input is kept: the backward pass makes the rest anew."""
+    made: Tensor = checkpoint(
+        block,
+        x,
+        use_reentrant=False,
+        preserve_rng_state=False,  # nothing in it is random
+        context_fn=lambda: (nullcontext(), passing_again(block)),
+    )
+    return made
 
 
 def _initialise(modules: Iterable[nn.Module]) -> None:

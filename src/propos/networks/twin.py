@@ -15,7 +15,7 @@ from propos.distributed import gather, share
 from propos.networks.heads import Mlp, initialise_predictor
 from propos.networks.norm import ALONE, BatchGroups, set_groups
 from propos.networks.parts import EVERY_PART, PartName, Parts
-from propos.networks.resnet import backbone
+from propos.networks.resnet import ResNet, backbone
 from propos.outputs import Outputs, Pair
 
 Views = tuple[Float[Tensor, "B ..."], Float[Tensor, "B ..."]]  # images, or the backbone's features of them
@@ -74,6 +74,17 @@ class TwinNetwork(nn.Module):
             self.cluster_head = Mlp(self.online.features, parts.cluster_head)
         # Channels last measured faster, on CPUs too (docs/speed.md); torch leaves the keyword out of its types.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def recompute(self) -> None:
+        """Remember less of a pass: the online backbone's blocks pass again in the backward pass."""
+        if isinstance(self.online.backbone, ResNet):
+            self.online.backbone.recompute = True
+
+    def compile_backbones(self, backend: str = "inductor") -> None:
+        """Have torch compile the backbones, when they first see a kind of batch; weights keep their names."""
+        for encoder in (self.online, self.target):
+            if encoder is not None:
+                encoder.backbone.compile(backend=backend)
 
     def learn_only(self, parts: tuple[PartName, ...]) -> None:
         """Freeze all parts but these: nothing of the others moves, nor of the target's copies, nor their statistics."""

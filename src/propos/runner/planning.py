@@ -28,7 +28,7 @@ from propos.runner.request import Request, given_config, requested_settings, run
 from propos.runner.sources import open_source_of, opened
 from propos.runner.watching import Unwatched, Watcher
 from propos.runs import Run
-from propos.training import WarmStart, choose_device, continued, fitting_channels, prepare, start_from
+from propos.training import WarmStart, choose_device, continued, fitting_channels, prepare, start_from, usual_precision
 
 ELSEWHERE = {"source", "data"}  # settings that say where images are, not what is made of them
 
@@ -167,11 +167,14 @@ def _settings(
 
 
 def _recipe(request: Request, method: str, unopened: UnopenedSource, device: torch.device, watcher: Watcher) -> Config:
-    if request.recipe is not None:
-        return build_recipe(request.recipe, method)
-    name, why = choose_recipe(unopened, device.type)
-    watcher.note(f"Recipe {name}, chosen for {why}.")
-    return build_recipe(name, method)
+    name = request.recipe
+    if name is None:
+        name, why = choose_recipe(unopened, device.type)
+        watcher.note(f"Recipe {name}, chosen for {why}.")
+    precision = usual_precision(device)
+    if precision != "float32" and "train.precision" not in request.settings:
+        watcher.note(f"The backbone computes in {precision}; --set train.precision=float32 turns that off.")
+    return build_recipe(name, method).with_settings({"train.precision": precision})
 
 
 def _continued_config(request: Request, earlier: Run) -> Config:

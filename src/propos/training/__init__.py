@@ -6,6 +6,7 @@ from propos.training.estimate import estimate_seconds
 from propos.training.learner import choose_device
 from propos.training.loop import train
 from propos.training.model import Fitted, Model, Prediction
+from propos.training.numerics import usual_precision
 from propos.training.prepare import prepare
 from propos.training.progress import Progress, Silent
 
@@ -24,4 +25,5 @@ __all__ = [
     "prepare",
     "start_from",
     "train",
+    "usual_precision",
 ]

@@ -56,6 +56,10 @@ def build_learner(config: Config, source: Source, device: torch.device) -> Learn
     method = build_method(config)
     network = build_network(config.network, method.parts, source.channels, derive(config.seed, "network"))
     network = network.to(device)
+    if config.train.recompute:
+        network.recompute()
+    if config.train.compile:
+        network.compile_backbones()
     views = RandomViews(config.views, config.pixels.mean, config.pixels.std)
     images = len(source), len(source.unlabelled or ())
     stage = _of_stage(config, method, network, device, images, 0)

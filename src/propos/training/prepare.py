@@ -33,6 +33,8 @@ def prepare(config: Config, source: Source) -> Config:
         raise InputError(
             f"keep_epochs names epoch {late[0]}: the last of {config.train.epochs} is {config.train.epochs - 1}"
         )
+    if config.train.compile and config.train.recompute:
+        raise InputError("train.compile and train.recompute: compiled blocks cannot pass again: set one of them")
     if len(source) < 2:
         raise InputError(f"{source.name}: holds one image: there is nothing to cluster")
     if config.clusters is None and (source.labels is None or config.suggest.range is not None):

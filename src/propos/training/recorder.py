@@ -78,7 +78,7 @@ class Recorder:
         self._stop_if(asked)
 
     def close_epoch(self) -> None:
-        """Write an epoch's line and a checkpoint."""
+        """Write an epoch's line and, when it is time to, a checkpoint."""
         self._stop_on_nan()
         record = self._record()
         self.state.next_epoch()
@@ -87,7 +87,11 @@ class Recorder:
             self.run.write_weights(
                 weights_of(self.learner.network), f"snapshots/epoch-{record['epoch']:04d}.safetensors"
             )
-        self._save()
+        if self.state.epoch % self.learner.schedule.settings.checkpoint_epochs == 0 or self._stage_ends():
+            self._save()
+
+    def _stage_ends(self) -> bool:
+        return self.state.epoch == self.learner.epochs.stop
 
     def close_run(self, assignment: Assignment, labels: Labels, by_head: Int[Tensor, " N"] | None) -> None:
         """Write the line of the E-step after the last step, which gives the run's answer."""

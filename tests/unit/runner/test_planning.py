@@ -46,6 +46,25 @@ def photos(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("device", "has_bfloat16", "asked", "precision"),
+    [
+        ("cpu", True, {}, "float32"),
+        ("cuda", True, {}, "bfloat16"),
+        ("cuda", False, {}, "float16"),
+        ("cuda", True, {"train.precision": "float32"}, "float32"),
+    ],
+)
+def test_recipes_compute_in_half_precision_on_a_gpu(monkeypatch, device, has_bfloat16, asked, precision):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation: has_bfloat16)
+    with plan(request_of("digits", **asked), device=device) as planned:
+        assert planned.config.train.precision == precision
+    with plan(Request("digits", config=planned.config), device=device) as again:
+        assert again.config.train.precision == precision
+
+
+@pytest.mark.parametrize(
     ("asked", "flip", "said"),
     [
         ({}, 0.0, "Views: mirror images look foreign here"),

@@ -104,6 +104,28 @@ def test_only_the_newest_two_checkpoints_are_kept(tmp_path):
     assert names == ["000002", "000003"]
 
 
+def test_checkpoints_come_every_so_many_epochs_and_at_the_end(tmp_path):
+    run = new_run(tmp_path / "run")
+    quick_train(run=run, train__epochs=5, train__checkpoint_epochs=2)
+    # After two epochs, four and the last; the newest two are kept.
+    assert [path.name[:6] for path in sorted((run.path / "checkpoint").iterdir())] == ["000002", "000003"]
+
+
+def test_a_run_that_goes_back_several_epochs_ends_with_the_same_bits(tmp_path, uninterrupted):
+    settings = {"train__checkpoint_epochs": 3}
+    run = new_run(tmp_path / "run", **settings)
+
+    class Crash(Silent):
+        def epoch(self, record):
+            if record["epoch"] == 1:
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        quick_train(run=run, progress=Crash(), **settings)
+    assert same_weights(quick_train(run=run, **settings).model.network, uninterrupted.model.network)
+    assert len(Run.open(run.path).history) == 4
+
+
 def test_checkpoints_come_within_an_epoch_when_time_is_up(tmp_path):
     run = new_run(tmp_path / "run")
     quick_train(run=run, train__checkpoint_minutes=1e-9)
