@@ -8,7 +8,7 @@ PAGE   := $(VENV)/.page
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test attack format clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading
 
 install: $(PAGE)
 
@@ -65,6 +65,9 @@ bench-folders: $(STAMP)
 
 bench-stores: $(STAMP)
 	$(BIN)/python benchmarks/stores.py
+
+bench-reading: $(STAMP)
+	$(BIN)/python benchmarks/reading.py
 
 bench-report: $(PAGE)
 	$(BIN)/python benchmarks/report.py

@@ -153,4 +153,3 @@ def _levels(
 def _whole(device: torch.device) -> Float[Tensor, " 4"]:
     """Return the box of a whole image on a device, where it stays."""
     return torch.tensor([0.0, 0.0, 1.0, 1.0], device=device)
-

@@ -16,7 +16,7 @@ from propos.config import Config
 from propos.data import Source, prefetch
 from propos.distributed import gather, share
 from propos.networks import Encoder, TwinNetwork, autocast
-from propos.transfer import send
+from propos.training.reading import read, reading_ahead
 
 BATCH = 512
 
@@ -88,17 +88,15 @@ def output_batches(
     assert config.pixels.std is not None
     was_training = part.training
     part.eval()
-    which = which or slice(0, len(source))
-    prefetch(source, batches_in_order(which))
+    which, views = which or slice(0, len(source)), config.views
     try:
-        for positions in batches_in_order(which):
-            images = send(torch.from_numpy(source.batch(positions)), device)
-            views, shapes = config.views, shapes_of(source, positions)
-            view = plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, shapes)
-
-            with autocast(device, config.train.precision):
-                made = part(view)
-            yield _in_float32(made)
-
+        with reading_ahead(source, device) as ahead:
+            prefetch(ahead, batches_in_order(which))
+            for positions in batches_in_order(which):
+                images, shapes = read(ahead, positions, device), shapes_of(source, positions)
+                view = plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, shapes)
+                with autocast(device, config.train.precision):
+                    made = part(view)
+                yield _in_float32(made)
     finally:
         part.train(was_training)

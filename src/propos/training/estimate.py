@@ -19,6 +19,7 @@ from propos.training.maximization import maximization_step
 from propos.training.numerics import numerics
 from propos.training.opening import open_stage
 from propos.training.order import epoch_order
+from propos.training.reading import reading_ahead
 from propos.training.state import State, first_state
 
 ENOUGH_SECONDS = 2.0
@@ -29,8 +30,8 @@ def estimate_seconds(config: Config, source: Source, device: torch.device) -> fl
 
     All processes take part, and get the first one's answer.
     """
-    with numerics(config.train):
-        return _estimate(config, source, device)
+    with numerics(config.train), reading_ahead(source, device) as ahead:
+        return _estimate(config, ahead, device)
 
 
 def _estimate(config: Config, source: Source, device: torch.device) -> float:

@@ -24,6 +24,7 @@ from propos.training.numerics import numerics
 from propos.training.opening import open_stage
 from propos.training.order import epoch_order
 from propos.training.progress import Progress
+from propos.training.reading import reading_ahead
 from propos.training.recorder import Recorder
 from propos.training.state import State
 
@@ -41,8 +42,8 @@ def train(
 
     Of several processes that share the batches, the first alone has the run and what to start from.
     """
-    with numerics(config.train):
-        return _train(config, source, device, progress, run, stop, start)
+    with numerics(config.train), reading_ahead(source, device) as ahead:
+        return _train(config, ahead, device, progress, run, stop, start)
 
 
 def _train(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from propos.augment import Frames, Shapes, plain_view, shapes_of
 from propos.data import Source
 from propos.distributed import share
 from propos.training.learner import Learner
+from propos.training.reading import read
 from propos.training.seeds import generator
 from propos.training.state import State
 from propos.transfer import send
@@ -44,27 +45,27 @@ def _neighbours(learner: Learner, batch: Int[Tensor, " B"], state: State, when: 
 
 
 def _random_views(learner: Learner, source: Source, batch: Int[Tensor, " B"], when: tuple[int, int]) -> Pair:
-    images, aspects, frames = _images(source, batch)
+    images, aspects, frames = _images(learner, source, batch)
     draw, mine = generator(learner.seed, "views", *when), (len(batch), share(len(batch)))
-    return learner.views(send(images, learner.device), draw, aspects, mine, frames)
+    return learner.views(images, draw, aspects, mine, frames)
 
 
 def _plain_view(learner: Learner, source: Source, batch: Int[Tensor, " B"]) -> Float[Tensor, "b C S S"]:
     config = learner.config
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
-    images, aspects, frames = _images(source, batch)
-    mine = None if aspects is None else aspects[share(len(batch))]
-    images, views = send(images, learner.device), config.views
+    images, aspects, frames = _images(learner, source, batch)
+    mine, views = None if aspects is None else aspects[share(len(batch))], config.views
     return plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, Shapes(mine, frames))
 
 
-
-def _images(source: Source, batch: Int[Tensor, " B"]) -> tuple[Tensor, Float[Tensor, " B"] | None, Frames | None]:
-    """Read this process's images of a batch, all aspects, and its frames; positions past the clustered name others."""
+def _images(
+    learner: Learner, source: Source, batch: Int[Tensor, " B"]
+) -> tuple[UInt8[Tensor, "b C H W"], Float[Tensor, " B"] | None, Frames | None]:
+    """Return this process's images of a batch, all aspects, and its frames; positions past the clustered name others."""
     places = batch.numpy()
+    images = read(source, places[share(len(places))], learner.device)
     if source.unlabelled is not None and places[0] >= len(source):
         source, places = source.unlabelled, places - len(source)
     whole, mine = shapes_of(source, places), share(len(places))
-    frames = None if whole.frames is None else whole.frames.of(mine)
-    return torch.from_numpy(source.batch(places[mine])), whole.aspects, frames
+    return images, whole.aspects, None if whole.frames is None else whole.frames.of(mine)

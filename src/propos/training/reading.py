@@ -1,0 +1,106 @@
+"""Images read before they are asked for: by one thread, a few batches ahead, whatever the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, cast
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int, UInt8
+from torch import Tensor
+
+from propos.data import Source, prefetch, readable
+from propos.transfer import PinnedRing, send
+
+AHEAD = 3  # batches that are ready or being read
+
+Positions = Int[np.ndarray, " B"]
+Images = UInt8[Tensor, "B C H W"]
+Arriving = Callable[[], Images]  # gives images to the device that computes with them
+
+
+@contextmanager
+def reading_ahead(source: Source, device: torch.device) -> Iterator[Source]:
+    """Give a source that reads the batches it is told of before they are asked for, for as long as the block runs."""
+    if isinstance(source, ReadAhead):
+        yield cast(Source, source)
+        return
+    ahead = ReadAhead(source, device)
+    try:
+        yield cast(Source, ahead)
+    finally:
+        ahead.close()
+
+
+def read(source: Source, positions: Positions, device: torch.device) -> Images:
+    """Return images on a device; positions past those that are clustered name the unlabelled ones."""
+    if isinstance(source, ReadAhead):
+        return source.on_device(positions)
+    return send(torch.from_numpy(_batch(source, positions)), device)
+
+
+class ReadAhead:
+    """A source like the one it is made of, whose announced batches are on their way to the device."""
+
+    def __init__(self, source: Source, device: torch.device) -> None:
+        self._source, self._device = source, device
+        self._ring = PinnedRing(device, AHEAD + 1) if device.type == "cuda" else None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="propos-reading")
+        self._ahead: dict[bytes, Future[Arriving]] = {}
+        self._announced: Iterator[Positions] = iter(())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def prefetch(self, batches: Iterable[Positions]) -> None:
+        """Read these batches, which will be asked for in this order, a few ahead, and forget those before."""
+        self._forget()
+        announced = list(batches)
+        self._thread.submit(prefetch, self._source, announced)  # one thread alone speaks with the source
+        self._announced = iter(announced)
+        self._look_ahead()
+
+    def readable(self, positions: Positions) -> Bool[np.ndarray, " B"]:
+        """Tell which of the images asked for so far could be decoded."""
+        return readable(self._source, positions)
+
+    def on_device(self, positions: Positions) -> Images:
+        """Return the images at these positions on the device, as soon as they are read."""
+        reading = self._ahead.pop(_key(positions), None) or self._thread.submit(self._read, positions)
+        self._look_ahead()
+        return reading.result()()
+
+    def close(self) -> None:
+        """Stop reading; a batch that is being read is waited for."""
+        self._forget()
+        self._thread.shutdown(cancel_futures=True)
+
+    def _look_ahead(self) -> None:
+        while len(self._ahead) < AHEAD and (positions := next(self._announced, None)) is not None:
+            self._ahead[_key(positions)] = self._thread.submit(self._read, positions)
+
+    def _forget(self) -> None:
+        self._announced = iter(())
+        for reading in self._ahead.values():
+            reading.cancel()
+        self._ahead.clear()
+
+    def _read(self, positions: Positions) -> Arriving:
+        images = torch.from_numpy(_batch(self._source, positions))
+        return (lambda: send(images, self._device)) if self._ring is None else self._ring.send(images)
+
+
+def _batch(source: Source, positions: Positions) -> UInt8[np.ndarray, "B C H W"]:
+    if source.unlabelled is not None and len(positions) and positions[0] >= len(source):
+        return source.unlabelled.batch(positions - len(source))
+    return source.batch(positions)
+
+
+def _key(positions: Positions) -> bytes:
+    return np.asarray(positions, dtype=np.int64).tobytes()
