@@ -62,7 +62,7 @@ def _plain_view(learner: Learner, source: Source, batch: Int[Tensor, " B"]) -> F
 def _images(
     learner: Learner, source: Source, batch: Int[Tensor, " B"]
 ) -> tuple[UInt8[Tensor, "b C H W"], Float[Tensor, " B"] | None, Frames | None]:
-    """Return this process's images of a batch, all aspects, and its frames; positions past the clustered name others."""
+    """Return this process's images of a batch, all aspects, its frames; places past the clustered are the others'."""
     places = batch.numpy()
     images = read(source, places[share(len(places))], learner.device)
     if source.unlabelled is not None and places[0] >= len(source):
