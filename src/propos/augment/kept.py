@@ -20,6 +20,7 @@ from torch import Tensor
 from propos.augment.frames import shapes_of
 from propos.augment.views import plain_view
 from propos.clustering import spherical_kmeans
+from propos.config import VIEW_PRESETS
 from propos.data import Source
 
 FEWEST = 100  # images, below which chance would answer
@@ -66,9 +67,15 @@ class Kept:
     def _as_usual(self, change: Change) -> bool:
         return change.unseen and change.stays >= AS_WELL * self.mirrored.stays
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of views that suit such images."""
-        return {"views.flip": self.flip, "views.turns": self.turns}
+    def settings(self, channels: int) -> dict[str, Any]:
+        """Return the settings of views that suit such images.
+
+        Grey images that are others in the mirror are taken for characters: cropped less, and turned a little.
+        """
+        views: dict[str, Any] = {"views.flip": self.flip, "views.turns": self.turns}
+        if self.flip == 0 and channels == 1:
+            views |= {f"views.{key}": VIEW_PRESETS["digits"][key] for key in ("crop_scale", "rotation")}
+        return views
 
     def __str__(self) -> str:
         """Return what was found, in words."""

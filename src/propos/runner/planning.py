@@ -202,7 +202,7 @@ def _fitting_views(config: Config, source: Source, request: Request, watcher: Wa
     kept = None if "views.preset" in request.settings else ask_what_is_kept(source)
     if kept is None:
         return config, None
-    suited = {key: value for key, value in kept.settings().items() if key not in request.settings}
+    suited = {key: value for key, value in kept.settings(source.channels).items() if key not in request.settings}
     if "views.flip" in suited:
         watcher.note(f"Views: {kept}.")
     return config.with_settings(suited), kept
