@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from helpers import two_stages
+from helpers.awkward import picture
 from helpers.small import digits, quick_config
 from helpers.waiting import META, Waits
-from propos.data import from_array
+from propos.data import from_array, open_folder
 from propos.methods import METHODS
 from propos.training.embedding import embed_batches, see_batches
 from propos.training.estimate import late_state
@@ -81,6 +82,23 @@ def test_no_step_of_colour_images_waits():
     learner = learner_on_meta(source, views__preset="natural", views__size=8)
     watched_step(learner, source)
     assert watched_step(learner, source).waits == []
+
+
+def test_nothing_waits_for_photographs_in_their_shape_with_the_papers_colours(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
+    (tmp_path / "photos").mkdir()
+    for number in range(40):
+        picture(*((90, 70) if number % 2 else (70, 90)), 3, seed=number).save(tmp_path / "photos" / f"{number:02d}.png")
+    source = open_folder(tmp_path / "photos", 64, workers=0, shaped=True)
+    views = {"preset": "natural", "size": 16, "keep": "shapes", "plain": "centre", "colours": "in-turn"}
+    learner = learner_on_meta(source, clusters=4, **{f"views__{key}": value for key, value in views.items()})
+    encoder = learner.network.encoder(learner.method.embeds)
+    watched_step(learner, source)
+    list(embed_batches(encoder, source, learner.config))
+    assert watched_step(learner, source).waits == []
+    with Waits() as found:
+        list(embed_batches(encoder, source, learner.config))
+    assert found.waits == []
 
 
 @pytest.mark.parametrize("number", [0, 1])
