@@ -8,7 +8,7 @@ PAGE   := $(VENV)/.page
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test attack format clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading bench-scores
 
 install: $(PAGE)
 
@@ -68,6 +68,9 @@ bench-stores: $(STAMP)
 
 bench-reading: $(STAMP)
 	$(BIN)/python benchmarks/reading.py
+
+bench-scores: $(STAMP)
+	$(BIN)/python benchmarks/scores.py
 
 bench-report: $(PAGE)
 	$(BIN)/python benchmarks/report.py

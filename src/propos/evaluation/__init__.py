@@ -11,6 +11,7 @@ from propos.evaluation.scores import (
     imbalance_ratio,
     matched_confusion,
     nmi,
+    numbered,
     scores,
     uniformity_std,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "imbalance_ratio",
     "matched_confusion",
     "nmi",
+    "numbered",
     "scores",
     "uniformity_std",
 ]

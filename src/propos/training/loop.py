@@ -11,6 +11,7 @@ from torch import Tensor
 from propos.config import Config
 from propos.data import Source, prefetch
 from propos.distributed import share
+from propos.evaluation import numbered
 from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
 from propos.training.choosing import choose_clusters, estep_due, first_estep
@@ -60,6 +61,7 @@ def _train(
     if start is not None:
         start.begin(learner, state)
     recorder = Recorder(learner, state, run, progress, stop)
+    labels = None if source.labels is None else numbered(source.labels)
     stages = learner.method.stages if learner.method.terms else ()
     progress.begin(config.train.epochs if stages else 0, learner.schedule.steps, state.epoch)
 
@@ -73,7 +75,7 @@ def _train(
                     learner = choose_clusters(recorder, source)
                 due = estep_due(config, learner.stage, since, epoch)
                 answer = expectation(learner, source, epoch, state.partition, state.streamed) if due else None
-                recorder.open_epoch(answer, source.labels)
+                recorder.open_epoch(answer, labels)
             for batch in epoch_batches(learner, source, state):
                 recorder.after_step(maximization_step(learner, source, batch, state))
             recorder.close_epoch()
@@ -83,7 +85,7 @@ def _train(
     if start is not None and learner.stage.answer == "k-means":
         answer = start.renumber(answer)
     by_head = answer.labels if learner.stage.answer == "head" else head_clusters(learner.network, source, config)
-    recorder.close_run(answer, source.labels, by_head)
+    recorder.close_run(answer, labels, by_head)
     return fitted(learner, source, answer, state.history)
 
 

@@ -1,8 +1,11 @@
+import itertools
+
 import numpy as np
 import pytest
 from sklearn import metrics
 
 from propos import evaluation
+from propos.evaluation.chance import expected_mutual_information
 
 LABELS = np.array([0, 0, 0, 1, 1, 2])
 CLUSTERS = np.array([5, 5, 7, 7, 7, 9])
@@ -21,6 +24,29 @@ def test_information_scores_equal_scikit_learns(ours, theirs):
     for classes, clusters in ((3, 3), (3, 7), (7, 3), (1, 4)):
         labels, found = rng.integers(classes, size=200), rng.integers(clusters, size=200)
         assert ours(labels, found) == pytest.approx(theirs(labels, found), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("images", "classes", "clusters"),
+    [(5, 3, 4), (60, 60, 60), (5000, 2, 2), (5000, 40, 3), (4000, 200, 300), (20_000, 2, 1500)],
+)
+def test_scores_of_many_shapes_equal_scikit_learns(images, classes, clusters):
+    rng = np.random.default_rng(classes)
+    labels = (rng.random(images) ** 2 * classes).astype(int)
+    found = np.where(rng.random(images) < 0.4, labels % clusters, rng.integers(clusters, size=images))
+    ours = evaluation.scores(labels.astype(str), found)
+    assert ours["nmi"] == pytest.approx(metrics.normalized_mutual_info_score(labels, found), abs=1e-10)
+    assert ours["ami"] == pytest.approx(metrics.adjusted_mutual_info_score(labels, found), abs=1e-9)
+    assert ours["ari"] == metrics.adjusted_rand_score(labels, found)
+    assert ours == evaluation.scores(evaluation.numbered(labels.astype(str)), found)
+
+
+def test_what_chance_gives_is_the_mean_over_all_ways_to_deal():
+    """Four images, two labels of two, clusters of three and one: each permutation by itself."""
+    labels, found = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
+    ways = [metrics.mutual_info_score(labels, np.array(way)) for way in itertools.permutations(found)]
+    expected = expected_mutual_information(np.array([2, 2]), np.array([3, 1]))
+    assert expected == pytest.approx(np.mean(ways), abs=1e-12)
 
 
 def test_accuracy_matches_clusters_to_labels_by_hand():
