@@ -1,4 +1,4 @@
-"""What the scores of an E-step cost at the size of ImageNet-1k, on made-up labels: numbering the names, scores, matching."""
+"""What the scores of an E-step cost at the size of ImageNet-1k, on made-up labels."""
 
 from __future__ import annotations
 

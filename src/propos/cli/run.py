@@ -58,6 +58,9 @@ def run(
     report: Annotated[bool, typer.Option("--report/--no-report", help="End by writing the page of the run.")] = True,
 ) -> None:
     """Learn clusters from images and write them to a run folder."""
+    from propos.cli.threads import settle_threads
+
+    threads = settle_threads()
     from propos.config import parse_assignments
     from propos.runner import Request
 
@@ -77,10 +80,12 @@ def run(
         data,
         shlex.join(["propos", *sys.argv[1:]]),
     )
-    perform_shown(request, resume, device, quiet, report)
+    perform_shown(request, resume, device, quiet, report, threads)
 
 
-def perform_shown(request: Request, resume: bool, device: str, quiet: bool, report: bool) -> Run | None:
+def perform_shown(
+    request: Request, resume: bool, device: str, quiet: bool, report: bool, threads: str | None = None
+) -> Run | None:
     """Do what a person asked for, show it on the terminal, and stop after a step when asked to."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
@@ -90,6 +95,8 @@ def perform_shown(request: Request, resume: bool, device: str, quiet: bool, repo
 
     # Of several processes the first alone speaks.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
+        if threads is not None:
+            terminal.note(threads)
         return perform(
             request,
             resume,

@@ -31,6 +31,9 @@ def suggest_k(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Suggest a number of clusters: from a run's embeddings, or by training the part of a run that needs none."""
+    from propos.cli.threads import settle_threads
+
+    settle_threads()
     from propos.config import parse_assignments
     from propos.runner import Request
 

@@ -1,0 +1,67 @@
+"""How the threads of a command wait for each other: decided before torch is read, which is when OpenMP asks.
+
+Threads that spin while they wait are the fastest on a machine that has nothing else to do, and the slowest where other
+programs want its cores: then each waits for a thread that was put aside (docs/speed.md). It changes no result.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+LOOKS, BETWEEN = 10, 0.01  # at what is running, and seconds from one to the next
+_RUNNING = Path("/proc/loadavg")
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+def settle_threads() -> str | None:
+    """Set how threads wait, and how many there are in a container that has fewer cores' time; say what was chosen.
+
+    A person's own settings of OpenMP, and torchrun's, hold as they are.
+    """
+    if any(name.startswith(("OMP_", "GOMP_", "KMP_", "MKL_")) for name in os.environ):
+        return None
+    others = busy_others()
+    if others is None:
+        return None
+    settings, sentence = choice(_cores(), os.cpu_count() or 1, quota(), others)
+    os.environ.update(settings)
+    return sentence
+
+
+def choice(cores: int, machine: int, limit: int | None, others: float) -> tuple[Mapping[str, str], str]:
+    """Return the settings for a process that may use so many of a machine's cores, while so many others run on it."""
+    threads = cores if limit is None else min(cores, limit)
+    number = {} if threads == cores else {"OMP_NUM_THREADS": str(threads)}
+    words = "1 thread" if threads == 1 else f"{threads} threads"
+    if machine - others > threads - 0.5:
+        return number, f"{words}, which spin while they wait: the machine is free."
+    return {**number, "OMP_WAIT_POLICY": "PASSIVE"}, f"{words}, which sleep while they wait: others use the machine."
+
+
+def busy_others() -> float | None:
+    """Return how many threads of other programs run or want to, on the average of some looks; None where none tells."""
+    running = []
+    for _ in range(LOOKS):
+        try:
+            running.append(int(_RUNNING.read_text().split()[3].partition("/")[0]) - 1)
+        except (OSError, ValueError, IndexError):
+            return None
+        time.sleep(BETWEEN)
+    return sum(running) / len(running)
+
+
+def quota() -> int | None:
+    """Return how many cores' time a container may use, rounded up; None where nothing limits it."""
+    try:
+        share, period = _QUOTA.read_text().split()
+        return max(1, math.ceil(int(share) / int(period)))
+    except (OSError, ValueError):  # there is none, or it is "max"
+        return None
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

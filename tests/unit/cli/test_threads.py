@@ -1,0 +1,84 @@
+"""How the threads of a command wait is decided by what else the machine has to do, unless a person has decided."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from propos.cli import threads
+
+SPINNING = "spin while they wait"
+SLEEPING = {"OMP_WAIT_POLICY": "PASSIVE"}
+
+
+@pytest.mark.parametrize(
+    ("cores", "machine", "limit", "others", "settings", "words"),
+    [
+        (2, 2, None, 0.0, {}, f"2 threads, which {SPINNING}"),
+        (2, 2, None, 0.3, {}, f"2 threads, which {SPINNING}"),  # something short
+        (2, 2, None, 1.0, SLEEPING, "2 threads, which sleep"),
+        (2, 2, None, 5.0, SLEEPING, "2 threads, which sleep"),
+        (8, 64, None, 40.0, {}, f"8 threads, which {SPINNING}"),  # others have cores of their own
+        (8, 64, None, 60.0, SLEEPING, "8 threads, which sleep"),
+        (8, 8, 2, 0.0, {"OMP_NUM_THREADS": "2"}, f"2 threads, which {SPINNING}"),
+        (8, 8, 1, 8.0, {"OMP_NUM_THREADS": "1", **SLEEPING}, "1 thread, which sleep"),
+        (2, 2, 16, 0.0, {}, f"2 threads, which {SPINNING}"),
+    ],
+)
+def test_threads_sleep_where_others_want_the_cores(cores, machine, limit, others, settings, words):
+    chosen, sentence = threads.choice(cores, machine, limit, others)
+    assert chosen == settings
+    assert sentence.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [("200000 100000", 2), ("150000 100000", 2), ("5000 100000", 1), ("max 100000", None), ("", None)],
+)
+def test_a_containers_quota_is_rounded_up(tmp_path, monkeypatch, text, cores):
+    monkeypatch.setattr(threads, "_QUOTA", tmp_path / "cpu.max")
+    assert threads.quota() is None
+    (tmp_path / "cpu.max").write_text(text)
+    assert threads.quota() == cores
+
+
+def test_this_process_is_not_counted_among_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(threads, "_RUNNING", tmp_path / "loadavg")
+    assert threads.busy_others() is None
+    (tmp_path / "loadavg").write_text("0.5 0.4 0.3 4/210 1234\n")
+    assert threads.busy_others() == 3
+
+
+ASK = """
+import os, sys
+from propos.cli.threads import settle_threads
+said = settle_threads()
+assert "torch" not in sys.modules
+print(said, os.environ.get("OMP_WAIT_POLICY"))
+"""
+
+
+def asked(**own):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "MKL_"))}
+    done = subprocess.run([sys.executable, "-c", ASK], env={**environment, **own}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_persons_own_setting_holds():
+    assert asked(OMP_NUM_THREADS="1") == "None None"
+    assert asked(OMP_WAIT_POLICY="ACTIVE") == "None ACTIVE"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells what is running")
+def test_beside_busy_programs_threads_sleep():
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(len(os.sched_getaffinity(0)) + 1)
+    ]
+    try:
+        assert asked().endswith("others use the machine. PASSIVE")
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
