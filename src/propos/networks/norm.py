@@ -55,8 +55,8 @@ class BatchNorm(_BatchNorm):
     process would hold.
     """
 
-    def __init__(self, features: int) -> None:
-        super().__init__(features)
+    def __init__(self, features: int, eps: float = 1e-5) -> None:
+        super().__init__(features, eps)
         self.groups = ALONE
         self.again = False  # whether this pass repeats one whose statistics the buffers have
 
