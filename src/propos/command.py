@@ -31,6 +31,8 @@ def run(
     labels: str | ArrayLike | None = None,
     earlier: str | Path | None = None,
     data: str | Path | None = None,
+    start: str | Path | None = None,
+    weights: str | Path | None = None,
     resume: bool = False,
     device: str = "auto",
     quiet: bool = False,
@@ -58,6 +60,8 @@ def run(
         time,
         _path(earlier),
         _path(data),
+        None if start is None else str(start),
+        _path(weights),
     )
     return perform_shown(request, resume, device, quiet, report)
 

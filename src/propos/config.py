@@ -106,7 +106,8 @@ class ViewSettings(Section):
 class NetworkSettings(Section):
     """The backbone, the two heads and the moving average that makes the target."""
 
-    backbone: Literal["resnet18", "resnet34", "resnet50", "resnet-small"] = "resnet18"
+    # whitened: no images are learnt from, but the features that a pretrained network (`start`) makes of them
+    backbone: Literal["resnet18", "resnet34", "resnet50", "resnet-small", "whitened"] = "resnet18"
     stem: Literal["imagenet", "small"] = "small"
     width: Annotated[float, Field(ge=1 / 16, le=16.0)] = 1.0  # of the backbone's layers, over their usual one
     hidden: Width = 4096
@@ -116,6 +117,16 @@ class NetworkSettings(Section):
     joint_views: bool = False  # both views in one pass, so that batch norm sees them together
     bn_groups: Count = 1  # batch norm sees the batch of all processes in so many slices (the paper's recipes: 4)
     shuffle_bn: bool = False  # the target's slices, where there is a target, are of the batch in another order
+    components: Width = 32  # of whitened features: how many main directions are kept,
+    whitening: Fraction = 0.5  # and by which power of its spread each is divided
+
+
+class StartSettings(Section):
+    """The pretrained network that sees the images first and never learns; without one, training starts from scratch."""
+
+    network: str | None = None
+    weights: str | None = None  # a file of them, in place of the installed package's
+    sha256: str | None = None  # of the file they were read from
 
 
 class PsaSettings(Section):
@@ -219,6 +230,7 @@ class Config(Section):
     clusters: int | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     views: ViewSettings = ViewSettings()
+    start: StartSettings = StartSettings()
     network: NetworkSettings = NetworkSettings()
     psa: PsaSettings = PsaSettings()
     psl: PslSettings = PslSettings()

@@ -51,6 +51,16 @@ def run(
     earlier: Annotated[
         Path | None, typer.Option("--from", metavar="RUN", help="Go on from a finished run; its clusters keep numbers.")
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="scratch | pretrained[:NAME] | RUN",
+            help="What to start from; without it photographs start from a pretrained network where one is installed.",
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A pretrained network's weights: .safetensors or a state dict.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
@@ -78,6 +88,8 @@ def run(
         budget,
         earlier,
         data,
+        start,
+        weights,
         shlex.join(["propos", *sys.argv[1:]]),
     )
     perform_shown(request, resume, device, quiet, report, threads)

@@ -8,6 +8,7 @@ and kept (`cache/`), and are then one of the two sources of `folder`; arrays are
 from propos.data.arrays import ArraySource, from_array
 from propos.data.cache.limit import refusal
 from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_caches
+from propos.data.features import kept_features
 from propos.data.files.entry import Entry, Scan, Skipped
 from propos.data.files.names import escape_name, unescape_name
 from propos.data.files.scan import scan
@@ -24,6 +25,7 @@ from propos.data.open import (
     is_named,
     open_source,
 )
+from propos.data.photographs import looks_photographic
 from propos.data.published import CATALOGUE, Benchmark, MissingData, benchmark, data_root
 from propos.data.source import (
     Source,
@@ -72,7 +74,9 @@ __all__ = [
     "is_array",
     "is_benchmark",
     "is_named",
+    "kept_features",
     "list_caches",
+    "looks_photographic",
     "open_folder",
     "open_source",
     "open_streamed",

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from propos.config import Config
 from propos.errors import InputError
-from propos.methods.baselines import kmeans_pixels, kmeans_random
+from propos.methods.baselines import kmeans_features, kmeans_pixels, kmeans_random
 from propos.methods.byol import byol
 from propos.methods.byol_cc import byol_cc
 from propos.methods.byol_pcl import byol_pcl
@@ -28,6 +28,7 @@ from propos.methods.simsiam import simsiam
 
 __all__ = [
     "METHODS",
+    "OF_FEATURES",
     "Confident",
     "Features",
     "FurtherClusterings",
@@ -59,9 +60,13 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "cc-psl": cc_psl,
     "byol-cc": byol_cc,
     "byol-pcl": byol_pcl,
+    "kmeans-features": kmeans_features,
     "kmeans-pixels": kmeans_pixels,
     "kmeans-random": kmeans_random,
 }
+
+
+OF_FEATURES = ("kmeans-features", "propos")  # what a pretrained start goes with
 
 
 def check_method(name: str) -> None:
@@ -75,10 +80,23 @@ def check_method(name: str) -> None:
 def build_method(config: Config) -> Method:
     """Build the method that complete settings name."""
     check_method(config.method)
+    _check_start(config)
     method = METHODS[config.method](config)
     if not config.train.balanced:
         return method
     return replace(method, stages=tuple(replace(stage, balanced=True) for stage in method.stages))
+
+
+def _check_start(config: Config) -> None:
+    """Refuse methods that learn from images where there are only features, and the other way round."""
+    of_features = config.method in OF_FEATURES
+    if config.start.network is not None and not of_features:
+        raise InputError(
+            f"--method {config.method}: learns from images, not from a pretrained network's features: "
+            f"use --start scratch, or one of {', '.join(OF_FEATURES)}"
+        )
+    if config.start.network is None and config.method == "kmeans-features":
+        raise InputError("--method kmeans-features: needs a pretrained network: use --start pretrained")
 
 
 def describe(name: str) -> str:

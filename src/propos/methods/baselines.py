@@ -13,6 +13,11 @@ def kmeans_pixels(config: Config) -> Method:
     return Method(parts=Parts(projector=None), embeds="online")
 
 
+def kmeans_features(config: Config) -> Method:
+    """K-means on the whitened features of a pretrained network; nothing is trained."""
+    return Method(parts=Parts(projector=None), embeds="online")
+
+
 def kmeans_random(config: Config) -> Method:
     """K-means on the embeddings of an untrained network."""
     return Method(parts=byol_parts(config), embeds="online")

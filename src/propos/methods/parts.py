@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from propos.config import Config
 from propos.errors import InputError
-from propos.methods.method import FurtherClusterings, QueueSpec
+from propos.methods.method import FurtherClusterings, Pairing, QueueSpec
+from propos.methods.preparations import Features, Neighbours
 from propos.networks import Head, Parts, feature_width
+
+NEAR = 10  # images that may stand for an image's other view, where there are only features
 
 
 def byol_parts(config: Config, cluster_head: Head | None = None) -> Parts:
     """Return a projector and a predictor of FC-BN-ReLU-FC, and a target that is a moving average."""
     head = Head((config.network.hidden, config.network.dimension))
     return Parts(projector=head, predictor=head, target="moving average", cluster_head=cluster_head)
+
+
+def feeding(config: Config) -> dict[str, Any]:
+    """Return what a stage is fed that trains heads: pairs of views, or features of an image and of a near one.
+
+    A pretrained network's features are computed once, so there are no random views of them; what is near by them shows
+    the same kind of thing nine times in ten (docs/pretrained.md).
+    """
+    if config.start.network is None:
+        return {}
+    return {
+        "trains": ("projector", "predictor"),
+        "pairs": Pairing(partner="neighbour", of="features"),
+        "opens_with": (Features(), Neighbours(NEAR, of="features")),
+    }
 
 
 def plain_head(config: Config, outer: int) -> Head:

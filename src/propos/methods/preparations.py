@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -37,14 +38,16 @@ class Preparation(Protocol):
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The images nearest to each by the cosine of their embeddings, nearest first."""
+    """The images nearest to each by the cosine of their embeddings, or of their features, nearest first."""
 
     count: int
     name: str = "neighbours"
+    of: Literal["embeddings", "features"] = "embeddings"
 
     def __call__(self, seen: Seen) -> Int[Tensor, "n count"]:
         """Return the rows of this process's images."""
-        return nearest_neighbours(seen.embeddings, self.count, seen.mine)
+        points = seen.embeddings if self.of == "embeddings" else F.normalize(seen.features, dim=1)
+        return nearest_neighbours(points, min(self.count, len(points) - 1), seen.mine)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from propos.config import Config
 from propos.methods.method import Method, Stage, Term
-from propos.methods.parts import byol_parts, prototype_queue
+from propos.methods.parts import byol_parts, feeding, prototype_queue
 from propos.objectives import Alignment, PrototypeScattering
 
 
@@ -19,5 +19,6 @@ def propos(config: Config) -> Method:
         noise_starts=config.psl_start,
         queue=prototype_queue(config),
         predictor_rate=config.train.predictor_rate,
+        **feeding(config),
     )
     return Method(byol_parts(config), (train,))

@@ -3,21 +3,42 @@
 from propos.networks.heads import Head, Mlp
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.precision import autocast
+from propos.networks.pretrained import (
+    EXTRA,
+    PRETRAINED,
+    Pretrained,
+    Weights,
+    find_pretrained,
+    installed,
+    origin_of,
+    read_pretrained,
+)
 from propos.networks.resnet import ResNet, backbone, feature_width, smallest_side
+from propos.networks.seeing import Seeing, Whitening
 from propos.networks.twin import Encoder, TwinNetwork, build_network
 
 __all__ = [
     "EVERY_PART",
+    "EXTRA",
+    "PRETRAINED",
     "Encoder",
     "Head",
     "Mlp",
     "PartName",
     "Parts",
+    "Pretrained",
     "ResNet",
+    "Seeing",
     "TwinNetwork",
+    "Weights",
+    "Whitening",
     "autocast",
     "backbone",
     "build_network",
     "feature_width",
+    "find_pretrained",
+    "installed",
+    "origin_of",
+    "read_pretrained",
     "smallest_side",
 ]

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import importlib.util
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from propos.errors import InputError, shown
-from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite, folded, our_name
-from propos.networks.resnet import backbone
+from propos.networks.efficientnet import HEAD, LITE_SHAPES, EfficientNetLite, folded, our_name
+from propos.networks.resnet import backbone, feature_width
 
 EXTRA = "pip install 'propos[pretrained]'"
 _LITE_PIXELS = ((127 / 255,) * 3, (128 / 255,) * 3)
@@ -41,6 +41,7 @@ class Pretrained:
 
     name: str
     build: Callable[[], nn.Module]
+    features: int  # the width of its pooled output
     side: int  # of the square it sees, cut from the middle of the image
     pixels: tuple[tuple[float, ...], tuple[float, ...]]  # mean and std of the channels
     rename: Callable[[str], str | None]  # a published weight's name as ours; nothing where it is not needed
@@ -67,6 +68,7 @@ def _lite(number: int, sha256: str) -> Pretrained:
     return Pretrained(
         name,
         partial(EfficientNetLite, LITE_SHAPES[name]),
+        HEAD,
         LITE_SHAPES[name].side,
         _LITE_PIXELS,
         our_name,
@@ -77,7 +79,9 @@ def _lite(number: int, sha256: str) -> Pretrained:
 
 
 def _resnet(name: str) -> Pretrained:
-    return Pretrained(name, partial(backbone, name, "imagenet", 3), 224, _IMAGENET_PIXELS, _resnet_name)
+    return Pretrained(
+        name, partial(backbone, name, "imagenet", 3), feature_width(name), 224, _IMAGENET_PIXELS, _resnet_name
+    )
 
 
 PRETRAINED = {
@@ -99,6 +103,13 @@ def find_pretrained(name: str) -> Pretrained:
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(PRETRAINED)}"
         raise InputError(f"--start pretrained:{shown(name, quoted=False)}: there is none of this name: {hint}")
     return PRETRAINED[name]
+
+
+def origin_of(name: str, sha256: str | None) -> Pretrained:
+    """Return a network as its weights have it: of weights that are not the published ones nothing is known."""
+    network = find_pretrained(name)
+    known = network.package is not None and network.package.sha256 == sha256
+    return network if known else replace(network, seen="unknown", licence="unknown")
 
 
 def installed(name: str = DEFAULT) -> Path | None:
@@ -152,9 +163,7 @@ def _from_file(path: Path, name: str | None) -> Weights:
     network = min(networks, key=lambda each: len(_differences(each, state)))
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    known = network.package is not None and network.package.sha256 == digest
-    origin = network if known else Pretrained(**{**vars(network), "seen": "unknown", "licence": "unknown"})
-    return Weights(origin, _fitting(network, state, path), digest)
+    return Weights(origin_of(network.name, digest), _fitting(network, state, path), digest)
 
 
 def _read_state(path: Path) -> dict[str, Tensor]:

@@ -16,24 +16,30 @@ from propos.networks.heads import Mlp, initialise_predictor
 from propos.networks.norm import ALONE, BatchGroups, set_groups
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.resnet import ResNet, backbone
+from propos.networks.seeing import Whitening
 from propos.outputs import Outputs, Pair
 
 Views = tuple[Float[Tensor, "B ..."], Float[Tensor, "B ..."]]  # images, or the backbone's features of them
 
 
 class Encoder(nn.Module):
-    """A backbone and its projector; without a projector, the pixels themselves."""
+    """A backbone and its projector; without a projector, the pixels or the whitened features themselves.
+
+    Where the settings want whitened features it is fed those of a pretrained network, `channels` of them.
+    """
 
     def __init__(self, settings: NetworkSettings, parts: Parts, channels: int) -> None:
         super().__init__()
         self.backbone: nn.Module
         self.projector: nn.Module
-        if parts.projector is None:
-            self.backbone, self.projector, self.features = nn.Flatten(), nn.Identity(), 0
+        if settings.backbone == "whitened":
+            self.backbone, self.features = Whitening(channels, settings.components), settings.components
+        elif parts.projector is None:
+            self.backbone, self.features = nn.Flatten(), 0
         else:
             network = backbone(settings.backbone, settings.stem, channels, settings.width)
             self.backbone, self.features = network, network.features
-            self.projector = Mlp(self.features, parts.projector)
+        self.projector = nn.Identity() if parts.projector is None else Mlp(self.features, parts.projector)
         self.register_buffer("_anchor", torch.empty(0), persistent=False)  # pixels alone have no parameter
 
     @property

@@ -14,13 +14,14 @@ from propos.recipes.table import PAPER, RECIPES
 __all__ = ["PAPER", "RECIPES", "Row", "against_paper", "build_recipe", "choose_recipe", "describe", "for_method"]
 
 
-def build_recipe(name: str, method: str = "propos") -> Config:
-    """Return the settings of a recipe as a method wants them."""
+def build_recipe(name: str, method: str | None = None) -> Config:
+    """Return the settings of a recipe as a method wants them; without one, as its own does."""
     if name not in RECIPES:
         near = difflib.get_close_matches(name, RECIPES, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(RECIPES)}"
         raise InputError(f"--recipe {name}: there is none of this name: {hint}")
-    return for_method(RECIPES[name](), method, at_scale=name in PAPER)
+    recipe = RECIPES[name]()
+    return recipe if method is None else for_method(recipe, method, at_scale=name in PAPER)
 
 
 def describe(name: str) -> str:

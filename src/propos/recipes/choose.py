@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from propos.data import UnopenedSource
+from propos.data import UnopenedSource, looks_photographic
+from propos.networks import EXTRA, PRETRAINED, installed
 from propos.recipes.table import PAPER
 
 TINY_SIDE = 16
 SMALL_SIDE = 64
+NETWORK = PRETRAINED["efficientnet-lite0"]
 
 
-def choose_recipe(unopened: UnopenedSource, device: str) -> tuple[str, str]:
+def choose_recipe(unopened: UnopenedSource, device: str, pretrained: bool = False) -> tuple[str, str]:
     """Return the name of a recipe and why it was chosen, in words.
 
-    A published set has the paper's recipe of its name, which is a GPU's work; on a CPU it gets a small one.
+    A published set has the paper's recipe of its name, which is a GPU's work; on a CPU it gets a small one. With
+    `pretrained`, photographs of one's own start from a pretrained network where one is installed.
     """
     own = unopened.published if unopened.published in PAPER else None
     kind = "greyscale" if unopened.channels == 1 else "colour"
@@ -21,7 +24,23 @@ def choose_recipe(unopened: UnopenedSource, device: str) -> tuple[str, str]:
         return own, f"{own} on {device}: {_row(own)}"
     if own is not None:
         images += f"; the paper's for {own} is a GPU's work (--recipe {own})"
-    return _for_kind(unopened, device), images
+    name = _for_kind(unopened, device)
+    large = max(unopened.height, unopened.width) > SMALL_SIDE
+    if not pretrained or not large or unopened.published is not None:
+        return name, images
+    return _photographs(unopened, name, images)
+
+
+def _photographs(unopened: UnopenedSource, otherwise: str, images: str) -> tuple[str, str]:
+    """Take the pretrained start for photographs; drawings and grey images are not what it has seen."""
+    if unopened.channels == 1 or not looks_photographic(unopened):
+        return otherwise, f"{images}, which do not look like photographs: nothing pretrained is used"
+    if installed(NETWORK.name) is None:
+        return otherwise, f"{images}; photographs are told apart far better from a pretrained start: {EXTRA}"
+    return "pretrained", (
+        f"{images} that look like photographs: they are seen by {NETWORK.name}, whose weights had seen {NETWORK.seen} "
+        "(--start scratch does without)"
+    )
 
 
 def _for_kind(unopened: UnopenedSource, device: str) -> str:

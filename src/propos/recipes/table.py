@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from propos.config import Config
 from propos.recipes import paper, released, small
+from propos.recipes.pretrained import pretrained
 
 Recipe = Callable[[], Config]
 
@@ -14,6 +15,7 @@ SMALL: dict[str, Recipe] = {
     "small-grey": small.small_grey,
     "small-colour": small.small_colour,
     "photos": small.photos,
+    "pretrained": pretrained,
 }
 PAPER: dict[str, Recipe] = {
     "paper-32": paper.paper_32,

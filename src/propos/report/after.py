@@ -6,9 +6,9 @@ import shlex
 from typing import Protocol
 
 from propos.data import Source
-from propos.report.progress import Working
 from propos.report.write import write_report
 from propos.runs import Run
+from propos.work import Working
 
 
 class Listener(Protocol):

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.report.progress import Progress
+from propos.work import Progress
 
 MOST_LAID_OUT = 50_000
 FEWEST = 16  # images from which neighbours say more than the main directions

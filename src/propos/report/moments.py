@@ -8,8 +8,8 @@ import numpy as np
 
 from propos.report.layout import lay_out
 from propos.report.payload import packed
-from propos.report.progress import Working
 from propos.runs import Run
+from propos.work import Working
 
 MOMENTS = 4
 MOST_DOTS = 2_000

@@ -7,8 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from propos.data import FolderSource, Source, unescape_name
-from propos.runner.sources import NoImages, Working, open_source_of
+from propos.runner.sources import NoImages, open_source_of
 from propos.runs import Run
+from propos.work import Working
 
 
 class Gone(Exception):  # noqa: N818 - not an error: the page is written without pictures

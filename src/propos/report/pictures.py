@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, UInt8
 from PIL import Image
 
 from propos.data import Source, readable, upright
-from propos.report.progress import Progress
+from propos.work import Progress
 
 COLUMNS, ROWS = 32, 16
 PER_SHEET = COLUMNS * ROWS

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from propos.config import Config
 from propos.durations import duration
-from propos.runs import RunInfo
+from propos.runs import RunInfo, StartInfo
 
 VIEWS = {"natural": "photographs", "greyscale": "small grey pictures", "digits": "written characters"}
 METHODS = {"propos": "ProPos", "byol": "BYOL"}
@@ -14,19 +14,36 @@ METHODS = {"propos": "ProPos", "byol": "BYOL"}
 
 def settings_in_words(config: Config, info: RunInfo, images: int, clusters: int) -> list[tuple[str, str]]:
     """Return what a person would want to know of how the run was made, as pairs of name and words."""
-    network, train = config.network, config.train
-    size = config.views.size
     return [
         ("Images", f"{images:,} from {info.source.name or config.source or 'an array in memory'}"),
         ("Clusters", f"{clusters:,}, {_asked(config)}"),
         ("Method", f"{METHODS.get(config.method, config.method)}{_recipe(config)}"),
-        ("Training", f"{train.epochs:,} epochs in batches of {train.batch_size * train.accumulate:,}{_time(info)}"),
-        ("Network", f"{network.backbone}, embeddings of {network.dimension} numbers"),
-        ("Views", f"{size}×{size} pixels, drawn as for {VIEWS.get(config.views.preset, config.views.preset)}"),
+        *(_learnt(config, info) if info.start is None else _started(config, info, info.start)),
         *_scattering(config),
         ("Seed", str(config.seed)),
         ("Command", info.command or "not recorded"),
         ("Begun", _moment(info.started)),
+    ]
+
+
+def _learnt(config: Config, info: RunInfo) -> list[tuple[str, str]]:
+    """Say how a run learnt from its images."""
+    network, train, views = config.network, config.train, config.views
+    return [
+        ("Training", f"{train.epochs:,} epochs in batches of {train.batch_size * train.accumulate:,}{_time(info)}"),
+        ("Network", f"{network.backbone}, embeddings of {network.dimension} numbers"),
+        ("Views", f"{views.size}×{views.size} pixels, drawn as for {VIEWS.get(views.preset, views.preset)}"),
+    ]
+
+
+def _started(config: Config, info: RunInfo, start: StartInfo) -> list[tuple[str, str]]:
+    """Say which pretrained network saw a run's images, and what its weights had seen."""
+    network = config.network
+    kept = f"{network.components} main directions, each divided by its spread to the power {network.whitening:g}"
+    return [
+        ("Seen by", f"{start.network}, pretrained and left as it is{_time(info)}"),
+        ("Its weights", f"had seen: {start.seen}; licence: {start.licence}"),
+        ("Features", kept),
     ]
 
 

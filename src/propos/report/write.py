@@ -25,9 +25,9 @@ from propos.report.originals import Gone, address_of_originals, check_same, open
 from propos.report.payload import packed, script
 from propos.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
 from propos.report.problems import find_problems
-from propos.report.progress import Working, unseen
 from propos.report.words import settings_in_words
 from propos.runs import ImageTable, Run, RunFolder
+from propos.work import Working, unseen
 
 PAGE = Path("report") / "index.html"
 PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")

@@ -21,10 +21,19 @@ from propos.data import Source, StreamedSource, UnopenedSource, What, find_sourc
 from propos.data.arrays import check_labels
 from propos.errors import InputError
 from propos.methods import check_method
+from propos.networks import read_pretrained
 from propos.recipes import build_recipe, choose_recipe, for_method
 from propos.runner.following import estimate
 from propos.runner.provenance import provenance
-from propos.runner.request import Request, given_config, requested_settings, run_name, seconds_in
+from propos.runner.request import (
+    Request,
+    given_config,
+    requested_settings,
+    run_name,
+    seconds_in,
+    starting,
+    wants_pretrained,
+)
 from propos.runner.sources import open_source_of, opened
 from propos.runner.watching import Unwatched, Watcher
 from propos.runs import Run
@@ -90,6 +99,7 @@ def plan(
     """
     watcher = watcher or Unwatched()
     chosen = choose_device(device)
+    request = starting(request)
     earlier = None if request.earlier is None else Run.open(request.earlier)
     given = given_config(request) if earlier is None else _continued_config(request, earlier)
     what = request.source if request.source is not None else (given.source if given else None)
@@ -98,6 +108,7 @@ def plan(
     unopened, config = _settings(request, given, what, chosen, watcher, earlier is not None)
     channels = None if earlier is None else fitting_channels(earlier, config, unopened, str(what))
     with ExitStack() as stack:
+        channels = channels or _colours(config, unopened)
         source = stack.enter_context(opened(unopened, config, channels, working=watcher.working))
         _say_what_was_read(source, watcher)
         _label(source, request.given_labels())
@@ -158,23 +169,58 @@ def _settings(
         asked = {key: value for key, value in settings.items() if key.startswith("pixels.")}
         early = early.with_settings({"pixels": PixelSettings().model_dump(), **asked})
     unopened = find_source(what, early.pixels.black, early.pixels.white, early.labels, early.data)
-    base = given or _recipe(request, early.method, unopened, device, watcher)
+    base = given or _recipe(request, settings.get("method"), unopened, device, watcher)
     if given is not None and early.method != given.method:
         base = for_method(given, early.method, at_scale=False)
     if request.epochs is not None:
         base = base.with_epochs(request.epochs)
-    return unopened, base.with_settings({**settings, "pixels": early.pixels.model_dump()})
+    config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
+    return unopened, _started(config, request, watcher)
 
 
-def _recipe(request: Request, method: str, unopened: UnopenedSource, device: torch.device, watcher: Watcher) -> Config:
-    name = request.recipe
+def _recipe(
+    request: Request, method: str | None, unopened: UnopenedSource, device: torch.device, watcher: Watcher
+) -> Config:
+    name = _named_recipe(request)
     if name is None:
-        name, why = choose_recipe(unopened, device.type)
+        by_images = request.start is None and method in (None, "kmeans-features")
+        name, why = choose_recipe(unopened, device.type, by_images)
         watcher.note(f"Recipe {name}, chosen for {why}.")
     precision = usual_precision(device)
     if precision != "float32" and "train.precision" not in request.settings:
         watcher.note(f"The backbone computes in {precision}; --set train.precision=float32 turns that off.")
     return build_recipe(name, method).with_settings({"train.precision": precision})
+
+
+def _named_recipe(request: Request) -> str | None:
+    """Return the recipe that a person's options name, by itself or by the start."""
+    return request.recipe or ("pretrained" if wants_pretrained(request) else None)
+
+
+def _started(config: Config, request: Request, watcher: Watcher) -> Config:
+    """Complete what the settings say of a pretrained network: which, and the hash of its weights."""
+    wanted, of_features = wants_pretrained(request), config.network.backbone == "whitened"
+    if wanted is not None and wanted != of_features:
+        settings = "the settings" if config.recipe is None else f"recipe {config.recipe}"
+        learn = "a pretrained network's features" if of_features else "images"
+        raise InputError(
+            f"--start {request.start or 'pretrained'}: {settings} learns from {learn}: leave out one of them"
+        )
+    if not of_features:
+        return config
+    named = (request.start or "").partition(":")[2] or None
+    file = str(request.weights.resolve()) if request.weights is not None else config.start.weights
+    name = named or (config.start.network if request.weights is None else None)
+    weights = read_pretrained(name, file)
+    found = weights.network
+    if wanted:
+        watcher.note(f"Seen by {found.name}, whose weights had seen: {found.seen}; licence: {found.licence}.")
+    return config.with_settings({"start.network": found.name, "start.weights": file, "start.sha256": weights.sha256})
+
+
+def _colours(config: Config, unopened: UnopenedSource) -> int | None:
+    """Read image files in colour where a pretrained network sees them."""
+    return 3 if config.start.network is not None and unopened.headers is not None else None
 
 
 def _continued_config(request: Request, earlier: Run) -> Config:
@@ -199,7 +245,8 @@ def _timed(config: Config, time: str, source: Source, device: torch.device) -> t
 
 def _fitting_views(config: Config, source: Source, request: Request, watcher: Watcher) -> tuple[Config, Kept | None]:
     """Return the settings with views that leave these images what they are; what a person set stays as it is."""
-    kept = None if "views.preset" in request.settings else ask_what_is_kept(source)
+    unasked = "views.preset" in request.settings or config.start.network is not None  # there are no random views
+    kept = None if unasked else ask_what_is_kept(source)
     if kept is None:
         return config, None
     suited = {key: value for key, value in kept.settings(source.channels).items() if key not in request.settings}

@@ -13,6 +13,7 @@ from propos import __version__
 from propos.config import Config
 from propos.data import Source, StreamedSource
 from propos.distributed import job, world_size
+from propos.networks import origin_of
 
 
 def provenance(command: str, config: Config, source: Source, fingerprint: str, device: torch.device) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def provenance(command: str, config: Config, source: Source, fingerprint: str, d
         "job": job(),
         "machine": f"{platform.system()} {platform.machine()} {_processor()}",
         "seed": config.seed,
+        **_start(config),
         "source": {
             "root": config.source,
             "name": source.name,
@@ -37,6 +39,21 @@ def provenance(command: str, config: Config, source: Source, fingerprint: str, d
             "fingerprint": fingerprint,
             "streamed": isinstance(source, StreamedSource),
         },
+    }
+
+
+def _start(config: Config) -> dict[str, Any]:
+    """Say which pretrained network a run starts from, what its weights had seen, and under which licence they are."""
+    if config.start.network is None:
+        return {}
+    origin = origin_of(config.start.network, config.start.sha256)
+    return {
+        "start": {
+            "network": config.start.network,
+            "sha256": config.start.sha256,
+            "seen": origin.seen,
+            "licence": origin.licence,
+        }
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class Request:
     time: str | None = None
     earlier: Path | None = None
     data: Path | None = None
+    start: str | None = None  # scratch, pretrained[:NAME], or a finished run
+    weights: Path | None = None  # a file of a pretrained network's
     command: str = "propos.run"  # what run.json calls it
 
     def given(self) -> list[str]:
@@ -51,6 +53,29 @@ class Request:
     def given_labels(self) -> Shaped[np.ndarray, " N"] | None:
         """Return the labels themselves, where they are given."""
         return None if isinstance(self.labels, str) else self.labels
+
+
+def starting(request: Request) -> Request:
+    """Return a request whose start, where it is a run, is what it goes on from."""
+    start = request.start
+    if start is None or start == "scratch" or start.partition(":")[0] == "pretrained":
+        if request.weights is not None and start == "scratch":
+            raise InputError("--start scratch and --weights say two things: use one of them")
+        if request.earlier is not None and (start or request.weights):
+            raise InputError("--from goes on with the run's own network: leave out --start and --weights")
+        return request
+    if not (Path(start) / "run.json").is_file():
+        raise InputError(f"--start {start}: write scratch, pretrained, pretrained:NAME, or a finished run's folder")
+    if request.earlier is not None or request.weights is not None:
+        raise InputError("--start RUN goes on with the run's own network: leave out --from and --weights")
+    return replace(request, start=None, earlier=Path(start))
+
+
+def wants_pretrained(request: Request) -> bool | None:
+    """Return whether a pretrained start was asked for, or none; None where the images decide."""
+    if request.start is None:
+        return True if request.weights is not None else None
+    return request.start != "scratch"
 
 
 def seconds_in(text: str) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from propos.config import Config
 from propos.data import (
@@ -23,8 +23,8 @@ from propos.data import (
 )
 from propos.errors import InputError
 from propos.runs import Run
+from propos.work import Working, unseen
 
-Progress = Callable[[int, int], object]  # how much is done, and of how much
 Why = Literal["in memory", "gone", "unreadable", "changed"]
 
 
@@ -34,19 +34,6 @@ class NoImages(InputError):  # noqa: N818 - reads as what is the matter
     def __init__(self, why: Why, sentence: str) -> None:
         super().__init__(sentence)
         self.why = why
-
-
-class Working(Protocol):
-    """Shows a piece of work by its words; gives what to call with how far it is."""
-
-    def __call__(self, words: str) -> AbstractContextManager[Progress]:
-        """Begin the piece of work."""
-        ...
-
-
-def unseen(words: str) -> AbstractContextManager[Progress]:
-    """Show nothing of a piece of work."""
-    return nullcontext(lambda done, total: None)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from propos.runner.sources import Working, unseen
 from propos.training import Fitted, Progress, Silent
+from propos.work import Working, unseen
 
 Stopping = Callable[[], AbstractContextManager[Callable[[], bool]]]
 
@@ -23,11 +23,6 @@ class Watcher(Progress, Protocol):
     """Shows what becomes of a request: the command line draws bars, Python programs hear of warnings alone."""
 
     quiet: bool  # notes are not read, so that what is made for them alone can be left out
-
-    @property
-    def working(self) -> Working:
-        """What shows a long piece of work."""
-        ...
 
     def expect(self, epochs: int, seconds: float) -> None:
         """So many epochs will take about so long."""
@@ -44,8 +39,7 @@ class Unwatched(Silent):
     quiet = True
 
     def __init__(self, working: Working = unseen, warn: Callable[[str], object] = lambda text: None) -> None:
-        super().__init__(warn)
-        self.working = working
+        super().__init__(warn, working)
 
     def expect(self, epochs: int, seconds: float) -> None:
         """Ignore it."""

@@ -5,7 +5,7 @@ from propos.runs.clusters import Cluster, Prototypes, rows_of
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
 from propos.runs.lock import held, refuse_if_held
 from propos.runs.reader import Run
-from propos.runs.schema import Measures, Record, RunInfo, SourceInfo, Suggestion, read_history
+from propos.runs.schema import Measures, Record, RunInfo, SourceInfo, StartInfo, Suggestion, read_history
 from propos.runs.tables import ImageTable, check_table_path, read_label_file, write_parts, write_table
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "RunFolder",
     "RunInfo",
     "SourceInfo",
+    "StartInfo",
     "Suggestion",
     "check_table_path",
     "held",

@@ -39,6 +39,15 @@ class SourceInfo(_Part):
     streamed: bool = False
 
 
+class StartInfo(_Part):
+    """Which pretrained network a run started from, and what is known of its weights."""
+
+    network: str
+    sha256: str | None = None
+    seen: str = "unknown"
+    licence: str = "unknown"
+
+
 class RunInfo(_Part):
     """What run.json holds."""
 
@@ -56,6 +65,7 @@ class RunInfo(_Part):
     machine: str | None = None
     seed: Whole | None = None
     source: SourceInfo = SourceInfo()
+    start: StartInfo | None = None
     plan: str | None = None  # the hash of what was planned
     failure: str | None = None  # the code of what went wrong
     earlier: str | None = Field(default=None, alias="from")  # the run that was gone on from

@@ -11,11 +11,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from propos.augment import plain_view, shapes_of
+from propos.augment import shapes_of
 from propos.config import Config
 from propos.data import Source, prefetch
 from propos.distributed import gather, share
 from propos.networks import Encoder, TwinNetwork, autocast
+from propos.training.feeding import plain
 from propos.training.reading import read, reading_ahead
 
 BATCH = 512
@@ -84,17 +85,14 @@ def output_batches(
     part: nn.Module, device: torch.device, source: Source, config: Config, which: slice | None = None
 ) -> Iterator[Any]:
     """Yield what part of a network, in evaluation mode, makes of images in order, a batch at a time."""
-    assert config.pixels.mean is not None
-    assert config.pixels.std is not None
     was_training = part.training
     part.eval()
-    which, views = which or slice(0, len(source)), config.views
+    which = which or slice(0, len(source))
     try:
         with reading_ahead(source, device) as ahead:
             prefetch(ahead, batches_in_order(which))
             for positions in batches_in_order(which):
-                images, shapes = read(ahead, positions, device), shapes_of(source, positions)
-                view = plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, shapes)
+                view = plain(read(ahead, positions, device), config, shapes_of(source, positions))
                 with autocast(device, config.train.precision):
                     made = part(view)
                 yield _in_float32(made)

@@ -11,15 +11,18 @@ import torch
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import from_first_process, world_size
+from propos.networks.seeing import PART
 from propos.training.choosing import estep_due
 from propos.training.embedding import BATCH, embed_batches
 from propos.training.expectation import Partition
+from propos.training.feeding import FeatureSource, pretrained_of, seen_by
 from propos.training.learner import Learner, at_stage, build_learner
 from propos.training.maximization import maximization_step
 from propos.training.numerics import numerics
 from propos.training.opening import open_stage
 from propos.training.order import epoch_order
 from propos.training.reading import reading_ahead
+from propos.training.seeds import generator
 from propos.training.state import State, first_state
 
 ENOUGH_SECONDS = 2.0
@@ -30,8 +33,9 @@ def estimate_seconds(config: Config, source: Source, device: torch.device) -> fl
 
     All processes take part, and get the first one's answer.
     """
+    looking, source = _looking(config, source, device)
     with numerics(config.train), reading_ahead(source, device) as ahead:
-        return _estimate(config, ahead, device)
+        return looking + _estimate(config, ahead, device)
 
 
 def _estimate(config: Config, source: Source, device: torch.device) -> float:
@@ -52,6 +56,18 @@ def _estimate(config: Config, source: Source, device: torch.device) -> float:
         esteps += sum(estep_due(config, learner.stage, learner.since(epoch), epoch) for epoch in learner.epochs)
         esteps += bool(learner.stage.opens_with)
     return float(steps + per_batch * batches * esteps)
+
+
+def _looking(config: Config, source: Source, device: torch.device) -> tuple[float, Source]:
+    """Return how long a pretrained network, if there is one, will look at the images, and made-up features of them."""
+    seeing = pretrained_of(config)
+    if seeing is None:
+        return 0.0, source
+    some = np.arange(min(PART, len(source)))
+    seen = seen_by(seeing, source, device)
+    seconds = _seconds(lambda: seen.batch(some), device) * len(source) / len(some)
+    made_up = torch.rand((len(source), seeing.features), generator=generator(0, "estimate")).numpy()
+    return seconds, FeatureSource(source, lambda positions: made_up[positions], seeing.features)
 
 
 def _step_seconds(learner: Learner, source: Source) -> float:

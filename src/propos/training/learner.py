@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +15,7 @@ from propos.data import Source
 from propos.distributed import launched, local_rank, world_size
 from propos.errors import InputError
 from propos.methods import Method, Stage, build_method
-from propos.networks import TwinNetwork, build_network
+from propos.networks import TwinNetwork, Whitening, build_network
 from propos.training.optimiser import build_optimiser
 from propos.training.schedule import Schedule
 from propos.training.seeds import derive
@@ -94,6 +95,18 @@ def _of_stage(
         # What a stage computes of the images when it opens it knows of those that are clustered.
         "schedule": Schedule(settings, config.network, images[0], 0 if stage.opens_with else images[1]),
     }
+
+
+def whiten(learner: Learner, source: Source) -> None:
+    """Fit what evens out a pretrained network's features, where the network is fed those, to all images."""
+    online = learner.network.online.backbone
+    if not isinstance(online, Whitening):
+        return
+    features = torch.from_numpy(source.batch(np.arange(len(source)))).to(learner.device)
+    for encoder in (learner.network.online, learner.network.target):
+        if encoder is not None:
+            assert isinstance(encoder.backbone, Whitening)
+            encoder.backbone.fit(features, learner.config.network.whitening)
 
 
 def check_shares(config: Config, images: int) -> None:

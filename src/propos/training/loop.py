@@ -18,7 +18,8 @@ from propos.training.choosing import choose_clusters, estep_due, first_estep
 from propos.training.continuation import WarmStart
 from propos.training.embedding import head_clusters
 from propos.training.expectation import expectation
-from propos.training.learner import Learner, at_stage, build_learner
+from propos.training.feeding import feed
+from propos.training.learner import Learner, at_stage, build_learner, whiten
 from propos.training.maximization import maximization_step
 from propos.training.model import Fitted, fitted
 from propos.training.numerics import numerics
@@ -43,8 +44,10 @@ def train(
 
     Of several processes that share the batches, the first alone has the run and what to start from.
     """
-    with numerics(config.train), reading_ahead(source, device) as ahead:
-        return _train(config, ahead, device, progress, run, stop, start)
+    with numerics(config.train):
+        fed = feed(config, source, device, progress.working, stop)
+        with reading_ahead(fed, device) as ahead:
+            return _train(config, ahead, device, progress, run, stop, start)
 
 
 def _train(
@@ -60,6 +63,8 @@ def _train(
     start = WarmStart.of_first_process(start)
     if start is not None:
         start.begin(learner, state)
+    elif state.fresh:
+        whiten(learner, source)
     recorder = Recorder(learner, state, run, progress, stop)
     labels = None if source.labels is None else numbered(source.labels)
     stages = learner.method.stages if learner.method.terms else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +17,16 @@ from propos.data import Source, readable
 from propos.distributed import collect, gather, share
 from propos.errors import InputError, shown
 from propos.methods import build_method
-from propos.networks import Encoder, TwinNetwork
+from propos.networks import Encoder, Seeing, TwinNetwork, read_pretrained
 from propos.runs import ImageTable, Run, RunFolder
 from propos.training.embedding import embed_batches, output_batches, see_batches
 from propos.training.expectation import Assignment
+from propos.training.feeding import fed_channels, pretrained_of, seen_by
 from propos.training.health import Record
 from propos.training.learner import Learner
 
 CONFIDENCE_TEMPERATURE = 0.1
+BACKBONE = "backbone.safetensors"  # the pretrained network that a run started from
 KINDS = {1: "greyscale", 3: "colour"}
 Rows = Iterator[ImageTable]
 
@@ -62,6 +64,7 @@ class Model:
     network: TwinNetwork
     prototypes: Float[Tensor, "K D"]
     ids: Int[np.ndarray, " K"]  # of the cluster that each prototype stands for
+    seeing: Seeing | None = None  # the pretrained network that sees images first, where there is one
 
     @classmethod
     def from_run(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
@@ -72,7 +75,8 @@ class Model:
         network = _network(config)
         network.load_state_dict(weights)
         prototypes = torch.from_numpy(run.prototypes.vectors)
-        return cls(config, network.to(device), prototypes.to(device), run.prototypes.ids)
+        seeing = _seeing(config, run.path / BACKBONE)
+        return cls(config, network.to(device), prototypes.to(device), run.prototypes.ids, seeing)
 
     @property
     def encoder(self) -> Encoder:
@@ -87,7 +91,7 @@ class Model:
 
     def embed(self, source: Source) -> Iterator[Float[Tensor, "B D"]]:
         """Yield the embeddings of a source's images in order, a batch at a time."""
-        self._check(source)
+        source = self._fed(source)
         return _finite(embed_batches(self.encoder, source, self.config), source)
 
     def embeddings(self, source: Source) -> Float[Tensor, "N D"]:
@@ -96,23 +100,23 @@ class Model:
 
     def online_projections(self, source: Source) -> Float[Tensor, "N D"]:
         """Return the raw projections of a source's images by the online network: what training adds its noise to."""
-        self._check(source)
-        return self._outputs(self.network.online, source)
+        return self._outputs(self.network.online, self._fed(source))
 
     def features(self, source: Source) -> Float[Tensor, "N F"]:
         """Return the backbone's features of a source's images, before the projector, by the network that embeds."""
-        self._check(source)
-        return self._outputs(self.encoder.backbone, source)
+        return self._outputs(self.encoder.backbone, self._fed(source))
 
     def _outputs(self, network: nn.Module, source: Source) -> Float[Tensor, "N D"]:
         return torch.cat(list(_finite(output_batches(network, self.encoder.device, source, self.config), source)))
 
-    def _check(self, source: Source) -> None:
+    def _fed(self, source: Source) -> Source:
+        """Check images and return them as the network is fed them."""
         if source.channels != self.channels:
             raise InputError(
                 f"{source.name}: holds {KINDS[source.channels]} images; this run was trained on "
                 f"{KINDS[self.channels]} ones: convert them first"
             )
+        return seen_by(self.seeing, source, self.encoder.device)
 
     def predict(self, source: Source) -> Prediction:
         """Put each image into a cluster."""
@@ -130,7 +134,7 @@ class Model:
             yield predict_from_cosines(cosines, rows, self.ids)
 
     def _predict_by_head(self, source: Source) -> Iterator[Prediction]:
-        self._check(source)
+        source = self._fed(source)
         embeds = build_method(self.config).embeds
         for embeddings, _, assignments in see_batches(self.network, embeds, source, self.config):
             assert assignments is not None
@@ -174,6 +178,9 @@ class Fitted:
     def write(self, run: RunFolder) -> None:
         """Write the results into a run folder."""
         run.write_weights(weights_of(self.model.network))
+        if self.model.seeing is not None:  # so that new images need nothing but the run
+            state = self.model.seeing.weights.state
+            run.write_weights({name: tensor.numpy() for name, tensor in state.items()}, BACKBONE)
         run.write_array("prototypes.npy", self.model.prototypes.cpu().numpy())
         run.write_array("embeddings.npy", self.embeddings)
         run.write_history(self.history)
@@ -197,7 +204,7 @@ def fitted(learner: Learner, source: Source, answer: Assignment, history: list[R
         distance=distance,
         label=source.labels,
     )
-    model = Model(learner.config, learner.network, answer.prototypes, ids)
+    model = Model(learner.config, learner.network, answer.prototypes, ids, pretrained_of(learner.config))
     rows = answer.embeddings[:0] if embeddings is None else embeddings
     return Fitted(model, table, rows.cpu().numpy(), history)
 
@@ -230,8 +237,15 @@ def _finite(batches: Iterator[Tensor], source: Source) -> Iterator[Tensor]:
 
 
 def _network(config: Config) -> TwinNetwork:
-    assert config.pixels.mean is not None
-    return TwinNetwork(config.network, build_method(config).parts, len(config.pixels.mean))
+    return TwinNetwork(config.network, build_method(config).parts, fed_channels(config))
+
+
+def _seeing(config: Config, path: Path) -> Seeing | None:
+    """Return the pretrained network of a run, from its own copy."""
+    if config.start.network is None:
+        return None
+    weights = read_pretrained(config.start.network, path)
+    return Seeing(replace(weights, sha256=config.start.sha256 or weights.sha256))
 
 
 def _kind(tensor: Tensor) -> str:

@@ -6,9 +6,10 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from propos.augment import Frames, Shapes, plain_view, shapes_of
+from propos.augment import Frames, Shapes, shapes_of
 from propos.data import Source
 from propos.distributed import share
+from propos.training.feeding import plain
 from propos.training.learner import Learner
 from propos.training.reading import read
 from propos.training.seeds import generator
@@ -51,12 +52,9 @@ def _random_views(learner: Learner, source: Source, batch: Int[Tensor, " B"], wh
 
 
 def _plain_view(learner: Learner, source: Source, batch: Int[Tensor, " B"]) -> Float[Tensor, "b C S S"]:
-    config = learner.config
-    assert config.pixels.mean is not None
-    assert config.pixels.std is not None
     images, aspects, frames = _images(learner, source, batch)
-    mine, views = None if aspects is None else aspects[share(len(batch))], config.views
-    return plain_view(images, views.size, config.pixels.mean, config.pixels.std, views.plain, Shapes(mine, frames))
+    mine = None if aspects is None else aspects[share(len(batch))]
+    return plain(images, learner.config, Shapes(mine, frames))
 
 
 def _images(

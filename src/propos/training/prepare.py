@@ -10,7 +10,7 @@ from propos.config import Config
 from propos.data import Source, distinct_images, pixel_statistics
 from propos.errors import InputError
 from propos.methods import build_method
-from propos.networks import smallest_side
+from propos.networks import find_pretrained, smallest_side
 from propos.training.choosing import clusters_needed
 from propos.training.learner import check_shares
 
@@ -44,6 +44,8 @@ def prepare(config: Config, source: Source) -> Config:
     check_shares(config, len(source))
     _check_method(config.with_settings(number), source)
     mean, std = config.pixels.mean, config.pixels.std
+    if config.start.network is not None:  # its weights say what pixels mean to it
+        mean, std = (values[: source.channels] for values in find_pretrained(config.start.network).pixels)
     if mean is None or std is None:
         measured = source.statistics or pixel_statistics(source)
         mean, std = mean or measured[0], std or measured[1]

@@ -6,10 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from propos.clustering import Suggestion
+from propos.work import Working, unseen
 
 
 class Progress(Protocol):
     """A watcher of a run; the command line draws bars, the estimator stays silent."""
+
+    @property
+    def working(self) -> Working:
+        """What shows a long piece of work."""
+        ...
 
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
         """Training begins, or goes on, at an epoch."""
@@ -39,8 +45,8 @@ class Progress(Protocol):
 class Silent:
     """A watcher that keeps quiet, but for warnings where it is told how."""
 
-    def __init__(self, warn: Callable[[str], object] = lambda text: None) -> None:
-        self._warn = warn
+    def __init__(self, warn: Callable[[str], object] = lambda text: None, working: Working = unseen) -> None:
+        self._warn, self.working = warn, working
 
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
         """Ignore it."""

@@ -71,14 +71,14 @@ def cached(
     complete = cache_folder() / key
     building = complete.with_name(key + BUILDING)
     report = progress or (lambda done, total: None)
-    opened = _open(complete, channels, shaped)
+    opened = open_cache(complete, channels, shaped)
     if opened is None:
         with locked(key, waiting=lambda: report(progress_of(building)[2], len(entries))):
-            opened = _open(complete, channels, shaped)
+            opened = open_cache(complete, channels, shaped)
             if opened is None:
                 discard(complete)  # it is damaged, if it is there at all
                 _build(entries, root, (side, channels, shaped), building, complete, report, workers)
-                opened = _open(complete, channels, shaped)
+                opened = open_cache(complete, channels, shaped)
     assert opened is not None
     mark_used(complete)
     return opened
@@ -130,7 +130,7 @@ def _check_space(folder: Path, needed: int) -> None:
         )
 
 
-def _open(complete: Path, channels: int, shaped: bool) -> Cached | None:
+def open_cache(complete: Path, channels: int, shaped: bool = False) -> Cached | None:
     """Map a finished cache; nothing when there is none, or it is damaged."""
     try:
         meta = json.loads((complete / META).read_bytes())

@@ -1,0 +1,86 @@
+"""What a frozen network makes of images, computed once and kept beside the decoded images.
+
+Features are kept as their bytes, four each, in the same growing file and journal as pixels: so a kill costs one batch,
+two processes do not compute the same, and `propos cache` lists and cleans them too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from propos.data.cache.building import Building, progress_of
+from propos.data.cache.images import FORMAT, Progress, open_cache
+from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
+from propos.data.decoding import decode
+from propos.data.decoding.worker import Decoded
+from propos.data.files.entry import Entry
+from propos.data.source import CHUNK, Source
+
+VERSION = 1  # of how a network sees images
+
+See = Callable[[Int[np.ndarray, " B"]], Float[np.ndarray, "B F"]]  # the features of the images at these positions
+
+
+@runtime_checkable
+class _Files(Protocol):
+    """A source whose images are files."""
+
+    entries: list[Entry]
+
+
+def features_key(source: Source, network: str) -> str:
+    """Return the name of the cache of a network's features of these images."""
+    shape = f"{source.height} {source.channels}" + ("" if source.frames is None else " shaped")
+    first = f"propos features {VERSION} {FORMAT} {decode.VERSION} {network} {shape}\n"
+    digest = hashlib.blake2b(first.encode(), digest_size=16)
+    if isinstance(source, _Files):
+        for entry in source.entries:
+            digest.update(f"{entry.name}\n{entry.size} {entry.mtime_ns} {entry.digest}\n".encode())
+    else:
+        for start in range(0, len(source), CHUNK):
+            digest.update(source.batch(np.arange(start, min(start + CHUNK, len(source)))).tobytes())
+    return digest.hexdigest()
+
+
+def kept_features(
+    source: Source, network: str, width: int, batches: list[Int[np.ndarray, " B"]], see: See, progress: Progress
+) -> Float[np.ndarray, "N F"]:
+    """Return a network's features of all images, computing those that are not kept yet, a batch at a time, in order."""
+    key = features_key(source, network)
+    complete = cache_folder() / key
+    building = complete.with_name(key + BUILDING)
+    opened = open_cache(complete, 4)
+    if opened is None:
+        with locked(key, waiting=lambda: progress(progress_of(building)[2], len(source))):
+            opened = open_cache(complete, 4)
+            if opened is None:
+                discard(complete)  # it is damaged, if it is there at all
+                _compute(Building(building, (len(source), 1, width, 4), source.name), source, batches, see, progress)
+                opened = open_cache(complete, 4)
+    assert opened is not None
+    mark_used(complete)
+    table: Float[np.ndarray, "N F"] = opened.images.reshape(len(source), width * 4).view(np.float32)
+    return table
+
+
+def _compute(
+    unfinished: Building, source: Source, batches: list[Int[np.ndarray, " B"]], see: See, progress: Progress
+) -> None:
+    try:
+        progress(unfinished.seen, len(source))
+        for positions in batches:
+            if positions[0] < unfinished.seen:
+                continue  # a batch is written whole or not at all
+            rows = np.ascontiguousarray(see(positions), np.float32)
+            frames = [(1, rows.shape[1])] * len(rows)
+            unfinished.append(Decoded(rows.view(np.uint8).reshape(-1), frames, 4, [1.0] * len(rows), {}))
+            progress(unfinished.seen, len(source))
+        meta = {"format": FORMAT, "source": source.name, "images": len(source), "tried": len(source), "skipped": []}
+        unfinished.finish(unfinished.folder.with_name(unfinished.folder.name.removesuffix(BUILDING)), meta)
+    finally:
+        unfinished.close()

@@ -1,0 +1,19 @@
+"""The recipe for photographs where a pretrained network is installed."""
+
+from __future__ import annotations
+
+from propos.config import Config, NetworkSettings, PslSettings, StartSettings, TrainSettings, ViewSettings
+
+
+def pretrained() -> Config:
+    """Photographs as a pretrained network sees them, which stays as it is: minutes for thousands on a CPU."""
+    return Config(
+        recipe="pretrained",
+        method="kmeans-features",
+        views=ViewSettings(preset="natural", size=224, keep="shapes", plain="centre"),
+        start=StartSettings(network="efficientnet-lite0"),
+        network=NetworkSettings(backbone="whitened", hidden=512, dimension=128, momentum=0.99),
+        # For methods that train heads on the features.
+        psl=PslSettings(start=20),
+        train=TrainSettings(epochs=60, batch_size=256, lr=0.2, warmup=3),
+    )

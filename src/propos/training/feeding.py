@@ -1,0 +1,135 @@
+"""What the network is fed: a source's images, or what a frozen pretrained network makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped, UInt8
+from torch import Tensor
+
+from propos.augment import Shapes, plain_view, shapes_of
+from propos.config import Config
+from propos.data import Skipped, Source, Statistics, kept_features, prefetch
+from propos.errors import InputError, Interrupted
+from propos.networks import Seeing, find_pretrained, read_pretrained
+from propos.work import Working
+
+BATCH = 128  # images that are seen before they are written down
+
+
+@dataclass
+class FeatureSource:
+    """A source's images as a row of features each: for the learner, images of another kind."""
+
+    images: Source
+    rows: Callable[[Int[np.ndarray, " B"]], Float[np.ndarray, "B F"]]
+    channels: int  # how many features
+    height = width = 1
+    aspects: Float[np.ndarray, " N"] | None = None
+    frames: Int[np.ndarray, "N 2"] | None = None
+    statistics: Statistics | None = None
+    unlabelled: Source | None = None
+
+    def __post_init__(self) -> None:
+        self.name, self.notes = self.images.name, self.images.notes
+        self.black, self.white = self.images.black, self.images.white
+        self.labels: Shaped[np.ndarray, " N"] | None = self.images.labels
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        """Files that were left out."""
+        return self.images.skipped
+
+    @skipped.setter
+    def skipped(self, skipped: list[Skipped]) -> None:
+        self.images.skipped = skipped
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batch(self, positions: Int[np.ndarray, " B"]) -> Float[np.ndarray, "B F"]:
+        """Return the features of the images at these positions."""
+        return self.rows(positions)
+
+    def image_names(self) -> Sequence[str]:
+        """Return what each image is called."""
+        return self.images.image_names()
+
+
+def plain(
+    batch: UInt8[Tensor, "B C H W"] | Float[Tensor, "B F"], config: Config, shapes: Shapes
+) -> Float[Tensor, "B ..."]:
+    """Return what a network sees of a batch when nothing is random: images resized and normalised, features as is."""
+    if batch.is_floating_point():
+        return batch
+    assert config.pixels.mean is not None
+    assert config.pixels.std is not None
+    views = config.views
+    return plain_view(batch, views.size, config.pixels.mean, config.pixels.std, views.plain, shapes)
+
+
+def pretrained_of(config: Config) -> Seeing | None:
+    """Return the pretrained network that complete settings start from, if they do; its weights must be the same."""
+    start = config.start
+    if start.network is None:
+        return None
+    weights = read_pretrained(start.network, start.weights)
+    if start.sha256 not in (None, weights.sha256):
+        where = start.weights or f"the installed weights of {start.network}"
+        raise InputError(f"{where}: are no longer those the run began with (SHA-256 {str(start.sha256)[:12]}…)")
+    return Seeing(weights)
+
+
+def seen_by(seeing: Seeing | None, source: Source, device: torch.device) -> Source:
+    """Return a source as its learner sees it, computed whenever it is asked for."""
+    if seeing is None or isinstance(source, FeatureSource):
+        return source
+    seeing = seeing.to(device)
+
+    def see(positions: Int[np.ndarray, " B"]) -> Float[np.ndarray, "B F"]:
+        images = torch.from_numpy(source.batch(positions)).to(device)
+        features: Float[np.ndarray, "B F"] = seeing(images, shapes_of(source, positions)).cpu().numpy()
+        return features
+
+    return FeatureSource(source, see, seeing.features)
+
+
+def feed(
+    config: Config, source: Source, device: torch.device, working: Working, stop: Callable[[], bool] = lambda: False
+) -> Source:
+    """Return what the settings' learner is fed: the images, or a pretrained network's features of all of them, kept.
+
+    Features are computed once, whatever is done with them later; a stop loses at most a batch.
+    """
+    seeing = pretrained_of(config)
+    if seeing is None:
+        return source
+    seen = seen_by(seeing, source, device)
+    batches = [np.arange(start, min(start + BATCH, len(source))) for start in range(0, len(source), BATCH)]
+
+    announced = False
+
+    def see(positions: Int[np.ndarray, " B"]) -> Float[np.ndarray, "B F"]:
+        nonlocal announced
+        if not announced:  # only what is not kept yet is read
+            prefetch(source, batches[int(positions[0]) // BATCH :])
+            announced = True
+        if stop():
+            raise Interrupted("stopped while images were looked at")
+        return np.asarray(seen.batch(positions), np.float32)
+
+    with working(f"Looking at images with {seeing.weights.network.name}") as progress:
+        known = f"{seeing.weights.network.name} {seeing.weights.sha256} {device.type}"
+        table = kept_features(source, known, seeing.features, batches, see, progress)
+    return FeatureSource(source, lambda positions: np.asarray(table[positions]), seeing.features)
+
+
+def fed_channels(config: Config) -> int:
+    """Return how many channels, or features, the settings' network is fed."""
+    if config.start.network is None:
+        assert config.pixels.mean is not None
+        return len(config.pixels.mean)
+    return find_pretrained(config.start.network).features

@@ -1,0 +1,22 @@
+"""Long pieces of work, and who shows how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+Progress = Callable[[int, int], object]  # how much is done, and of how much
+
+
+class Working(Protocol):
+    """Shows a piece of work by its words; gives what to call with how far it is."""
+
+    def __call__(self, words: str) -> AbstractContextManager[Progress]:
+        """Begin the piece of work."""
+        ...
+
+
+def unseen(words: str) -> AbstractContextManager[Progress]:
+    """Show nothing of a piece of work."""
+    return nullcontext(lambda done, total: None)

