@@ -1,7 +1,10 @@
 """The run folder: the seam between training, which writes it (RunFolder), and everything else, which reads it (Run)."""
 
 from propos.runs.atomic import write_atomically
-from propos.runs.clusters import Cluster, Prototypes, rows_of
+from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, rows_of
+from propos.runs.corrections import JUNK, Corrected
+from propos.runs.edit_log import EditLog, read_bounded
+from propos.runs.edits import Edit, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
 from propos.runs.lock import held, refuse_if_held
 from propos.runs.reader import Run
@@ -9,7 +12,12 @@ from propos.runs.schema import Measures, Record, RunInfo, SourceInfo, StartInfo,
 from propos.runs.tables import ImageTable, check_table_path, read_label_file, write_parts, write_table
 
 __all__ = [
+    "CONFIDENCE_TEMPERATURE",
+    "JUNK",
     "Cluster",
+    "Corrected",
+    "Edit",
+    "EditLog",
     "ImageTable",
     "Measures",
     "Prototypes",
@@ -24,6 +32,8 @@ __all__ = [
     "held",
     "newest_folder",
     "next_free_folder",
+    "parse_edits",
+    "read_bounded",
     "read_history",
     "read_label_file",
     "refuse_if_held",

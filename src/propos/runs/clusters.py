@@ -6,11 +6,15 @@ which cluster is here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from jaxtyping import Float, Int
+
+CONFIDENCE_TEMPERATURE = 0.1  # confidence is the softmax of the cosines to all prototypes over this
+NONE: Mapping[int, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,7 @@ class Cluster:
     id: int
     name: str | None
     members: Int[np.ndarray, " M"]
+    description: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,17 @@ def rows_of(wanted: Int[np.ndarray, " N"], ids: Int[np.ndarray, " K"]) -> Int[np
     return order[np.searchsorted(ids, wanted, sorter=order)]
 
 
-def gather_clusters(prototypes: Prototypes, cluster: Int[np.ndarray, " N"]) -> tuple[Cluster, ...]:
+def gather_clusters(
+    prototypes: Prototypes,
+    cluster: Int[np.ndarray, " N"],
+    names: Mapping[int, str] = NONE,
+    descriptions: Mapping[int, str] = NONE,
+) -> tuple[Cluster, ...]:
     """Return every cluster by ascending id, empty ones included, from the id of each image's cluster."""
     order = np.argsort(cluster, kind="stable")
     ids = np.sort(prototypes.ids)
     first, last = (np.searchsorted(cluster[order], ids, side=side) for side in ("left", "right"))
     return tuple(
-        Cluster(int(number), None, order[start:end]) for number, start, end in zip(ids, first, last, strict=True)
+        Cluster(number, names.get(number), order[start:end], descriptions.get(number))
+        for number, start, end in zip(ids.tolist(), first, last, strict=True)
     )

@@ -36,6 +36,17 @@ def held(folder: Path) -> Iterator[None]:
             remove_if_empty(folder)
 
 
+@contextmanager
+def waited_for(path: Path) -> Iterator[None]:
+    """Be the only one to hold a lock for a moment, as soon as nobody else does."""
+    lock = FileLock(path)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        _release(lock, path)
+
+
 def make_folder(path: Path) -> bool:
     """Make the folder of a run to be, and return whether it was not there."""
     try:

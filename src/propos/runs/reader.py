@@ -14,6 +14,8 @@ from propos.errors import InputError
 from propos.plain import read_text
 from propos.runs.arrays import check_shape, read_finite, read_unit_vectors
 from propos.runs.clusters import Cluster, Prototypes, gather_clusters
+from propos.runs.corrections import Corrected, correct
+from propos.runs.edit_log import EditLog
 from propos.runs.schema import Record, RunInfo, Suggestion, read_history, read_info, read_skipped, read_suggestion
 from propos.runs.table_reading import check_table, read_table
 from propos.runs.tables import ImageTable
@@ -71,6 +73,16 @@ class Run:
     def clusters(self) -> tuple[Cluster, ...]:
         """The clusters by ascending id."""
         return gather_clusters(self.prototypes, self.table.cluster)
+
+    @cached_property
+    def edits(self) -> EditLog:
+        """What people corrected since."""
+        return EditLog(self.path, self.prototypes.ids.tolist())
+
+    @cached_property
+    def corrected(self) -> Corrected:
+        """Table, prototypes and clusters as people corrected them; those above are as training left them."""
+        return correct(self.table, self.prototypes, lambda: self.embeddings, self.edits.edits, str(self.edits.path))
 
     @cached_property
     def embeddings(self) -> Float[np.ndarray, "N D"]:

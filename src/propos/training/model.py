@@ -18,14 +18,13 @@ from propos.distributed import collect, gather, share
 from propos.errors import InputError, shown
 from propos.methods import build_method
 from propos.networks import Encoder, Seeing, TwinNetwork, read_pretrained
-from propos.runs import ImageTable, Run, RunFolder
+from propos.runs import CONFIDENCE_TEMPERATURE, ImageTable, Run, RunFolder
 from propos.training.embedding import embed_batches, output_batches, see_batches
 from propos.training.expectation import Assignment
 from propos.training.feeding import fed_channels, pretrained_of, seen_by
 from propos.training.health import Record
 from propos.training.learner import Learner
 
-CONFIDENCE_TEMPERATURE = 0.1
 BACKBONE = "backbone.safetensors"  # the pretrained network that a run started from
 KINDS = {1: "greyscale", 3: "colour"}
 Rows = Iterator[ImageTable]

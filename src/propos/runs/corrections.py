@@ -1,0 +1,247 @@
+"""A run's clusters as a person corrected them: the one place that applies edits, so that every reader sees the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from propos.errors import InputError
+from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, gather_clusters, rows_of
+from propos.runs.edits import Confirm, Describe, Edit, Junk, Merge, Move, Redo, Rename, Split, Undo
+from propos.runs.tables import ImageTable
+
+JUNK = -1  # in the place of a cluster's id: the image belongs to none
+BLOCK = 65_536  # images whose cosines are computed at once
+
+
+@dataclass(frozen=True)
+class Review:
+    """What edits say, before anything is computed of it."""
+
+    cluster: Int[np.ndarray, " N"]  # ids; −1: junk
+    confirmed: Bool[np.ndarray, " N"]  # a person said so, or put the image there
+    standing: frozenset[int]  # ids of clusters that were not made part of another
+    names: dict[int, str]
+    descriptions: dict[int, str]
+    gone: tuple[str, ...]  # images that edits speak of and the run does not have
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A run as it stands after its edits; without any, as it was trained."""
+
+    table: ImageTable  # its clusters are ids; −1: junk
+    prototypes: Prototypes
+    clusters: tuple[Cluster, ...]
+    confirmed: Bool[np.ndarray, " N"]
+    gone: tuple[str, ...]
+    edited: bool  # there are edits at all
+    regrouped: bool  # images changed clusters, so some prototypes are other ones than training's
+
+    @property
+    def junk(self) -> Bool[np.ndarray, " N"]:
+        """Which images belong to no cluster."""
+        junk: Bool[np.ndarray, " N"] = self.table.cluster == JUNK
+        return junk
+
+    def names(self) -> dict[int, str | None]:
+        """Return the name of each cluster by its id; None where nobody gave it one."""
+        return {cluster.id: cluster.name for cluster in self.clusters}
+
+
+def replay(images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Iterable[int], edits: Sequence[Edit]) -> Review:
+    """Apply edits, one after another, to the clusters that a run found; those that were undone take no part.
+
+    Whoever speaks of a cluster that has become part of another means that other. An edit of a cluster that was split
+    off, where the splitting was undone, has no effect.
+    """
+    counting = _counting(edits)
+    state = _State(images, cluster, ids)
+    for edit in edits:
+        if edit.id in counting:
+            state.apply(edit)
+    return state.review()
+
+
+def _counting(edits: Sequence[Edit]) -> set[str]:
+    """Return the ids of edits that count."""
+    counting: set[str] = set()
+    for edit in edits:
+        if isinstance(edit, Undo):
+            counting.discard(edit.edit)
+        elif isinstance(edit, Redo):
+            counting.add(edit.edit)
+        else:
+            counting.add(edit.id)
+    return counting
+
+
+class _State:
+    """Where each image is put, which cluster is part of which, and what they are called."""
+
+    def __init__(self, images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Iterable[int]) -> None:
+        self.rows = {name: row for row, name in enumerate(images)}
+        self.place = cluster.astype(np.int64)  # the id under which an image was put somewhere
+        self.part_of = {int(number): int(number) for number in ids}  # itself: part of none
+        self.confirmed = np.zeros(len(images), dtype=bool)
+        self.names: dict[int, str] = {}
+        self.descriptions: dict[int, str] = {}
+        self.gone: dict[str, None] = {}
+
+    def apply(self, edit: Edit) -> None:
+        match edit:
+            case Rename(cluster=cluster, name=text):
+                self._say(self.names, cluster, text)
+            case Describe(cluster=cluster, text=text):
+                self._say(self.descriptions, cluster, text)
+            case Merge(clusters=clusters, into=into):
+                self._merge(clusters, into)
+            case Split(images=images, into=into):
+                self.part_of[into] = into
+                self._put(images, into)
+            case Move(images=images, into=into):
+                self._put(images, into)
+            case Junk():
+                rows = self._selected(edit)
+                self.place[rows] = JUNK
+                self.confirmed[rows] = False
+            case Confirm():
+                rows = self._selected(edit)
+                self.confirmed[rows] = self.place[rows] != JUNK
+
+    def _standing(self, number: int) -> int | None:
+        """Return the cluster that one is part of by now; nothing where its splitting off was undone."""
+        while (whole := self.part_of.get(number)) != number:
+            if whole is None:
+                return None
+            number = whole
+        return number
+
+    def _say(self, said: dict[int, str], number: int, text: str | None) -> None:
+        cluster = self._standing(number)
+        if cluster is not None and text is None:
+            said.pop(cluster, None)
+        elif cluster is not None and text is not None:
+            said[cluster] = text
+
+    def _merge(self, numbers: Sequence[int], into: int) -> None:
+        whole = self._standing(into)
+        for number in numbers:
+            part = self._standing(number)
+            if part is not None and whole is not None and part != whole:
+                self.part_of[part] = whole
+                self.names.pop(part, None)
+                self.descriptions.pop(part, None)
+
+    def _put(self, images: Sequence[str], into: int) -> None:
+        cluster = self._standing(into)
+        rows = self._rows_of(images)
+        if cluster is not None:
+            self.place[rows] = cluster
+            self.confirmed[rows] = True
+
+    def _rows_of(self, images: Sequence[str]) -> list[int]:
+        rows = []
+        for name in images:
+            row = self.rows.get(name)
+            if row is None:
+                self.gone[name] = None
+            else:
+                rows.append(row)
+        return rows
+
+    def _selected(self, edit: Junk | Confirm) -> list[int] | Int[np.ndarray, " M"]:
+        if edit.images is not None:
+            return self._rows_of(edit.images)
+        assert edit.cluster is not None
+        cluster = self._standing(edit.cluster)
+        if cluster is None:
+            return []
+        return np.flatnonzero(np.isin(self.place, [part for part in self.part_of if self._standing(part) == cluster]))
+
+    def review(self) -> Review:
+        placed, which = np.unique(self.place, return_inverse=True)
+        standing = [JUNK if number == JUNK else self._standing(number) for number in placed.tolist()]
+        return Review(
+            cluster=np.array(standing, dtype=np.int32)[which],
+            confirmed=self.confirmed,
+            standing=frozenset(number for number, whole in self.part_of.items() if number == whole),
+            names=self.names,
+            descriptions=self.descriptions,
+            gone=tuple(self.gone),
+        )
+
+
+def correct(
+    table: ImageTable,
+    prototypes: Prototypes,
+    embeddings: Callable[[], Float[np.ndarray, "N D"]],
+    edits: Sequence[Edit],
+    where: str,
+) -> Corrected:
+    """Return a run as its edits leave it; embeddings are asked for only if images changed clusters.
+
+    A prototype is the normalised mean of its cluster's images where these are others than training's. Clusters that
+    lost all their images are none.
+    """
+    review = replay(table.images, table.cluster, prototypes.ids, edits)
+    changed = review.cluster != table.cluster
+    regrouped = bool(changed.any()) or review.standing != set(prototypes.ids.tolist())
+    if regrouped:
+        touched = np.union1d(table.cluster[changed], review.cluster[changed])
+        prototypes = _prototypes(table, prototypes, embeddings(), review, touched)
+        if len(prototypes.ids) == 0:
+            raise InputError(f"{where}: leaves no cluster: every image is junk; undo some of it")
+        table = _table(table, prototypes, embeddings(), review, touched)
+    return Corrected(
+        table=table,
+        prototypes=prototypes,
+        clusters=gather_clusters(prototypes, table.cluster, review.names, review.descriptions),
+        confirmed=review.confirmed,
+        gone=review.gone,
+        edited=bool(edits),
+        regrouped=regrouped,
+    )
+
+
+def _prototypes(
+    table: ImageTable,
+    trained: Prototypes,
+    embeddings: Float[np.ndarray, "N D"],
+    review: Review,
+    touched: Int[np.ndarray, " T"],
+) -> Prototypes:
+    held = set(review.cluster.tolist())
+    empty_before = set(trained.ids.tolist()) - set(table.cluster.tolist())
+    ids = np.array(sorted(review.standing & (held | empty_before)), dtype=np.int64)
+    vectors = np.zeros((len(ids), trained.vectors.shape[1]), dtype=np.float32)
+    kept = np.isin(ids, np.setdiff1d(trained.ids, touched))
+    vectors[kept] = trained.vectors[rows_of(ids[kept], trained.ids)]
+    for place in np.flatnonzero(~kept):
+        mean = embeddings[review.cluster == ids[place]].mean(axis=0, dtype=np.float64)
+        vectors[place] = mean / max(float(np.linalg.norm(mean)), np.finfo(np.float64).tiny)
+    return Prototypes(vectors, ids)
+
+
+def _table(
+    table: ImageTable,
+    prototypes: Prototypes,
+    embeddings: Float[np.ndarray, "N D"],
+    review: Review,
+    touched: Int[np.ndarray, " T"],
+) -> ImageTable:
+    """Return the table with the clusters of the review; of junk, confidence and distance stay as they were found."""
+    confidence, distance = table.confidence.copy(), table.distance.copy()
+    sorted_out = np.flatnonzero(review.cluster != JUNK)
+    for start in range(0, len(sorted_out), BLOCK):
+        rows = sorted_out[start : start + BLOCK]
+        cosines = embeddings[rows] @ prototypes.vectors.T
+        own = cosines[np.arange(len(rows)), rows_of(review.cluster[rows], prototypes.ids)]
+        weight = np.exp((cosines - cosines.max(axis=1, keepdims=True)) / CONFIDENCE_TEMPERATURE).sum(axis=1)
+        confidence[rows] = np.exp((own - cosines.max(axis=1)) / CONFIDENCE_TEMPERATURE) / weight
+        moved = np.isin(review.cluster[rows], touched)
+        distance[rows[moved]] = 1 - own[moved]
+    return replace(table, cluster=review.cluster, confidence=confidence, distance=distance)

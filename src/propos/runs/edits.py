@@ -1,0 +1,241 @@
+"""What a person corrected in a run: edits.jsonl, an edit a line, only ever appended to (docs/review.md).
+
+Who applies them is propos.runs.corrections.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from propos.errors import InputError, shown
+
+VERSION = 1
+MOST_BYTES = 64_000_000  # of a log, and of a file of edits
+
+# What would break a line or turn the direction of writing.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def _one_line(name: str) -> str:
+    if not name.strip() or _UNSEEN.search(name):
+        raise ValueError("a name is one line of letters that are seen")
+    return name
+
+
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+ClusterId = Annotated[int, Field(ge=0, lt=2**31)]
+Images = Annotated[tuple[str, ...], Field(min_length=1)]  # by their names in the run's table
+Name = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
+
+
+class _Edit(BaseModel):
+    """Whatever is not known is refused: an edit that is half understood would be half applied."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    v: Literal[1]
+    id: Key  # by which it is undone, and known when it comes a second time
+    at: Annotated[str, Field(max_length=40)] | None = None
+
+
+class Rename(_Edit):
+    """Give a cluster a name, or take it away."""
+
+    op: Literal["rename"]
+    cluster: ClusterId
+    name: Name | None
+
+
+class Describe(_Edit):
+    """Say of a cluster what it is, or take that away."""
+
+    op: Literal["describe"]
+    cluster: ClusterId
+    text: Annotated[str, Field(max_length=2_000)] | None
+
+
+class Merge(_Edit):
+    """Make clusters part of another, whose name and id stay."""
+
+    op: Literal["merge"]
+    clusters: Annotated[tuple[ClusterId, ...], Field(min_length=1)]
+    into: ClusterId
+
+
+class Split(_Edit):
+    """Put images, of one cluster or several, into a new one, whose id nobody had before."""
+
+    op: Literal["split"]
+    images: Images
+    into: ClusterId
+
+
+class Move(_Edit):
+    """Put images into a cluster, junk too."""
+
+    op: Literal["move"]
+    images: Images
+    into: ClusterId
+
+
+class _Selection(_Edit):
+    """Images, or all that a cluster holds then."""
+
+    images: Images | None = None
+    cluster: ClusterId | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> _Selection:
+        if (self.images is None) == (self.cluster is None):
+            raise ValueError("give either images or a cluster")
+        return self
+
+
+class Junk(_Selection):
+    """Let images belong to no cluster."""
+
+    op: Literal["junk"]
+
+
+class Confirm(_Selection):
+    """Say of images that they are where they belong."""
+
+    op: Literal["confirm"]
+
+
+class Undo(_Edit):
+    """Let an edit count no longer."""
+
+    op: Literal["undo"]
+    edit: Key
+
+
+class Redo(_Edit):
+    """Let an edit count again."""
+
+    op: Literal["redo"]
+    edit: Key
+
+
+Edit = Rename | Describe | Merge | Split | Move | Junk | Confirm | Undo | Redo
+Numbered = tuple[int, Edit]  # the line it stands in
+OPERATIONS = ("rename", "describe", "merge", "split", "move", "junk", "confirm", "undo", "redo")
+
+_line: TypeAdapter[Edit] = TypeAdapter(Annotated[Edit, Field(discriminator="op")])
+_anything: TypeAdapter[object] = TypeAdapter(object)
+
+
+def parse_edit(text: bytes, where: str) -> Edit:
+    """Read one edit; `where` names it in the error."""
+    try:
+        return _line.validate_json(text)
+    except ValidationError as error:
+        raise InputError(f"{where}: {_problem(text, error)}") from None
+
+
+def parse_edits(content: bytes, where: str, before: int = 0) -> tuple[list[Numbered], bytes]:
+    """Read the edits of some lines, counted on from `before`, and return with them what a torn write left at the end.
+
+    A last line without its end counts if it is a whole edit: people's editors leave that end out.
+    """
+    whole, end, tail = content.rpartition(b"\n")
+    lines = enumerate(whole.split(b"\n"), start=before + 1)
+    edits = [(number, parse_edit(line, f"{where}: line {number}")) for number, line in lines if line.strip()]
+    if tail.strip():
+        try:
+            edits.append((before + whole.count(b"\n") + len(end) + 1, _line.validate_json(tail)))
+        except ValidationError:
+            return edits, tail
+    return edits, b""
+
+
+def as_line(edit: Edit) -> bytes:
+    """Return an edit as its line in the log."""
+    return edit.model_dump_json(exclude_none=not isinstance(edit, Rename | Describe)).encode() + b"\n"
+
+
+class Known:
+    """What edits may speak of: the run's clusters, those that were split off, and earlier edits."""
+
+    def __init__(self, ids: Iterable[int]) -> None:
+        self.clusters: set[int] = {int(number) for number in ids}
+        self.edits: dict[str, Edit] = {}
+
+    def copy(self) -> Known:
+        """Return one that can be added to without changing this."""
+        copied = Known(self.clusters)
+        copied.edits = dict(self.edits)
+        return copied
+
+    def take_in(self, edits: Iterable[Numbered], where: str) -> list[Edit]:
+        """Check edits one after another and return those that were not known; a known one may come again unchanged."""
+        fresh = []
+        for line, edit in edits:
+            before = self.edits.get(edit.id)
+            if before is None:
+                self._check(edit, f"{where}: line {line}")
+                self.edits[edit.id] = edit
+                fresh.append(edit)
+            elif before != edit:
+                raise InputError(
+                    f"{where}: line {line}: id = {edit.id!r} is that of another edit: give it one of its own"
+                )
+        return fresh
+
+    def _check(self, edit: Edit, where: str) -> None:
+        for number in _spoken_of(edit):
+            if number not in self.clusters:
+                raise InputError(f"{where}: {edit.op}: the run has no cluster {number}")
+        if isinstance(edit, Split):
+            if edit.into in self.clusters:
+                free = max(self.clusters) + 1
+                raise InputError(f"{where}: split: there is a cluster {edit.into} already; {free} is free")
+            self.clusters.add(edit.into)
+        if isinstance(edit, Undo | Redo):
+            meant = self.edits.get(edit.edit)
+            if meant is None:
+                raise InputError(f"{where}: {edit.op}: there is no edit {edit.edit!r} before it")
+            if isinstance(meant, Undo | Redo):
+                raise InputError(f"{where}: {edit.op}: {edit.edit!r} is itself an {meant.op}; name the edit it meant")
+
+
+def _spoken_of(edit: Edit) -> tuple[int, ...]:
+    """Return the ids of clusters that have to be there for an edit."""
+    match edit:
+        case Rename() | Describe():
+            return (edit.cluster,)
+        case Merge():
+            return (*edit.clusters, edit.into)
+        case Move():
+            return (edit.into,)
+        case Junk() | Confirm():
+            return () if edit.cluster is None else (edit.cluster,)
+        case Split() | Undo() | Redo():
+            return ()
+
+
+def _problem(text: bytes, error: ValidationError) -> str:
+    """Say what is wrong with a line."""
+    try:
+        value = _anything.validate_json(text)
+    except ValidationError:
+        return "cannot be read: not an edit in JSON"
+    if not isinstance(value, dict):
+        return "cannot be read: not a table of keys"
+    version, operation = value.get("v"), value.get("op")
+    if type(version) is int and version > VERSION:
+        return f"was written by a newer propos (edits {version}, this one reads {VERSION}): upgrade propos"
+    if operation not in OPERATIONS:
+        return f"op = {shown(operation)}: no operation; there are {', '.join(OPERATIONS)}"
+    first = error.errors(include_url=False, include_context=False)[0]
+    key = shown(".".join(str(part) for part in first["loc"][1:]), quoted=False)
+    if first["type"] == "missing":
+        return f"{operation}: has no {key}"
+    if first["type"] == "extra_forbidden":
+        return f"{operation}: {key}: there is no such key"
+    named = f"{key} = {shown(first['input'])}: " if key else ""
+    return f"{operation}: {named}{first['msg'].removeprefix('Value error, ')}"
