@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from propos.runs.edits import Confirm, Describe, Edit, Junk, Merge, Move, Redo, 
 from propos.runs.tables import ImageTable
 
 JUNK = -1  # in the place of a cluster's id: the image belongs to none
+NOWHERE = -2  # where no image is
 BLOCK = 65_536  # images whose cosines are computed at once
 
 
@@ -52,7 +53,9 @@ class Corrected:
         return {cluster.id: cluster.name for cluster in self.clusters}
 
 
-def replay(images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Iterable[int], edits: Sequence[Edit]) -> Review:
+def replay(
+    images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Int[np.ndarray, " K"], edits: Sequence[Edit]
+) -> Review:
     """Apply edits, one after another, to the clusters that a run found; those that were undone take no part.
 
     Whoever speaks of a cluster that has become part of another means that other. An edit of a cluster that was split
@@ -80,72 +83,82 @@ def _counting(edits: Sequence[Edit]) -> set[str]:
 
 
 class _State:
-    """Where each image is put, which cluster is part of which, and what they are called."""
+    """Where each image is put, which cluster is part of which, and what they are called.
 
-    def __init__(self, images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Iterable[int]) -> None:
+    Clusters are numbered as they come up, so that plain lists can say what has become of each.
+    """
+
+    def __init__(self, images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Int[np.ndarray, " K"]) -> None:
         self.rows = {name: row for row, name in enumerate(images)}
-        self.place = cluster.astype(np.int64)  # the id under which an image was put somewhere
-        self.part_of = {int(number): int(number) for number in ids}  # itself: part of none
+        self.ids: list[int] = ids.tolist()
+        self.number = {each: number for number, each in enumerate(self.ids)}
+        self.whole = list(range(len(self.ids)))  # the number of the cluster that each is part of by now: mostly its own
+        self.place = rows_of(cluster, ids)  # the number under which an image was put somewhere; −1: junk
         self.confirmed = np.zeros(len(images), dtype=bool)
+        # Single elements are written many times faster through these.
+        self._place, self._confirmed = self.place.data, self.confirmed.data
         self.names: dict[int, str] = {}
         self.descriptions: dict[int, str] = {}
         self.gone: dict[str, None] = {}
 
     def apply(self, edit: Edit) -> None:
+        """Let an edit have its effect."""
         match edit:
-            case Rename(cluster=cluster, name=text):
-                self._say(self.names, cluster, text)
-            case Describe(cluster=cluster, text=text):
-                self._say(self.descriptions, cluster, text)
-            case Merge(clusters=clusters, into=into):
-                self._merge(clusters, into)
-            case Split(images=images, into=into):
-                self.part_of[into] = into
-                self._put(images, into)
-            case Move(images=images, into=into):
-                self._put(images, into)
-            case Junk():
-                rows = self._selected(edit)
-                self.place[rows] = JUNK
-                self.confirmed[rows] = False
+            case Move():
+                self._put(edit.images, self._standing(edit.into))
+            case Confirm(images=None):
+                self.confirmed[self._members(edit.cluster)] = True
             case Confirm():
-                rows = self._selected(edit)
-                self.confirmed[rows] = self.place[rows] != JUNK
+                for row in self._rows_of(edit.images):
+                    self._confirmed[row] = self._place[row] != JUNK
+            case Junk(images=None):
+                members = self._members(edit.cluster)
+                self.place[members], self.confirmed[members] = JUNK, False
+            case Junk():
+                for row in self._rows_of(edit.images):
+                    self._place[row], self._confirmed[row] = JUNK, False
+            case Rename():
+                self._say(self.names, edit.cluster, edit.name)
+            case Describe():
+                self._say(self.descriptions, edit.cluster, edit.text)
+            case Merge():
+                self._merge(edit.clusters, edit.into)
+            case Split():
+                self.number[edit.into] = len(self.ids)
+                self.whole.append(len(self.ids))
+                self.ids.append(edit.into)
+                self._put(edit.images, self._standing(edit.into))
 
-    def _standing(self, number: int) -> int | None:
-        """Return the cluster that one is part of by now; nothing where its splitting off was undone."""
-        while (whole := self.part_of.get(number)) != number:
-            if whole is None:
-                return None
-            number = whole
-        return number
+    def _standing(self, cluster: int) -> int | None:
+        """Return the number of the cluster that one is part of by now; nothing where its splitting off was undone."""
+        number = self.number.get(cluster)
+        return None if number is None else self.whole[number]
 
-    def _say(self, said: dict[int, str], number: int, text: str | None) -> None:
-        cluster = self._standing(number)
-        if cluster is not None and text is None:
-            said.pop(cluster, None)
-        elif cluster is not None and text is not None:
-            said[cluster] = text
+    def _say(self, said: dict[int, str], cluster: int, text: str | None) -> None:
+        number = self._standing(cluster)
+        if number is not None and text is None:
+            said.pop(self.ids[number], None)
+        elif number is not None and text is not None:
+            said[self.ids[number]] = text
 
-    def _merge(self, numbers: Sequence[int], into: int) -> None:
+    def _merge(self, clusters: Sequence[int], into: int) -> None:
         whole = self._standing(into)
-        for number in numbers:
-            part = self._standing(number)
+        for cluster in clusters:
+            part = self._standing(cluster)
             if part is not None and whole is not None and part != whole:
-                self.part_of[part] = whole
-                self.names.pop(part, None)
-                self.descriptions.pop(part, None)
+                self.whole = [whole if each == part else each for each in self.whole]
+                self.names.pop(self.ids[part], None)
+                self.descriptions.pop(self.ids[part], None)
 
-    def _put(self, images: Sequence[str], into: int) -> None:
-        cluster = self._standing(into)
+    def _put(self, images: Sequence[str], number: int | None) -> None:
         rows = self._rows_of(images)
-        if cluster is not None:
-            self.place[rows] = cluster
-            self.confirmed[rows] = True
+        if number is not None:
+            for row in rows:
+                self._place[row], self._confirmed[row] = number, True
 
-    def _rows_of(self, images: Sequence[str]) -> list[int]:
+    def _rows_of(self, images: Sequence[str] | None) -> list[int]:
         rows = []
-        for name in images:
+        for name in images or ():
             row = self.rows.get(name)
             if row is None:
                 self.gone[name] = None
@@ -153,22 +166,23 @@ class _State:
                 rows.append(row)
         return rows
 
-    def _selected(self, edit: Junk | Confirm) -> list[int] | Int[np.ndarray, " M"]:
-        if edit.images is not None:
-            return self._rows_of(edit.images)
-        assert edit.cluster is not None
-        cluster = self._standing(edit.cluster)
-        if cluster is None:
-            return []
-        return np.flatnonzero(np.isin(self.place, [part for part in self.part_of if self._standing(part) == cluster]))
+    def _members(self, cluster: int | None) -> Int[np.ndarray, " M"]:
+        """Return the rows of the images that a cluster holds by now."""
+        assert cluster is not None
+        number = self._standing(cluster)
+        return np.flatnonzero(self._standing_places() == (NOWHERE if number is None else number))
+
+    def _standing_places(self) -> Int[np.ndarray, " N"]:
+        """Return the number of the cluster that each image is in by now; −1: junk."""
+        places: Int[np.ndarray, " N"] = np.array([*self.whole, JUNK])[self.place]  # −1 is the last
+        return places
 
     def review(self) -> Review:
-        placed, which = np.unique(self.place, return_inverse=True)
-        standing = [JUNK if number == JUNK else self._standing(number) for number in placed.tolist()]
+        """Return what came of the edits."""
         return Review(
-            cluster=np.array(standing, dtype=np.int32)[which],
+            cluster=np.array([*self.ids, JUNK], dtype=np.int32)[self._standing_places()],
             confirmed=self.confirmed,
-            standing=frozenset(number for number, whole in self.part_of.items() if number == whole),
+            standing=frozenset(self.ids[number] for number in self.whole),
             names=self.names,
             descriptions=self.descriptions,
             gone=tuple(self.gone),

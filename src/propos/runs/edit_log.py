@@ -8,7 +8,7 @@ from pathlib import Path
 
 from propos.errors import InputError
 from propos.runs.atomic import sync_folder
-from propos.runs.edits import MOST_BYTES, Edit, Known, Numbered, as_line, parse_edits
+from propos.runs.edits import MOST_BYTES, Edit, Known, Numbered, as_line, parse_edits, uncollected
 from propos.runs.lock import waited_for
 
 LOG, LOCK = "edits.jsonl", ".edits.lock"
@@ -38,8 +38,9 @@ class EditLog:
         if not self.path.exists():
             return
         content = read_bounded(self.path, self._bytes)
-        numbered, self._torn = parse_edits(content, str(self.path), self._lines)
-        self.edits += self._known.take_in(numbered, str(self.path))
+        with uncollected():
+            numbered, self._torn = parse_edits(content, str(self.path), self._lines)
+            self.edits += self._known.take_in(numbered, str(self.path))
         self._bytes += len(content) - len(self._torn)
         self._lines += content.count(b"\n")
 

@@ -5,8 +5,10 @@ Who applies them is propos.runs.corrections.
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -129,6 +131,18 @@ _line: TypeAdapter[Edit] = TypeAdapter(Annotated[Edit, Field(discriminator="op")
 _anything: TypeAdapter[object] = TypeAdapter(object)
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Make objects by the hundred thousand, none of them garbage, which would be looked at again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def parse_edit(text: bytes, where: str) -> Edit:
     """Read one edit; `where` names it in the error."""
     try:
@@ -206,12 +220,12 @@ class Known:
 def _spoken_of(edit: Edit) -> tuple[int, ...]:
     """Return the ids of clusters that have to be there for an edit."""
     match edit:
+        case Move():
+            return (edit.into,)
         case Rename() | Describe():
             return (edit.cluster,)
         case Merge():
             return (*edit.clusters, edit.into)
-        case Move():
-            return (edit.into,)
         case Junk() | Confirm():
             return () if edit.cluster is None else (edit.cluster,)
         case Split() | Undo() | Redo():
