@@ -24,7 +24,7 @@ from propos.errors import InputError
 from propos.evaluation import nmi
 from propos.recipes import RECIPES, build_recipe
 from propos.runner import Request, Unwatched, carry_out, open_like, plan, save
-from propos.runs import Run, rows_of
+from propos.runs import JUNK, Run, rows_of
 from propos.training import Fitted, Model, choose_device
 
 Images = ArrayLike | str | Path
@@ -106,8 +106,13 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         self.info_ = info  # what run.json holds
         self.config_ = fitted.model.config
         # As everywhere in scikit-learn, labels are rows of the centres; the table has the clusters' ids.
-        self.labels_: Int[np.ndarray, " N"] = rows_of(fitted.table.cluster, fitted.model.ids)
-        self.cluster_centers_: Float[np.ndarray, "K D"] = fitted.model.prototypes.cpu().numpy()
+        # Where people corrected the run, both are as they left them, and junk is -1.
+        corrected = fitted.corrected()
+        self.model_ = fitted.model.corrected(corrected)
+        self.labels_: Int[np.ndarray, " N"] = np.full(len(corrected.table.images), JUNK)
+        kept = ~corrected.junk
+        self.labels_[kept] = rows_of(corrected.table.cluster[kept], self.model_.ids)
+        self.cluster_centers_: Float[np.ndarray, "K D"] = self.model_.prototypes.cpu().numpy()
         self.embedding_: Float[np.ndarray, "N D"] = fitted.embeddings
         self.history_ = fitted.history
 
@@ -157,7 +162,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     def _model(self) -> Model:
         check_is_fitted(self, "fitted_")
-        return self.fitted_.model
+        return self.model_
 
     def _images(self, X: Images) -> AbstractContextManager[Source]:
         """Open images as the training images were opened."""

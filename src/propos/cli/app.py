@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from propos import __version__
+from propos.cli.apply import apply
 from propos.cli.cache import cache
 from propos.cli.datasets import datasets
 from propos.cli.doctor import doctor
@@ -42,6 +43,7 @@ app.command()(suggest_k)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(report)
+app.command()(apply)
 app.command()(methods)
 app.add_typer(recipes, name="recipes")
 app.add_typer(datasets, name="datasets")

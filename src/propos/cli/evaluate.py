@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int, Shaped
 
     from propos.cli.measures import Measure
+    from propos.runs import Run
 
 Result = dict[str, float | int | None]
 
@@ -29,6 +30,8 @@ class Found:
     embeddings: Float[np.ndarray, "N D"]
     cluster: Int[np.ndarray, " N"]
     sizes: list[int]
+    labels: Shaped[np.ndarray, " N"] | None
+    junk: int = 0  # images that people set aside, which are none of these
 
 
 def evaluate(
@@ -69,7 +72,9 @@ def evaluate(
     by_network = knn or linear is not None or psa
     if known is None and by_network:
         raise InputError(f"{run}: has no labels, which this needs: give --labels FILE")
-    found = Found(folder.embeddings, folder.table.cluster, [len(cluster.members) for cluster in folder.clusters])
+    for note in folder.notes_on_edits():
+        _warn(note)
+    found = _found(folder, known)
     if test is not None or by_network or clusters is not None or snapshot is not None:
         from propos.cli import measures as measuring
         from propos.cli.subject import Subject
@@ -77,9 +82,8 @@ def evaluate(
         with ExitStack() as opened:
             subject = Subject(folder, known, test, device, opened, snapshot, clusters)
             if (anew := subject.clustering) is not None:
-                found = Found(
-                    subject.own_embeddings.cpu().numpy(), anew.labels.numpy(), anew.labels.bincount().tolist()
-                )
+                sizes = anew.labels.bincount().tolist()
+                found = Found(subject.own_embeddings.cpu().numpy(), anew.labels.numpy(), sizes, known)
             if test is not None and (subject.test_images.labels is not None or not by_network):
                 measures["test clusters"] = measuring.prototypes(subject)
             if knn:
@@ -88,7 +92,7 @@ def evaluate(
                 measures["linear_accuracy"] = measuring.linear(subject, linear, optimiser)
             if psa:
                 measures["psa_preservation"] = measuring.preservation(subject, neighbours, sigma)
-    result = _scores(found, known)
+    result = _scores(found)
     if as_json:
         typer.echo(json.dumps({**result, **{k: v for m in measures.values() for k, v in m.numbers.items()}}))
         return
@@ -101,14 +105,25 @@ def _warn(text: str) -> None:
     say(f"warning: {text}", err=True)
 
 
-def _scores(found: Found, known: Shaped[np.ndarray, " N"] | None) -> Result:
+def _found(run: Run, known: Shaped[np.ndarray, " N"] | None) -> Found:
+    """Return a run's clusters as people corrected them, without what they set aside."""
+    corrected = run.corrected
+    sizes = [len(cluster.members) for cluster in corrected.clusters]
+    if not corrected.junk.any():
+        return Found(run.embeddings, corrected.table.cluster, sizes, known)
+    kept = ~corrected.junk
+    labels = None if known is None else known[kept]
+    return Found(run.embeddings[kept], corrected.table.cluster[kept], sizes, labels, int(corrected.junk.sum()))
+
+
+def _scores(found: Found) -> Result:
     from propos.evaluation import scores, uniformity_std
     from propos.evaluation.silhouette import silhouette
 
     cluster, sizes = found.cluster, found.sizes
     result: Result = dict.fromkeys(("nmi", "ami", "ari", "accuracy"))
-    if known is not None:
-        result |= scores(known, cluster)
+    if found.labels is not None:
+        result |= scores(found.labels, cluster)
     several = sum(size > 0 for size in sizes) > 1
     return result | {
         "silhouette": silhouette(found.embeddings, cluster) if several else None,
@@ -116,6 +131,7 @@ def _scores(found: Found, known: Shaped[np.ndarray, " N"] | None) -> Result:
         "imbalance_ratio": min(sizes) / max(sizes),
         "n_clusters": len(sizes),
         "n_images": len(cluster),
+        **({"n_junk": found.junk} if found.junk else {}),
     }
 
 

@@ -36,7 +36,7 @@ def predict(
     # Images that are read once are not worth writing to the disk first.
     with open_like(model.config, source, data, keep="use") as images, Terminal(quiet) as terminal:
         refuse_to_overwrite(output, files_of(images))
-        for note in images.notes:
+        for note in (*folder.notes_on_edits(), *images.notes):
             terminal.warn(note)
         with terminal.working("Predicting") as progress:
             rows = write_parts(model.tabulate(images, progress), output)

@@ -18,5 +18,8 @@ def report(
     from propos.runs import Run
 
     with Terminal(quiet) as terminal:
-        page = write_report(Run.open(run), working=terminal.working, warn=terminal.warn)
+        folder = Run.open(run)
+        for note in folder.notes_on_edits():
+            terminal.warn(note)
+        page = write_report(folder, working=terminal.working, warn=terminal.warn)
         terminal.note(f"See what was found: open {page.absolute()}")

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from propos.evaluation.scores import matched_confusion, scores
-from propos.runs import ImageTable
+from propos.runs import JUNK, ImageTable
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,16 @@ class Agreement:
 
 
 def compare_with_labels(table: ImageTable) -> Agreement | None:
-    """Compare where there are labels."""
+    """Compare where there are labels; images that were set aside take no part."""
     if table.label is None:
         return None
     names, label = np.unique(table.label, return_inverse=True)
-    confusion = matched_confusion(label, table.cluster)
+    kept = table.cluster != JUNK
+    confusion = matched_confusion(label[kept], table.cluster[kept])
     return Agreement(
         names=[str(name) for name in names],
         label=label,
-        scores=scores(label, table.cluster),
+        scores=scores(label[kept], table.cluster[kept]),
         rows=confusion.labels.tolist(),
         columns=confusion.clusters.tolist(),
         counts=confusion.counts.tolist(),

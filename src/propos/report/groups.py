@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.runs import Cluster, ImageTable, Prototypes
+from propos.runs import Cluster, Corrected, ImageTable, Prototypes
 
 TYPICAL, BORDERLINE, ODD, NEAREST = 12, 24, 24, 5
 
@@ -38,6 +38,14 @@ def describe_groups(clusters: Sequence[Cluster], table: ImageTable, prototypes: 
         _describe(cluster, table, _nearest(cluster, clusters, likeness[place]))
         for place, cluster in enumerate(clusters)
     ]
+
+
+def set_aside(corrected: Corrected) -> Group | None:
+    """Return the images that people set aside as one more group, under an id that no cluster has."""
+    rows = np.flatnonzero(corrected.junk)
+    if len(rows) == 0:
+        return None
+    return _describe(Cluster(int(corrected.prototypes.ids.max()) + 1, "Junk", rows), corrected.table, [])
 
 
 def _nearest(

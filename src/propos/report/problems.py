@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.runs import ImageTable
+from propos.runs import JUNK, ImageTable
 
 OUTLYING = 3.5  # robust standard deviations beyond the middle of the cluster's distances
 DOUBTFUL = 0.5  # a confidence below which other clusters together weigh more
@@ -33,6 +33,8 @@ def find_problems(
 ) -> Problems:
     """Collect what is worth a look, each list cut to what a person can look at."""
     outliers, doubtful = outlying(table.cluster, table.distance), low_confidence(table.confidence)
+    # What was set aside has been looked at.
+    outliers, doubtful = (rows[table.cluster[rows] != JUNK] for rows in (outliers, doubtful))
     lists: dict[str, Sized] = {
         "outliers": outliers,
         "doubtful": doubtful,

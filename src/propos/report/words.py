@@ -6,17 +6,17 @@ from datetime import UTC, datetime
 
 from propos.config import Config
 from propos.durations import duration
-from propos.runs import RunInfo, StartInfo
+from propos.runs import Corrected, RunInfo, StartInfo
 
 VIEWS = {"natural": "photographs", "greyscale": "small grey pictures", "digits": "written characters"}
 METHODS = {"propos": "ProPos", "byol": "BYOL"}
 
 
-def settings_in_words(config: Config, info: RunInfo, images: int, clusters: int) -> list[tuple[str, str]]:
+def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Corrected) -> list[tuple[str, str]]:
     """Return what a person would want to know of how the run was made, as pairs of name and words."""
     return [
         ("Images", f"{images:,} from {info.source.name or config.source or 'an array in memory'}"),
-        ("Clusters", f"{clusters:,}, {_asked(config)}"),
+        ("Clusters", f"{len(corrected.clusters):,}, {'corrected by hand' if corrected.regrouped else _asked(config)}"),
         ("Method", f"{METHODS.get(config.method, config.method)}{_recipe(config)}"),
         *(_learnt(config, info) if info.start is None else _started(config, info, info.start)),
         *_scattering(config),

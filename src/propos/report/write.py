@@ -18,7 +18,7 @@ from propos.errors import InputError
 from propos.report.agreement import compare_with_labels
 from propos.report.curves import charts, warnings_of
 from propos.report.duplicates import exact_groups, near_groups
-from propos.report.groups import Group, describe_groups
+from propos.report.groups import Group, describe_groups, set_aside
 from propos.report.layout import lay_out
 from propos.report.moments import moments
 from propos.report.originals import Gone, address_of_originals, check_same, open_images
@@ -26,7 +26,7 @@ from propos.report.payload import packed, script
 from propos.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
 from propos.report.problems import find_problems
 from propos.report.words import settings_in_words
-from propos.runs import ImageTable, Run, RunFolder
+from propos.runs import JUNK, ImageTable, Run, RunFolder
 from propos.work import Working, unseen
 
 PAGE = Path("report") / "index.html"
@@ -40,7 +40,10 @@ def write_report(
     warn: Callable[[str], None] = lambda words: None,
 ) -> Path:
     """Write the page of a finished run and return its path; an open source spares opening it again."""
-    groups = describe_groups(run.clusters, run.table, run.prototypes)
+    corrected = run.corrected
+    groups = describe_groups(corrected.clusters, corrected.table, corrected.prototypes)
+    junk = set_aside(corrected)
+    groups += [] if junk is None else [junk]
     with _beside(run.path / PAGE.parent) as folder:
         _copy_page(folder)
         pictures, originals, note = _pictures(run, source, groups, folder, working)
@@ -48,7 +51,7 @@ def write_report(
             warn(note)
         data = {
             **_facts(run, groups),
-            "images": _images(run, pictures, working),
+            "images": _images(run, junk, pictures, working),
             "labels": _labels(run),
             "problems": _problems(run, pictures),
             "pictures": _sheets(pictures, originals, note),
@@ -92,7 +95,7 @@ def _pictures(
     try:
         with open_images(run, working) if source is None else nullcontext(source) as images:
             check_same(images, run.table.images)
-            return _drawn(images, run.table, groups, folder, working)
+            return _drawn(images, run.corrected.table, groups, folder, working)
     except Gone as reason:
         return None, None, str(reason)
 
@@ -113,7 +116,7 @@ def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
     return {
         "version": 2,
         "title": run.info.source.name or run.path.name,
-        "settings": settings_in_words(run.config, run.info, len(run.table.images), len(groups)),
+        "settings": settings_in_words(run.config, run.info, len(run.table.images), run.corrected),
         "warnings": warnings_of(run.history),
         "clusters": groups,
         "training": {"epochs": epochs, "charts": drawn},
@@ -121,13 +124,14 @@ def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
     }
 
 
-def _images(run: Run, pictures: Pictures | None, working: Working) -> dict[str, Any]:
-    place, table = _places(run, working), run.table
+def _images(run: Run, junk: Group | None, pictures: Pictures | None, working: Working) -> dict[str, Any]:
+    place, table = _places(run, working), run.corrected.table
+    cluster = table.cluster if junk is None else np.where(table.cluster == JUNK, junk.id, table.cluster)
     numbered = table.images == [str(number) for number in range(len(table.images))]
     return {
         "count": len(table.images),
         "names": None if numbered else "\n".join(table.images),
-        "cluster": packed(table.cluster, "i32" if table.cluster.max() > 65_535 else "u16"),
+        "cluster": packed(cluster, "i32" if cluster.max() > 65_535 else "u16"),
         "confidence": packed(table.confidence, "unit"),
         "distance": packed(table.distance / 2, "unit"),
         "x": packed(place[:, 0], "unit"),
@@ -148,7 +152,7 @@ def _places(run: Run, working: Working) -> Float[np.ndarray, "N 2"]:
 
 
 def _labels(run: Run) -> dict[str, Any] | None:
-    agreement = compare_with_labels(run.table)
+    agreement = compare_with_labels(run.corrected.table)
     if agreement is None:
         return None
     return {
@@ -163,8 +167,8 @@ def _labels(run: Run) -> dict[str, Any] | None:
 
 def _problems(run: Run, pictures: Pictures | None) -> Any:
     exact = [] if pictures is None else exact_groups(pictures.digests)
-    near = [] if pictures is None else near_groups(pictures.sketches, run.table.cluster, exact)
-    return find_problems(run.table, exact, near, run.skipped)
+    near = [] if pictures is None else near_groups(pictures.sketches, run.corrected.table.cluster, exact)
+    return find_problems(run.corrected.table, exact, near, run.skipped)
 
 
 def _sheets(pictures: Pictures | None, originals: str | None, note: str | None) -> dict[str, Any]:

@@ -122,6 +122,8 @@ def plan(
         seconds = None
         if request.time is not None:
             config, seconds = _timed(config, request.time, source, chosen)
+        if earlier is not None and earlier.edits.edits:
+            watcher.warn(f"{earlier.path}: its corrections are not learnt from: it is gone on from as it was trained")
         start = None if earlier is None else start_from(earlier, source, chosen)
         made = Plan(config, source, chosen, request.command, run_name(what), unopened, earlier, start, seconds, kept)
         return replace(made, closing=stack.pop_all())

@@ -1,9 +1,10 @@
 """The run folder: the seam between training, which writes it (RunFolder), and everything else, which reads it (Run)."""
 
+from propos.runs.applying import apply_file
 from propos.runs.atomic import write_atomically
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, rows_of
-from propos.runs.corrections import JUNK, Corrected
-from propos.runs.edit_log import EditLog, read_bounded
+from propos.runs.corrections import JUNK, Corrected, correct
+from propos.runs.edit_log import EditLog
 from propos.runs.edits import Edit, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
 from propos.runs.lock import held, refuse_if_held
@@ -28,12 +29,13 @@ __all__ = [
     "SourceInfo",
     "StartInfo",
     "Suggestion",
+    "apply_file",
     "check_table_path",
+    "correct",
     "held",
     "newest_folder",
     "next_free_folder",
     "parse_edits",
-    "read_bounded",
     "read_history",
     "read_label_file",
     "refuse_if_held",

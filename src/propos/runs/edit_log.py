@@ -28,10 +28,7 @@ class EditLog:
     @property
     def note(self) -> str | None:
         """What a person should know of how it was read."""
-        if not self._torn:
-            return None
-        size = len(self._torn)
-        return f"{self.path}: its last line is cut short and is left out ({size:,} bytes of an edit never confirmed)"
+        return torn_note(self.path, self._torn) if self._torn else None
 
     def catch_up(self) -> None:
         """Read what was appended since it was last read."""
@@ -84,6 +81,11 @@ class EditLog:
         with self.path.open("rb") as file:
             file.seek(self._bytes - 1)
             return file.read(1)
+
+
+def torn_note(path: Path, torn: bytes) -> str:
+    """Say that a file ends in what a torn write left."""
+    return f"{path}: its last line is cut short and is left out ({len(torn):,} bytes of an edit never confirmed)"
 
 
 def read_bounded(path: Path, start: int = 0) -> bytes:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from propos.config import Config, from_yaml
-from propos.errors import InputError
+from propos.errors import InputError, shown
 from propos.plain import read_text
 from propos.runs.arrays import check_shape, read_finite, read_unit_vectors
 from propos.runs.clusters import Cluster, Prototypes, gather_clusters
@@ -26,6 +26,7 @@ TABLE, PROTOTYPES, EMBEDDINGS, MAP = "clusters.parquet", "prototypes.npy", "embe
 WEIGHTS, SUGGESTION, SKIPPED = "model.safetensors", "suggestion.json", "skipped.csv"
 SNAPSHOT = re.compile(r"epoch-(\d{4,9})\.(npy|safetensors)")
 CHANNELS = (1, 3)
+MOST_NAMED = 20  # images that a note names
 
 
 class Run:
@@ -83,6 +84,16 @@ class Run:
     def corrected(self) -> Corrected:
         """Table, prototypes and clusters as people corrected them; those above are as training left them."""
         return correct(self.table, self.prototypes, lambda: self.embeddings, self.edits.edits, str(self.edits.path))
+
+    def notes_on_edits(self) -> list[str]:
+        """Say what a person should know of how edits were read: what was cut short, which images are gone."""
+        notes = [] if self.edits.note is None else [self.edits.note]
+        gone = self.corrected.gone
+        if gone:
+            first = ", ".join(shown(name, quoted=False) for name in gone[:MOST_NAMED])
+            rest = f" and {len(gone) - MOST_NAMED:,} more" if len(gone) > MOST_NAMED else ""
+            notes.append(f"{self.edits.path}: keeps edits of {len(gone):,} images that are gone: {first}{rest}")
+        return notes
 
     @cached_property
     def embeddings(self) -> Float[np.ndarray, "N D"]:

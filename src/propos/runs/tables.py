@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -32,6 +32,9 @@ class ImageTable:
     confidence: Float[np.ndarray, " N"]
     distance: Float[np.ndarray, " N"]
     label: Shaped[np.ndarray, " N"] | None = None
+    name: Sequence[str | None] | None = (
+        None  # that people gave to each image's cluster; a column only of corrected runs
+    )
 
     def to_arrow(self, first: int = 0) -> pa.Table:
         """Return the table as it is stored, its rows counted from `first`."""
@@ -39,6 +42,7 @@ class ImageTable:
             "id": pa.array(np.arange(first, first + len(self.images)), pa.int64()),
             "image": pa.array(self.images, pa.string()),
             "cluster": pa.array(self.cluster, pa.int32()),
+            **({} if self.name is None else {"name": pa.array(self.name, pa.string())}),
             "confidence": pa.array(self.confidence, pa.float32()),
             "distance": pa.array(self.distance, pa.float32()),
         }
@@ -79,7 +83,7 @@ def _guarded(table: pa.Table) -> pa.Table:
     """Return a table whose words no spreadsheet takes for formulas."""
     for place, column in enumerate(table.schema):
         if pa.types.is_string(column.type):
-            cells = [guarded(cell) for cell in table[column.name].to_pylist()]
+            cells = [None if cell is None else guarded(cell) for cell in table[column.name].to_pylist()]
             table = table.set_column(place, column, pa.array(cells, column.type))
     return table
 

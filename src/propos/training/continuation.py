@@ -120,7 +120,7 @@ def continued(run: Run) -> Config:
 def start_from(run: Run, source: Source, device: torch.device) -> WarmStart:
     """Look up which images an earlier run knew, and return what to begin with."""
     with numerics(run.config.train):
-        model = Model.from_run(run, device)
+        model = Model.as_found(run, device)
         embeddings = model.embeddings(source)
     labels = known_clusters(run, list(source.image_names()), embeddings.cpu().numpy())
     shared = int((labels >= 0).sum())

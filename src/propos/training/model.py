@@ -18,7 +18,17 @@ from propos.distributed import collect, gather, share
 from propos.errors import InputError, shown
 from propos.methods import build_method
 from propos.networks import Encoder, Seeing, TwinNetwork, read_pretrained
-from propos.runs import CONFIDENCE_TEMPERATURE, ImageTable, Run, RunFolder
+from propos.runs import (
+    CONFIDENCE_TEMPERATURE,
+    Corrected,
+    Edit,
+    EditLog,
+    ImageTable,
+    Prototypes,
+    Run,
+    RunFolder,
+    correct,
+)
 from propos.training.embedding import embed_batches, output_batches, see_batches
 from propos.training.expectation import Assignment
 from propos.training.feeding import fed_channels, pretrained_of, seen_by
@@ -26,6 +36,7 @@ from propos.training.health import Record
 from propos.training.learner import Learner
 
 BACKBONE = "backbone.safetensors"  # the pretrained network that a run started from
+EDITS = "the edits of the run"
 KINDS = {1: "greyscale", 3: "colour"}
 Rows = Iterator[ImageTable]
 
@@ -64,10 +75,25 @@ class Model:
     prototypes: Float[Tensor, "K D"]
     ids: Int[np.ndarray, " K"]  # of the cluster that each prototype stands for
     seeing: Seeing | None = None  # the pretrained network that sees images first, where there is one
+    names: Mapping[int, str | None] | None = None  # of the clusters by id, where people corrected them
+    regrouped: bool = False  # clusters are others than training's, so that a head knows nothing of them
 
     @classmethod
     def from_run(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
-        """Load a finished run's model, or its networks as they were after an epoch that was kept."""
+        """Load a finished run's model with its clusters as people corrected them."""
+        return cls.as_found(run, device, snapshot).corrected(run.corrected)
+
+    def corrected(self, corrected: Corrected) -> Model:
+        """Return a model that puts images into the clusters as people corrected them."""
+        if not corrected.edited:
+            return self
+        prototypes = torch.from_numpy(corrected.prototypes.vectors).to(self.prototypes.device)
+        names, regrouped = corrected.names(), corrected.regrouped
+        return replace(self, prototypes=prototypes, ids=corrected.prototypes.ids, names=names, regrouped=regrouped)
+
+    @classmethod
+    def as_found(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
+        """Load a finished run's model as training left it, or its networks as they were after a kept epoch."""
         config = run.config
         weights = {name: torch.from_numpy(array) for name, array in run.weights(snapshot).items()}
         check_weights(config, weights, run.weights_file(snapshot))
@@ -125,7 +151,7 @@ class Model:
 
     def predict_batches(self, source: Source) -> Iterator[Prediction]:
         """Put images into the cluster of their nearest prototype, or the head's, a batch at a time, in order."""
-        if build_method(self.config).answer == "head":
+        if build_method(self.config).answer == "head" and not self.regrouped:
             yield from self._predict_by_head(source)
             return
         for embeddings in self.embed(source):
@@ -152,6 +178,7 @@ class Model:
                 confidence=prediction.confidence[good],
                 distance=prediction.distance[good],
                 label=None if source.labels is None else source.labels[here[good]],
+                name=None if self.names is None else [self.names[each] for each in prediction.cluster[good].tolist()],
             )
             done, rows = done + len(here), rows + int(good.sum())
             progress(done, len(source))
@@ -168,11 +195,17 @@ class Fitted:
     table: ImageTable
     embeddings: Float[np.ndarray, "N D"]
     history: list[Record]
+    edits: tuple[Edit, ...] = ()  # what people corrected since; all else is as training left it
 
     @classmethod
     def from_run(cls, run: Run, device: torch.device) -> Fitted:
         """Read the results of a finished run."""
-        return cls(Model.from_run(run, device), run.table, run.embeddings, run.history)
+        return cls(Model.as_found(run, device), run.table, run.embeddings, run.history, tuple(run.edits.edits))
+
+    def corrected(self) -> Corrected:
+        """Return table and clusters as people corrected them."""
+        prototypes = Prototypes(self.model.prototypes.cpu().numpy(), self.model.ids)
+        return correct(self.table, prototypes, lambda: self.embeddings, self.edits, EDITS)
 
     def write(self, run: RunFolder) -> None:
         """Write the results into a run folder."""
@@ -184,6 +217,8 @@ class Fitted:
         run.write_array("embeddings.npy", self.embeddings)
         run.write_history(self.history)
         run.write_images(self.table)
+        if self.edits:
+            EditLog(run.path, self.model.ids).append(enumerate(self.edits, start=1), EDITS)
 
 
 def fitted(learner: Learner, source: Source, answer: Assignment, history: list[Record]) -> Fitted:

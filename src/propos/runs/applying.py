@@ -1,0 +1,43 @@
+"""A file of edits that a person brings, taken into the log of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from propos.errors import InputError, shown
+from propos.runs.edit_log import read_bounded, torn_note
+from propos.runs.edits import Edit, parse_edits
+from propos.runs.reader import Run
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What came of a file: edits taken in, those that were there already, and what a person should know."""
+
+    fresh: int
+    known: int
+    notes: list[str]
+
+
+def apply_file(run: Run, path: Path) -> Applied:
+    """Take in the edits of a file: all that are new, or none and a reason."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file; give one that was downloaded from a run's page")
+    where = str(path)
+    numbered, torn = parse_edits(read_bounded(path), where)
+    edits = [edit for _, edit in numbered]
+    if not edits:
+        raise InputError(f"{path}: holds no edits")
+    _refuse_other_images(run, edits, where)
+    fresh = run.edits.append(numbered, where)
+    return Applied(len(fresh), len(edits) - len(fresh), [torn_note(path, torn)] if torn else [])
+
+
+def _refuse_other_images(run: Run, edits: list[Edit], where: str) -> None:
+    """Refuse edits that speak of images, and of none that the run has: they are another run's."""
+    named = [name for edit in edits for name in getattr(edit, "images", None) or ()]
+    if named and not set(named) & set(run.table.images):
+        raise InputError(
+            f"{where}: {run.path} has none of its images, the first {shown(named[0])}: give the run it was made for"
+        )
