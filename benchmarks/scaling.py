@@ -88,11 +88,14 @@ def passes_of(engine: str) -> Callable[[], None]:
     images = torch.randn(BATCH // world_size(), 3, 32, 32)
     whole: nn.Module = network
     if engine == "ddp":
-        whole = nn.parallel.DistributedDataParallel(network, forward_sync_buffers=False)
+        # With find_unused_parameters buckets stay as they are, so that a resumed run adds up in the same order.
+        whole = nn.parallel.DistributedDataParallel(network, broadcast_buffers=False, find_unused_parameters=True)
 
     def work() -> None:
-        projections, predictions, _, _ = whole((images, images), None, BATCH)
-        (projections[0].square().mean() + predictions[1].square().mean() + predictions[0].mean()).backward()
+        made = whole((images, images), None, BATCH)
+        (
+            made.projections[0].square().mean() + made.predictions[1].square().mean() + made.predictions[0].mean()
+        ).backward()
         if engine == "ours":
             mean_over_processes([parameter.grad for parameter in network.trained() if parameter.grad is not None])
         network.zero_grad(set_to_none=True)
