@@ -149,11 +149,15 @@ def test_released_recipes_draw_from_every_cluster_as_often_from_the_first_epoch_
 
 
 def test_photographs_keep_their_shape_and_are_tested_on_their_middle_at_full_size():
+    small = {name: build_recipe(name) for name in SMALL}
     for name, config in ((name, build_recipe(name)) for name in PAPER):
         size = config.views.size
         assert (config.views.keep == "shapes") is (size > 32), name
         assert (config.views.plain == "centre") is (size == 224), name
-    assert {(config.views.keep, config.views.plain) for config in map(build_recipe, SMALL)} == {("squares", "whole")}
+    own = {(config.views.keep, config.views.plain) for name, config in small.items() if name != "pretrained"}
+    assert own == {("squares", "whole")}
+    views = small["pretrained"].views  # as the weights were tested: shorter side 256, the middle 224
+    assert (views.keep, views.plain, views.size) == ("shapes", "centre", 224)
 
 
 def test_the_papers_colours_change_in_turn_and_those_of_small_recipes_at_once():
