@@ -10,6 +10,7 @@ from propos.cli.cache import cache
 from propos.cli.datasets import datasets
 from propos.cli.doctor import doctor
 from propos.cli.evaluate import evaluate
+from propos.cli.export import export
 from propos.cli.inspect import inspect
 from propos.cli.methods import methods
 from propos.cli.predict import predict
@@ -44,6 +45,7 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(report)
 app.command()(apply)
+app.command()(export)
 app.command()(methods)
 app.add_typer(recipes, name="recipes")
 app.add_typer(datasets, name="datasets")

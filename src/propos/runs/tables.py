@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from propos.errors import InputError
 from propos.runs.atomic import write_atomically
@@ -32,9 +32,9 @@ class ImageTable:
     confidence: Float[np.ndarray, " N"]
     distance: Float[np.ndarray, " N"]
     label: Shaped[np.ndarray, " N"] | None = None
-    name: Sequence[str | None] | None = (
-        None  # that people gave to each image's cluster; a column only of corrected runs
-    )
+    # Of corrected runs and exports alone: the name that people gave to each image's cluster, and what they confirmed.
+    name: Sequence[str | None] | None = None
+    confirmed: Bool[np.ndarray, " N"] | None = None
 
     def to_arrow(self, first: int = 0) -> pa.Table:
         """Return the table as it is stored, its rows counted from `first`."""
@@ -46,6 +46,8 @@ class ImageTable:
             "confidence": pa.array(self.confidence, pa.float32()),
             "distance": pa.array(self.distance, pa.float32()),
         }
+        if self.confirmed is not None:
+            columns["confirmed"] = pa.array(self.confirmed, pa.bool_())
         if self.label is not None:
             columns["label"] = pa.array(self.label)
         return pa.table(columns)
