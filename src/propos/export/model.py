@@ -6,11 +6,13 @@ import json
 import shutil
 from pathlib import Path
 
+from propos.report.words import settings_in_words
 from propos.runs import Run, write_atomically
 
 NEEDED = (
     "config.yaml",
     "model.safetensors",
+    "backbone.safetensors",
     "prototypes.npy",
     "embeddings.npy",
     "clusters.parquet",
@@ -35,50 +37,38 @@ def write_model(run: Run, out: Path) -> int:
 
 def card(run: Run) -> str:
     """Return the model card: what was trained, on what, with which scores and whose weights."""
-    config, corrected = run.config, run.corrected
-    measures = (run.history[-1].get("measures") or {}) if run.history else {}
-    scores = [f"| {name} | {measures[name]:.4f} |" for name in SCORES if isinstance(measures.get(name), float)]
+    corrected = run.corrected
     edited = f", corrected by hand with {len(run.edits.edits):,} edits" if corrected.edited else ""
-    named = [
-        f"- {_plain(cluster.name)} ({len(cluster.members):,} images)" for cluster in corrected.clusters if cluster.name
-    ]
+    facts = settings_in_words(run.config, run.info, len(run.table.images), corrected)
+    weights = "gone on from those of another run" if run.info.earlier else "trained from scratch"
+    if run.info.start is None:
+        facts.append(("Weights", weights))
     return "\n".join(
         [
-            "---",
-            "library_name: propos",
-            "pipeline_tag: image-feature-extraction",
-            "tags:",
-            "- image-clustering",
-            "- propos",
-            "---",
-            "",
-            "# Image clusters",
-            "",
+            *("---", "library_name: propos", "pipeline_tag: image-feature-extraction", "tags:", "- image-clustering"),
+            *("---", "", "# Image clusters", ""),
             f"{len(corrected.clusters):,} clusters of {len(run.table.images):,} images{edited}.",
+            "The images are not part of it.",
             "",
-            f"- Method: {config.method}, recipe {config.recipe or 'none'}",
-            f"- Training: {config.train.epochs:,} epochs, seed {config.seed}",
-            f"- Network: {config.network.backbone}, embeddings of {run.embeddings.shape[1]:,} numbers",
-            f"- Weights: {'gone on from those of another run' if run.info.earlier else 'trained from scratch'}",
-            f"- Images: known by {run.info.source.fingerprint or 'nothing'}; they are not part of this",
-            "",
-            *(
-                ["Agreement with labels when training ended, before any correction:", "", "| score | |", "|---|---|"]
-                if scores
-                else []
+            *_listed("What was trained", [f"{name}: {_plain(words)}" for name, words in facts]),
+            *_listed("Agreement with labels when training ended, before any correction", _scores(run)),
+            *_listed(
+                "Clusters with names",
+                [f"{_plain(each.name)} ({len(each.members):,} images)" for each in corrected.clusters if each.name],
             ),
-            *scores,
-            *(["", "Clusters with names:", "", *named] if named else []),
-            "",
-            "```python",
-            "from propos import ProPos",
-            "",
-            'model = ProPos.load("this-folder")',
-            'model.predict("new-images/")',
-            "```",
-            "",
+            *("```python", "from propos import ProPos", "", 'model = ProPos.load("this-folder")'),
+            *('model.predict("new-images/")', "```", ""),
         ]
     )
+
+
+def _scores(run: Run) -> list[str]:
+    measures = (run.history[-1].get("measures") or {}) if run.history else {}
+    return [f"{name}: {measures[name]:.4f}" for name in SCORES if isinstance(measures.get(name), float)]
+
+
+def _listed(heading: str, lines: list[str]) -> list[str]:
+    return [f"{heading}:", "", *(f"- {line}" for line in lines), ""] if lines else []
 
 
 def _plain(name: str) -> str:
