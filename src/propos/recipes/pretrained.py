@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from propos.config import Config, EstepSettings, NetworkSettings, PslSettings, StartSettings, TrainSettings, ViewSettings
+from propos.config import (
+    Config,
+    EstepSettings,
+    NetworkSettings,
+    PslSettings,
+    StartSettings,
+    TrainSettings,
+    ViewSettings,
+)
 
 
 def pretrained() -> Config:
