@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-OWN = ("OMP_", "GOMP_", "KMP_", "MKL_")
+from propos.cli.threads import OWN
+
 SETTINGS: dict[str, dict[str, str]] = {
     "spinning (as before)": {"OMP_DYNAMIC": "false"},  # OpenMP's own default, said aloud
     "sleeping": {"OMP_WAIT_POLICY": "PASSIVE"},

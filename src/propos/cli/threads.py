@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 LOOKS, BETWEEN = 10, 0.01  # at what is running, and seconds from one to the next
+OWN = ("OMP_", "GOMP_", "KMP_BLOCKTIME", "MKL_NUM_THREADS")  # scikit-learn sets other KMP_ for whom it starts
 _RUNNING = Path("/proc/loadavg")
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -22,7 +23,7 @@ def settle_threads() -> str | None:
 
     A person's own settings of OpenMP, and torchrun's, hold as they are.
     """
-    if any(name.startswith(("OMP_", "GOMP_", "KMP_", "MKL_")) for name in os.environ):
+    if any(name.startswith(OWN) for name in os.environ):
         return None
     others = busy_others()
     if others is None:
