@@ -14,6 +14,7 @@ from propos import run as propos_run
 from propos.data import find_source, list_caches, looks_photographic
 from propos.inspect import look
 from propos.recipes import choose_recipe
+from propos.report.words import settings_in_words
 from propos.runner import Request, plan
 from propos.runs import Run
 
@@ -46,6 +47,11 @@ def test_the_run_says_what_it_started_from(finished, here):
     assert (start["seen"], start["licence"]) == ("unknown", "unknown")
     assert start["sha256"] == finished.config.start.sha256
     assert len(start["sha256"]) == 64
+    words = dict(settings_in_words(finished.config, finished.info, 24, finished.corrected))  # what the page says
+    assert words["Seen by"].startswith("efficientnet-lite0, pretrained and left as it is")
+    assert words["Its weights"] == "had seen: unknown; licence: unknown"
+    assert words["Features"] == "32 main directions, each divided by its spread to the power 0.5"
+    assert not {"Training", "Network", "Views"} & set(words)  # nothing was trained
 
 
 def test_new_images_need_nothing_but_the_run(finished, here, tmp_path, capsys):
@@ -85,6 +91,9 @@ def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
     assert command(capsys, "run", here / "photos", *common, "--out", tmp_path / "whole").code == 0
     whole = Run.open(tmp_path / "whole")
     assert len(whole.history) == 5
+    words = dict(settings_in_words(whole.config, whole.info, 24, whole.corrected))
+    assert words["Training"].startswith("4 epochs in batches of 12")
+    assert "Seen by" in words
     assert set(whole.history[-2]["losses"]) >= {"psa", "psl"}
     assert whole.embeddings.shape == (24, 128)
     start = {name: array for name, array in whole.weights().items() if "backbone" in name}

@@ -28,20 +28,27 @@ def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Cor
 
 def _learnt(config: Config, info: RunInfo) -> list[tuple[str, str]]:
     """Say how a run learnt from its images."""
-    network, train, views = config.network, config.train, config.views
+    network, views = config.network, config.views
     return [
-        ("Training", f"{train.epochs:,} epochs in batches of {train.batch_size * train.accumulate:,}{_time(info)}"),
+        _training(config, info),
         ("Network", f"{network.backbone}, embeddings of {network.dimension} numbers"),
         ("Views", f"{views.size}×{views.size} pixels, drawn as for {VIEWS.get(views.preset, views.preset)}"),
     ]
+
+
+def _training(config: Config, info: RunInfo) -> tuple[str, str]:
+    train = config.train
+    return "Training", f"{train.epochs:,} epochs in batches of {train.batch_size * train.accumulate:,}{_time(info)}"
 
 
 def _started(config: Config, info: RunInfo, start: StartInfo) -> list[tuple[str, str]]:
     """Say which pretrained network saw a run's images, and what its weights had seen."""
     network = config.network
     kept = f"{network.components} main directions, each divided by its spread to the power {network.whitening:g}"
+    heads = config.method != "kmeans-features"
     return [
-        ("Seen by", f"{start.network}, pretrained and left as it is{_time(info)}"),
+        *([_training(config, info)] if heads else []),
+        ("Seen by", f"{start.network}, pretrained and left as it is{'' if heads else _time(info)}"),
         ("Its weights", f"had seen: {start.seen}; licence: {start.licence}"),
         ("Features", kept),
     ]
