@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -107,13 +109,17 @@ def perform_shown(
 
     # Of several processes the first alone speaks.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
-        if threads is not None:
-            terminal.note(threads)
+
+        def stopping() -> AbstractContextManager[Callable[[], bool]]:
+            if threads is not None:
+                terminal.note(threads)  # when the work begins: what was chosen for the images comes first
+            return stop_on_signals(terminal)
+
         return perform(
             request,
             resume,
             device,
             terminal,
-            stopping=lambda: stop_on_signals(terminal),
+            stopping=stopping,
             page=(lambda run, images: write_after(run, images, terminal)) if report else None,
         )
