@@ -118,7 +118,7 @@ class NetworkSettings(Section):
     bn_groups: Count = 1  # batch norm sees the batch of all processes in so many slices (the paper's recipes: 4)
     shuffle_bn: bool = False  # the target's slices, where there is a target, are of the batch in another order
     components: Width = 32  # of whitened features: how many main directions are kept,
-    whitening: Fraction = 0.5  # and by which power of its spread each is divided
+    whitening: Fraction = 0.75  # and by which power of its spread each is divided
 
 
 class StartSettings(Section):

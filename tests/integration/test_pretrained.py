@@ -50,7 +50,7 @@ def test_the_run_says_what_it_started_from(finished, here):
     words = dict(settings_in_words(finished.config, finished.info, 24, finished.corrected))  # what the page says
     assert words["Seen by"].startswith("efficientnet-lite0, pretrained and left as it is")
     assert words["Its weights"] == "had seen: unknown; licence: unknown"
-    assert words["Features"] == "32 main directions, each divided by its spread to the power 0.5"
+    assert words["Features"] == "32 main directions, each divided by its spread to the power 0.75"
     assert not {"Training", "Network", "Views"} & set(words)  # nothing was trained
 
 

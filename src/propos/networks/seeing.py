@@ -50,8 +50,8 @@ def _of(shapes: Shapes, part: slice) -> Shapes:
 class Whitening(nn.Module):
     """Unit features less their mean, along their main directions, each divided by a power of its spread.
 
-    A few directions that all images share outweigh those that tell kinds of images apart; the power ½ evens them out
-    without raising noise to their level (docs/pretrained.md).
+    A few directions that all images share outweigh those that tell kinds of images apart; a power below one evens
+    them out without raising noise to their level (docs/pretrained.md).
     """
 
     def __init__(self, inner: int, components: int) -> None:
