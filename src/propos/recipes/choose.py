@@ -39,7 +39,7 @@ def _photographs(unopened: UnopenedSource, otherwise: str, images: str) -> tuple
         return otherwise, f"{images}; photographs are told apart far better from a pretrained start: {EXTRA}"
     return "pretrained", (
         f"{images} that look like photographs: they are seen by {NETWORK.name}, whose weights had seen {NETWORK.seen} "
-        "(--start scratch does without)"
+        f"(--start scratch does without; licence: {NETWORK.licence.partition(' ')[0]})"
     )
 
 
