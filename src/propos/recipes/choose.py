@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from propos.data import UnopenedSource, looks_photographic
-from propos.networks import EXTRA, PRETRAINED, installed
 from propos.recipes.table import PAPER
 
 TINY_SIDE = 16
 SMALL_SIDE = 64
-NETWORK = PRETRAINED["efficientnet-lite0"]
+NETWORK = "efficientnet-lite0"
 
 
 def choose_recipe(unopened: UnopenedSource, device: str, pretrained: bool = False) -> tuple[str, str]:
@@ -33,13 +32,16 @@ def choose_recipe(unopened: UnopenedSource, device: str, pretrained: bool = Fals
 
 def _photographs(unopened: UnopenedSource, otherwise: str, images: str) -> tuple[str, str]:
     """Take the pretrained start for photographs; drawings and grey images are not what it has seen."""
+    from propos.networks import EXTRA, PRETRAINED, installed  # torch, which a list of recipes does without
+
     if unopened.channels == 1 or not looks_photographic(unopened):
         return otherwise, f"{images}, which do not look like photographs: nothing pretrained is used"
-    if installed(NETWORK.name) is None:
+    if installed(NETWORK) is None:
         return otherwise, f"{images}; photographs are told apart far better from a pretrained start: {EXTRA}"
+    network = PRETRAINED[NETWORK]
     return "pretrained", (
-        f"{images} that look like photographs: they are seen by {NETWORK.name}, whose weights had seen {NETWORK.seen} "
-        f"(--start scratch does without; licence: {NETWORK.licence.partition(' ')[0]})"
+        f"{images} that look like photographs: they are seen by {network.name}, whose weights had seen {network.seen} "
+        f"(--start scratch does without; licence: {network.licence.partition(' ')[0]})"
     )
 
 
