@@ -30,6 +30,10 @@ CASES = {
     "weights": (blobs(), {"clusters": 8, "restarts": 1, "scout_size": None, "weights": 1.0 + torch.arange(6000) % 3}),
     "identical points": (torch.ones(6000, 4), {"clusters": 5, "restarts": 2}),
     "empty at first": (blobs(), {"clusters": 3, "restarts": 0, "previous": torch.ones(3, 16)}),
+    "some fixed": (
+        blobs(),
+        {"clusters": 8, "restarts": 0, "previous": blobs(8), "fixed": torch.where(torch.arange(6000) % 9 > 0, -1, 3)},
+    ),
     "an empty shard": (blobs(), {"clusters": 8, "restarts": 1, "scout_size": None, "split": 6000}),
 }
 
@@ -38,8 +42,7 @@ def cluster(process, world, points, clusters, restarts, split=None, **options):
     """Cluster one process's part of the points; the parts are uneven."""
     ends = [0, len(points)] if world == 1 else [0, len(points) * 5 // 8 if split is None else split, len(points)]
     part = slice(*ends[process : process + 2])
-    if "weights" in options:
-        options["weights"] = options["weights"][part]
+    options |= {key: options[key][part] for key in ("weights", "fixed") if key in options}
     generator = torch.Generator().manual_seed(5)
     found = spherical_kmeans(points[part], clusters, restarts, generator, sharded=world > 1, **options)
     return {"labels": found.labels, "centres": found.centres, "inertia": found.inertia}

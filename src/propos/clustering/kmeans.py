@@ -40,6 +40,7 @@ def spherical_kmeans(
     *,
     previous: Float[Tensor, "K D"] | None = None,
     weights: Float[Tensor, " N"] | None = None,
+    fixed: Int[Tensor, " N"] | None = None,
     seeding: Seeding = "k-means++",
     max_iter: int = MAX_ITERATIONS,
     tol: float = TOLERANCE,
@@ -55,8 +56,11 @@ def spherical_kmeans(
     With many more points than `scout_size` the starts are made and tried on a sample of that size, several for each
     restart when clusters are few, and the best go on to all points; None runs every restart on all points. With
     `sharded`, each process passes its part of the points and equal other arguments, and gets the labels of its part.
+
+    Points that are `fixed` stay in the cluster of that number and count in its centre; −1 is free. What a number means
+    is said by `previous`, so that there are no restarts then (constrained k-means, Basu et al. 2002).
     """
-    held = prepare(points, weights, chunk_size, sharded)
+    held = prepare(points, weights, chunk_size, sharded, fixed)
     _check(held, clusters, restarts, previous, max_iter, tol, scout_size)
     if previous is not None:
         previous = F.normalize(previous.to(held.device, held.dtype), dim=1)
@@ -172,7 +176,18 @@ def _check(
         raise InputError(f"k-means: the previous centres have the shape {tuple(previous.shape)}: it must be {shape}")
     if previous is not None and not bool(torch.isfinite(previous).all()):
         raise InputError("k-means: the previous centres hold NaN or infinity: leave them out")
+    if points.fixed is not None:
+        _check_fixed(points.fixed, len(points), clusters, restarts)
     if points.mass <= 0:
         raise InputError("k-means: every weight is zero: give some points a weight above 0")
     if points.solid_mass <= 0:
         raise InputError("k-means: every point that counts is a zero vector, which has no direction: look at the data")
+
+
+def _check_fixed(fixed: Tensor, points: int, clusters: int, restarts: int) -> None:
+    if restarts:
+        raise InputError(f"k-means: {restarts} restarts of fixed points: choose 0, and give the previous centres")
+    if fixed.shape != (points,):
+        raise InputError(f"k-means: fixed of shape {tuple(fixed.shape)} for {points} points: give one a point")
+    if len(fixed) and not -1 <= int(fixed.min()) <= int(fixed.max()) < clusters:
+        raise InputError(f"k-means: fixed names others than the {clusters} clusters, or −1: look at the numbers")

@@ -78,7 +78,7 @@ def cluster_sums(points: Points, centres: Float[Tensor, "R K D"]) -> tuple[Float
         if cosines is None:
             cosines = rows.new_empty(len(rows), len(columns))  # made once: fresh memory costs as much as the work in it
         torch.mm(rows, columns.T, out=cosines[: len(rows)])
-        labels = nearest(cosines[: len(rows)].view(-1, restarts, clusters)) + first
+        labels = points.placed(nearest(cosines[: len(rows)].view(-1, restarts, clusters)), span) + first
         weights = None if points.weights is None else points.weights[span]
         sums[:, :dimension] += chunk_sums(rows, labels, len(columns), clusters, weights)
         sums[:, dimension] += torch.bincount(labels.flatten(), minlength=len(columns))
@@ -160,7 +160,7 @@ def refill(points: Points, centres: Float[Tensor, "R K D"], sizes: Int[Tensor, "
 
 
 def worst_served(points: Points, centres: Float[Tensor, "K D"], count: int) -> Float[Tensor, "m D"]:
-    """Return at most `count` points that are farthest from any centre, the worst first, none that has its own."""
+    """Return at most `count` free points that are farthest from any centre, the worst first, none that has its own."""
     count = min(count, points.total)
     worst = torch.full((count,), torch.inf, dtype=points.dtype, device=points.device)
     rows = torch.zeros((count, points.dimension), dtype=points.dtype, device=points.device)
@@ -169,6 +169,8 @@ def worst_served(points: Points, centres: Float[Tensor, "K D"], count: int) -> F
         cosines = (chunk @ centres.T).amax(dim=1)
         if points.solid is not None:
             cosines = cosines.where(points.solid[span] > 0, torch.inf)
+        if points.fixed is not None:
+            cosines = cosines.where(points.fixed[span] < 0, torch.inf)
         worst, rows = _lowest(torch.cat([worst, cosines]), torch.cat([rows, chunk]), count)
     worst, rows = _lowest(points.of_each_process(worst).flatten(), points.of_each_process(rows).flatten(0, 1), count)
     return rows[worst < 1 - SERVED]

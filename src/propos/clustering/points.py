@@ -37,6 +37,7 @@ class Points:
     total: int  # the number of points of all processes
     mass: float  # the sum of the weights of all processes
     solid_mass: float  # the same without zero vectors
+    fixed: Int[Tensor, " N"] | None = None  # the cluster that a point is to stay in, −1: any; None: all are free
 
     def __len__(self) -> int:
         return len(self.data)
@@ -75,6 +76,13 @@ class Points:
         """Return every process's tensor, stacked in rank order."""
         return each_process(local) if self.sharded else local[None]
 
+    def placed(self, labels: Int[Tensor, "n ..."], where: slice | Int[Tensor, " n"]) -> Int[Tensor, "n ..."]:
+        """Return the clusters of these rows, found by nearness, with those that are fixed in their own."""
+        if self.fixed is None:
+            return labels
+        fixed = self.fixed[where].view(-1, *[1] * (labels.ndim - 1))
+        return torch.where(fixed >= 0, fixed, labels)
+
     @property
     def rank(self) -> int:
         """This process's place among those that share the points."""
@@ -98,7 +106,11 @@ class Points:
 
 
 def prepare(
-    data: Shaped[Tensor, "N D"], weights: Float[Tensor, " N"] | None, chunk_size: int | None, sharded: bool
+    data: Shaped[Tensor, "N D"],
+    weights: Float[Tensor, " N"] | None,
+    chunk_size: int | None,
+    sharded: bool,
+    fixed: Int[Tensor, " N"] | None = None,
 ) -> Points:
     """Check the data and measure every row, reading them once; nothing is copied unless it is small."""
     if data.ndim != 2 or data.shape[1] == 0:
@@ -125,7 +137,7 @@ def prepare(
     shares = (each_process(shares) if sharded else shares[None]).cpu()
     first = int(shares[: rank() if sharded else 0, 0].sum())
     total, mass, solid_mass = shares.sum(dim=0).tolist()
-    return Points(data, inverse, weights, solid, dtype, chunk_size, sharded, first, int(total), mass, solid_mass)
+    return Points(data, inverse, weights, solid, dtype, chunk_size, sharded, first, int(total), mass, solid_mass, fixed)
 
 
 def spans(rows: int, size: int) -> Iterator[slice]:

@@ -75,6 +75,7 @@ class _Bounds:
         for where in self._doubtful(clusters):
             rows = self.points.rows(where)
             labels, own, others = _nearest_and_others(rows @ centres.T, self.others.shape[1])
+            labels = self.points.placed(labels, where)
             weights = None if self.points.weights is None else self.points.weights[where]
             if self.first:
                 change[:, :dimension] += chunk_sums(rows, labels[:, None], clusters, clusters, weights)
@@ -91,7 +92,10 @@ class _Bounds:
     def _doubtful(self, clusters: int) -> Iterator[slice | Int[Tensor, " n"]]:
         """Yield the points whose nearest centre may be another than the one they have, a chunk at a time."""
         slack = 16 * torch.finfo(self.own.dtype).eps
-        doubtful = (self.own - self.others.amax(dim=1) <= slack).nonzero()[:, 0]
+        doubt = self.own - self.others.amax(dim=1) <= slack
+        if self.points.fixed is not None and not self.first:
+            doubt &= self.points.fixed < 0
+        doubtful = doubt.nonzero()[:, 0]
         if len(doubtful) > SELECT_BELOW * len(self.points):
             yield from self.points.spans(clusters)
         else:
@@ -165,10 +169,14 @@ def _share_out(points: Points, bounds: _Bounds, centres: Float[Tensor, "K D"]) -
     change = torch.zeros_like(bounds.sums)
     for cluster in empty:
         spare = cosines.where(bounds.sizes[bounds.labels] > 1, torch.inf)
+        if points.fixed is not None:
+            spare = spare.where(points.fixed < 0, torch.inf)
         place = int(spare.argmin()) if len(spare) else -1
         offer = [float(spare[place]), float(bounds.labels[place])] if place >= 0 else [torch.inf, 0.0]
         offers = points.of_each_process(torch.tensor(offer, dtype=torch.float64, device=points.device))
         giver = int(offers[:, 0].argmin())
+        if not bool(offers[giver, 0] < torch.inf):
+            return len(empty)  # every point left is fixed in another cluster
         source = int(offers[giver, 1])
         bounds.sizes[source] -= 1
         bounds.sizes[cluster] += 1

@@ -73,6 +73,12 @@ def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
     if plan.earlier is not None and plan.start is not None:
         plan.start.write(run)
         watcher.note(f"Going on from {plan.earlier.path}, which knew {plan.start.shared:,} of the images.")
+        said = plan.start.corrections
+        if said is not None:
+            watcher.note(
+                f"Learning from its corrections: {said.held:,} images stay where people put them, "
+                f"{said.left_out:,} take no part."
+            )
     if plan.source.skipped:
         _list_skipped(run, plan.source)
         watcher.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")

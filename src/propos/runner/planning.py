@@ -79,7 +79,9 @@ class Plan:
             return self.known_as
         settings = {key: value for key, value in self.config.model_dump(mode="json").items() if key not in ELSEWHERE}
         labels = None if self.source.labels is None else [str(label) for label in self.source.labels]
-        earlier = None if self.earlier is None else self.earlier.info.plan
+        earlier: Any = None if self.earlier is None else self.earlier.info.plan
+        if self.start is not None and self.start.corrections is not None:
+            earlier = [earlier, self.start.corrections.hash]
         parts = [settings, self.fingerprint, labels, earlier]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -122,8 +124,8 @@ def plan(
         seconds = None
         if request.time is not None:
             config, seconds = _timed(config, request.time, source, chosen)
-        if earlier is not None and earlier.edits.edits:
-            watcher.warn(f"{earlier.path}: its corrections are not learnt from: it is gone on from as it was trained")
+        for note in () if earlier is None else earlier.notes_on_edits():
+            watcher.warn(note)
         start = None if earlier is None else start_from(earlier, source, chosen)
         made = Plan(config, source, chosen, request.command, run_name(what), unopened, earlier, start, seconds, kept)
         return replace(made, closing=stack.pop_all())

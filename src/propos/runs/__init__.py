@@ -5,7 +5,7 @@ from propos.runs.atomic import write_atomically
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, rows_of
 from propos.runs.corrections import JUNK, Corrected, correct
 from propos.runs.edit_log import EditLog
-from propos.runs.edits import Edit, parse_edits
+from propos.runs.edits import Confirm, Describe, Edit, Junk, Rename, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
 from propos.runs.lock import held, refuse_if_held
 from propos.runs.reader import Run
@@ -16,13 +16,17 @@ __all__ = [
     "CONFIDENCE_TEMPERATURE",
     "JUNK",
     "Cluster",
+    "Confirm",
     "Corrected",
+    "Describe",
     "Edit",
     "EditLog",
     "ImageTable",
+    "Junk",
     "Measures",
     "Prototypes",
     "Record",
+    "Rename",
     "Run",
     "RunFolder",
     "RunInfo",

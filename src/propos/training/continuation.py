@@ -1,4 +1,4 @@
-"""Going on from an earlier run with other images: its weights, its prototypes, and the numbers of its clusters."""
+"""Going on from an earlier run: its weights and prototypes, the numbers of its clusters, what people corrected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from propos.data import Source, UnopenedSource
 from propos.distributed import bytes_from_first_process, world_size
 from propos.errors import InputError
 from propos.methods import build_method
-from propos.runs import Run, RunFolder, rows_of, write_atomically
+from propos.runs import Run, RunFolder, write_atomically
+from propos.training.corrections import Corrections, corrections_of, numbers_of
 from propos.training.expectation import Assignment, Partition
 from propos.training.learner import Learner
 from propos.training.model import KINDS, Model, check_weights
@@ -42,6 +43,7 @@ class WarmStart:
     prototypes: Float[Tensor, "L D"]
     labels: Int[Tensor, " N"]  # the row of the prototype each image had; -1 for images that are new
     shared: int  # images that the earlier run had too
+    corrections: Corrections | None = None  # where people corrected it
 
     def begin(self, learner: Learner, state: State) -> None:
         """Put the weights in, and the clusters where the first E-step looks for those before it."""
@@ -69,6 +71,7 @@ class WarmStart:
     def _packed(self) -> bytes:
         tensors = {f"network.{name}": tensor for name, tensor in self.weights.items()}
         tensors |= {"prototypes": self.prototypes, "labels": self.labels, "shared": torch.tensor(self.shared)}
+        tensors |= {} if self.corrections is None else self.corrections.packed()
         return safetensors.torch.save({name: tensor.contiguous() for name, tensor in tensors.items()})
 
     @classmethod
@@ -90,6 +93,11 @@ class WarmStart:
         if kinds != [(2, torch.float32), (1, torch.int64)] or not bool(torch.isfinite(self.prototypes).all()):
             raise InputError(f"{path}: holds no prototypes and labels: start the run anew with another --out")
         check_labels(self.labels, len(self.labels), len(self.prototypes), str(path))
+        if self.corrections is not None:
+            fixed = self.corrections.fixed
+            if fixed.dtype != torch.int64:
+                raise InputError(f"{path}: holds no clusters that people chose: start the run anew with another --out")
+            check_labels(fixed.clamp(min=-1), len(self.labels), len(self.prototypes), str(path))
 
     @classmethod
     def of_first_process(cls, start: WarmStart | None) -> WarmStart | None:
@@ -101,20 +109,24 @@ class WarmStart:
     def _unpacked(cls, content: bytes) -> WarmStart:
         tensors = safetensors.torch.load(content)
         weights = {name[8:]: tensor for name, tensor in tensors.items() if name.startswith("network.")}
-        return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]))
+        said = Corrections.unpacked(tensors)
+        return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]), said)
 
 
 def continued(run: Run) -> Config:
     """Return the settings with which to go on from a finished run: a quarter as long, scattering from the start.
 
-    What was itself a continuation is gone on from for as long as it took.
+    What was itself a continuation is gone on from for as long as it took. Of a corrected run, K is what it
+    has by now.
     """
     config = run.config
     if not run.finished:
         raise InputError(f"{run.path}: is not finished (status: {run.info.status}): finish it with --resume first")
     if run.info.earlier is None:
         config = config.with_epochs(max(1, math.ceil(config.train.epochs * LENGTH_SHARE)))
-    return config.with_settings({"psl.start": 0, "suggest.range": None, "keep_epochs": ()})
+    config = config.with_settings({"psl.start": 0, "suggest.range": None, "keep_epochs": ()})
+    corrected = run.corrected
+    return config.with_settings({"clusters": len(corrected.prototypes.ids)}) if corrected.edited else config
 
 
 def start_from(run: Run, source: Source, device: torch.device) -> WarmStart:
@@ -122,12 +134,14 @@ def start_from(run: Run, source: Source, device: torch.device) -> WarmStart:
     with numerics(run.config.train):
         model = Model.as_found(run, device)
         embeddings = model.embeddings(source)
-    labels = known_clusters(run, list(source.image_names()), embeddings.cpu().numpy())
-    shared = int((labels >= 0).sum())
+    rows = known_images(run, list(source.image_names()), embeddings.cpu().numpy())
+    corrected, shared = run.corrected, int((rows >= 0).sum())
+    prototypes = torch.from_numpy(corrected.prototypes.vectors[np.argsort(numbers_of(corrected))])
+    labels, corrections = corrections_of(corrected, rows)
     if shared == 0:
-        labels = assign(embeddings, model.prototypes)[0].cpu().numpy()
+        labels = assign(embeddings, prototypes.to(device))[0].cpu().numpy()
     weights = {name: tensor.cpu() for name, tensor in model.network.state_dict().items()}
-    return WarmStart(weights, model.prototypes.cpu(), torch.from_numpy(labels.astype(np.int64)), shared)
+    return WarmStart(weights, prototypes, torch.from_numpy(labels.astype(np.int64)), shared, corrections)
 
 
 def fitting_channels(run: Run, config: Config, unopened: UnopenedSource, name: str) -> int:
@@ -144,8 +158,8 @@ def fitting_channels(run: Run, config: Config, unopened: UnopenedSource, name: s
     return channels
 
 
-def known_clusters(run: Run, names: list[str], embeddings: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
-    """Return the row of the prototype of each image's cluster in an earlier run, -1 where that did not know it.
+def known_images(run: Run, names: list[str], embeddings: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
+    """Return the row of each image in an earlier run's table, -1 where that did not know it.
 
     An image is the same when the earlier network makes the same of it: under its old name, or under any other.
     """
@@ -157,7 +171,7 @@ def known_clusters(run: Run, names: list[str], embeddings: Float[np.ndarray, "N 
     if len(rest):
         _, nearest = KDTree(old).query(embeddings[rest], distance_upper_bound=SAME)
         earlier_rows[rest] = np.where(nearest < len(old), nearest, -1)
-    return np.where(earlier_rows >= 0, rows_of(table.cluster, run.prototypes.ids)[earlier_rows], -1)
+    return earlier_rows
 
 
 def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
@@ -166,9 +180,16 @@ def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
         was, now = getattr(earlier.network, key), getattr(config.network, key)
         if was != now:
             raise InputError(f"network.{key} = {now}: {run.path} has {was}; weights go on only in the same network")
-    before = build_method(earlier).parts
-    if before.projector is None:
+    before, corrected = build_method(earlier).parts, run.corrected
+    if corrected.edited and config.clusters != len(corrected.prototypes.ids):
+        there = len(corrected.prototypes.ids)
+        raise InputError(f"-k: {run.path} was corrected and has {there} clusters by now: leave out -k")
+    if before.projector is None and not corrected.edited:
         raise InputError(f"{run.path}: was made by {earlier.method}, which learns nothing to go on from: start anew")
+    if before.cluster_head is not None and set(corrected.prototypes.ids) != set(run.prototypes.ids):
+        raise InputError(
+            f"{run.path}: its cluster head knows nothing of clusters that were merged or split off: start anew"
+        )
     if before.cluster_head is not None and config.clusters != earlier.clusters:
         raise InputError(f"{run.path}: its cluster head is of {earlier.clusters} clusters: say -k {earlier.clusters}")
     if before != build_method(config).parts:

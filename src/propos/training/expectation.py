@@ -14,6 +14,7 @@ from propos.data import Source
 from propos.distributed import any_process, gather, share, sum_over_processes, world_size
 from propos.errors import RunFailed
 from propos.outputs import Grouping
+from propos.training.corrections import LEFT_OUT, Corrections
 from propos.training.embedding import embed, see_batches
 from propos.training.learner import Learner
 from propos.training.seeds import generator
@@ -41,7 +42,7 @@ def unassigned(images: int, device: torch.device) -> Partition:
 class Assignment:
     """What an E-step found, and the embeddings it found it in."""
 
-    labels: Int[Tensor, " N"]
+    labels: Int[Tensor, " N"]  # −1 of images that take no part
     prototypes: Float[Tensor, "K D"]
     embeddings: Float[Tensor, "n D"]  # of this process's share of the images
     churn: float | None  # the share of images that changed cluster; None the first time
@@ -59,21 +60,25 @@ def expectation(
     epoch: int,
     previous: Partition | None,
     streamed: Float[Tensor, "N D"] | None = None,
+    corrections: Corrections | None = None,
 ) -> Assignment:
     """Assign every image to a cluster of the network's present embeddings, or of those that training left.
 
     Each process embeds its share of the images; all find the same clusters and end with the labels of every image.
     The previous prototypes are one more start for k-means, and the previous labels give the clusters their numbers.
+    Where people corrected an earlier run, its clusters are the only start, and images stay where they were put.
     """
     config = learner.config
     assert config.clusters is not None
     if previous is not None and not len(previous.prototypes):
         previous = None
     if learner.stage.answer == "head":
-        return _by_head(learner, source, epoch, previous)
+        return _by_head(learner, source, epoch, previous, corrections)
     embeddings = embeddings_now(learner, source, epoch) if streamed is None else _finite(streamed, epoch)
     # K-means sums in double precision, which MPS has not.
     points = embeddings.cpu() if embeddings.device.type == "mps" else embeddings
+    if corrections is not None:
+        return _corrected(learner, embeddings, points, epoch, previous, corrections)
     clustering = spherical_kmeans(
         points,
         config.clusters,
@@ -94,6 +99,36 @@ def expectation(
     return Assignment(labels, prototypes[numbers.argsort()], embeddings, moved, groupings)
 
 
+def _corrected(
+    learner: Learner,
+    embeddings: Float[Tensor, "n D"],
+    points: Float[Tensor, "n D"],
+    epoch: int,
+    previous: Partition | None,
+    corrections: Corrections,
+) -> Assignment:
+    """Cluster on from the clusters before, with images where people put them, without those that take no part."""
+    clusters, images, sharded = learner.config.clusters, learner.schedule.images, world_size() > 1
+    assert clusters is not None
+    assert previous is not None, "corrections speak of clusters, which are there from the start"
+    fixed = corrections.fixed[share(images)].to(points.device)
+    part = (fixed != LEFT_OUT).nonzero()[:, 0]
+    draw = generator(learner.config.seed, "k-means", epoch)
+    start = previous.prototypes.to(points.device)
+    found = spherical_kmeans(points[part], clusters, 0, draw, previous=start, fixed=fixed[part], sharded=sharded)
+    labels = _of_all(found.labels, part, len(points), images).to(embeddings.device)
+    moved = churn(previous.labels.cpu().numpy(), labels.cpu().numpy())
+    groupings = _groupings(learner, points, epoch, previous, part)
+    return Assignment(labels, found.centres.to(embeddings.device), embeddings, moved, groupings)
+
+
+def _of_all(labels: Int[Tensor, " p"], part: Int[Tensor, " p"] | None, rows: int, images: int) -> Int[Tensor, " N"]:
+    """Return the labels of all processes' images, −1 for those that are no part of it."""
+    if part is not None:
+        labels = labels.new_full((rows,), -1).index_copy(0, part, labels)
+    return gather(labels, images)
+
+
 def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:
     """Return the embeddings of this process's share of the images by the network as it is."""
     encoder = learner.network.encoder(learner.method.embeds)
@@ -107,7 +142,9 @@ def _finite(embeddings: Float[Tensor, "n D"], epoch: int) -> Float[Tensor, "n D"
     return embeddings
 
 
-def _by_head(learner: Learner, source: Source, epoch: int, previous: Partition | None) -> Assignment:
+def _by_head(
+    learner: Learner, source: Source, epoch: int, previous: Partition | None, corrections: Corrections | None
+) -> Assignment:
     """Take each image's cluster from the cluster head; a prototype is the normalised mean of its cluster's embeddings.
 
     A cluster that no image is in has the mean of all images, weighed by how much the head would put them there.
@@ -116,30 +153,40 @@ def _by_head(learner: Learner, source: Source, epoch: int, previous: Partition |
     batches = [(embeddings, assignments) for embeddings, _, assignments in mine]
     embeddings = _finite(torch.cat([batch for batch, _ in batches]), epoch)
     assignments = torch.cat([batch for _, batch in batches if batch is not None])
-    confidence, clusters = assignments.max(dim=1)
-    members = F.one_hot(clusters, assignments.shape[1]).to(embeddings.dtype)
+    clusters = assignments.argmax(dim=1)
+    members = torch.ones_like(clusters)
+    if corrections is not None:
+        fixed = corrections.fixed[share(len(source))].to(clusters.device)
+        clusters, members = torch.where(fixed >= 0, fixed, clusters), (fixed != LEFT_OUT).long()
+    confidence = assignments.gather(1, clusters[:, None])[:, 0]
+    labels = gather(torch.where(members > 0, clusters, -1), len(source))
+    members = (F.one_hot(clusters, assignments.shape[1]) * members[:, None]).to(embeddings.dtype)
     hard, soft = sum_over_processes(torch.stack([members.T @ embeddings, assignments.T @ embeddings])).unbind()
     empty = sum_over_processes(members.sum(dim=0)) == 0
     prototypes = F.normalize(torch.where(empty[:, None], soft, hard), dim=1)
-    labels = gather(clusters, len(source))
     moved = None if previous is None else churn(previous.labels.cpu().numpy(), labels.cpu().numpy())
     return Assignment(labels, prototypes, embeddings, moved, confidence=confidence)
 
 
 def _groupings(
-    learner: Learner, points: Float[Tensor, "N D"], epoch: int, previous: Partition | None
+    learner: Learner,
+    points: Float[Tensor, "n D"],
+    epoch: int,
+    previous: Partition | None,
+    part: Int[Tensor, " p"] | None = None,
 ) -> tuple[Grouping, ...]:
-    """Cluster the embeddings into each further number of clusters, from one start and where it stood before."""
+    """Cluster the embeddings, or part of them, into each further number of clusters, from one start and the last."""
     further = learner.stage.further
     if further is None or learner.since(epoch) < further.starts or epoch not in learner.epochs:
         return ()
     before = () if previous is None else previous.groupings
+    rows, points = len(points), points if part is None else points[part]
     groupings = []
     for place, clusters in enumerate(further.clusters):
         draw = generator(learner.config.seed, "grouping", epoch, place)
         last = before[place].prototypes.to(points.device) if before else None
         each = spherical_kmeans(points, clusters, 1, draw, previous=last, sharded=world_size() > 1)
         tight = concentrations(points, each.labels, each.centres, further.temperature, sharded=world_size() > 1)
-        labels = gather(each.labels, learner.schedule.images)
+        labels = _of_all(each.labels, part, rows, learner.schedule.images)
         groupings.append(Grouping(*(tensor.to(learner.device) for tensor in (labels, each.centres, tight))))
     return tuple(groupings)

@@ -26,8 +26,10 @@ DOMINANT_SHARE = 0.5
 
 
 def measure(assignment: Assignment, labels: Labels) -> Measures:
-    """Measure an E-step."""
+    """Measure an E-step; images that take no part in it count nowhere."""
     clusters = assignment.labels.cpu().numpy()
+    part = clusters >= 0
+    clusters = clusters[part]
     n_clusters, dimension = assignment.prototypes.shape
     sizes = cluster_sizes(clusters, n_clusters)
     measures: Measures = {
@@ -39,7 +41,7 @@ def measure(assignment: Assignment, labels: Labels) -> Measures:
         "largest_cluster": int(sizes.max()),
         "churn": assignment.churn,
     }
-    return measures if labels is None else {**measures, **scores(labels, clusters)}
+    return measures if labels is None else {**measures, **scores(labels[part], clusters)}
 
 
 def _spread(embeddings: Float[Tensor, "n D"]) -> float:

@@ -33,7 +33,7 @@ class Learner:
     stage: Stage
     epochs: range  # of the run that are the stage's
     seed: int  # of what the stage's steps draw
-    images: tuple[int, int]  # how many are clustered, and how many are only trained on
+    images: tuple[int, int, int]  # how many there are, how many more are only trained on, how many take no part
     optimiser: torch.optim.Optimizer
     scaler: torch.amp.GradScaler
     views: RandomViews
@@ -49,11 +49,11 @@ class Learner:
         return [*gradients, *self.network.moving_buffers()]
 
 
-def build_learner(config: Config, source: Source, device: torch.device) -> Learner:
-    """Build a learner for a source from complete settings, in its first stage."""
+def build_learner(config: Config, source: Source, device: torch.device, left_out: int = 0) -> Learner:
+    """Build a learner for a source, of which some images take no part, from complete settings, in its first stage."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
-    check_shares(config, len(source))
+    check_shares(config, len(source) - left_out)
     method = build_method(config)
     network = build_network(config.network, method.parts, source.channels, derive(config.seed, "network"))
     network = network.to(device)
@@ -62,7 +62,7 @@ def build_learner(config: Config, source: Source, device: torch.device) -> Learn
     if config.train.compile:
         network.compile_backbones()
     views = RandomViews(config.views, config.pixels.mean, config.pixels.std)
-    images = len(source), len(source.unlabelled or ())
+    images = len(source), len(source.unlabelled or ()), left_out
     stage = _of_stage(config, method, network, device, images, 0)
     return Learner(config, device, network, method, views=views, images=images, **stage)
 
@@ -76,13 +76,19 @@ def at_stage(learner: Learner, number: int) -> Learner:
 
 
 def _of_stage(
-    config: Config, method: Method, network: TwinNetwork, device: torch.device, images: tuple[int, int], number: int
+    config: Config,
+    method: Method,
+    network: TwinNetwork,
+    device: torch.device,
+    images: tuple[int, int, int],
+    number: int,
 ) -> dict[str, Any]:
     """Return what belongs to a stage, and freeze what it does not train."""
     stage, epochs = method.stages[number], method.spans(config.train.epochs)[number]
     changes = {f"train.{key}": value for key, value in {**stage.changes, "epochs": len(epochs)}.items()}
     changed = config.with_settings(changes)
-    check_shares(changed, images[0])
+    clustered, more, left_out = images
+    check_shares(changed, clustered - left_out)
     settings = changed.train
     network.learn_only(stage.trains)
     return {
@@ -93,7 +99,7 @@ def _of_stage(
         "optimiser": build_optimiser(settings, stage, network, device),
         "scaler": torch.amp.GradScaler(device.type, enabled=settings.precision == "float16"),
         # What a stage computes of the images when it opens it knows of those that are clustered.
-        "schedule": Schedule(settings, config.network, images[0], 0 if stage.opens_with else images[1]),
+        "schedule": Schedule(settings, config.network, clustered, 0 if stage.opens_with else more, left_out),
     }
 
 

@@ -16,6 +16,7 @@ from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
 from propos.training.choosing import choose_clusters, estep_due, first_estep
 from propos.training.continuation import WarmStart
+from propos.training.corrections import Corrections
 from propos.training.embedding import head_clusters
 from propos.training.expectation import expectation
 from propos.training.feeding import feed
@@ -59,8 +60,10 @@ def _train(
     stop: Callable[[], bool],
     start: WarmStart | None,
 ) -> Fitted:
-    learner, state = load_checkpoint(run, build_learner(config, source, device), progress)
     start = WarmStart.of_first_process(start)
+    said = None if start is None else start.corrections
+    learner = build_learner(config, source, device, 0 if said is None else said.left_out)
+    learner, state = load_checkpoint(run, learner, progress)
     if start is not None:
         start.begin(learner, state)
     elif state.fresh:
@@ -72,33 +75,37 @@ def _train(
 
     for number in range(state.stage, len(stages)):
         recorder.learner = learner = at_stage(recorder.learner, number)
-        open_stage(learner, source, state)
+        open_stage(learner, source, state, said)
         for epoch in range(state.epoch, learner.epochs.stop):
             since = learner.since(epoch)
             if state.opening is None:
                 if epoch >= first_estep(config):
                     learner = choose_clusters(recorder, source)
                 due = estep_due(config, learner.stage, since, epoch)
-                answer = expectation(learner, source, epoch, state.partition, state.streamed) if due else None
+                before = state.partition, state.streamed, said
+                answer = expectation(learner, source, epoch, *before) if due else None
                 recorder.open_epoch(answer, labels)
-            for batch in epoch_batches(learner, source, state):
+            for batch in epoch_batches(learner, source, state, said):
                 recorder.after_step(maximization_step(learner, source, batch, state))
             recorder.close_epoch()
 
     learner = choose_clusters(recorder, source)
-    answer = expectation(learner, source, state.epoch, state.partition)
-    if start is not None and learner.stage.answer == "k-means":
+    answer = expectation(learner, source, state.epoch, state.partition, corrections=said)
+    if start is not None and said is None and learner.stage.answer == "k-means":
         answer = start.renumber(answer)
     by_head = answer.labels if learner.stage.answer == "head" else head_clusters(learner.network, source, config)
     recorder.close_run(answer, labels, by_head)
-    return fitted(learner, source, answer, state.history)
+    return fitted(learner, source, answer, state.history, said)
 
 
-def epoch_batches(learner: Learner, source: Source, state: State) -> Iterator[Int[Tensor, " A*B"]]:
+def epoch_batches(
+    learner: Learner, source: Source, state: State, corrections: Corrections | None = None
+) -> Iterator[Int[Tensor, " A*B"]]:
     """Yield the images of each step of the epoch that is left, and have the source look ahead for them."""
     assert state.partition is not None
     balance = state.partition.labels if learner.stage.balanced else None
-    batches = epoch_order(learner.config.seed, state.epoch, learner.schedule, balance)[state.step :]
+    drawn = None if corrections is None else corrections.taking_part.nonzero()[:, 0]
+    batches = epoch_order(learner.config.seed, state.epoch, learner.schedule, balance, drawn)[state.step :]
     mine = share(learner.schedule.batch)
     prefetch(source, batches.reshape(-1, learner.schedule.batch)[:, mine].numpy())
     yield from batches

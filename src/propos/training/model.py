@@ -29,6 +29,7 @@ from propos.runs import (
     RunFolder,
     correct,
 )
+from propos.training.corrections import Corrections
 from propos.training.embedding import embed_batches, output_batches, see_batches
 from propos.training.expectation import Assignment
 from propos.training.feeding import fed_channels, pretrained_of, seen_by
@@ -195,7 +196,7 @@ class Fitted:
     table: ImageTable
     embeddings: Float[np.ndarray, "N D"]
     history: list[Record]
-    edits: tuple[Edit, ...] = ()  # what people corrected since; all else is as training left it
+    edits: tuple[Edit, ...] = ()  # what people corrected, since or in a run before; all else is as training left it
 
     @classmethod
     def from_run(cls, run: Run, device: torch.device) -> Fitted:
@@ -221,26 +222,34 @@ class Fitted:
             EditLog(run.path, self.model.ids).append(enumerate(self.edits, start=1), EDITS)
 
 
-def fitted(learner: Learner, source: Source, answer: Assignment, history: list[Record]) -> Fitted:
-    """Gather what training gives after the last E-step; of several processes only the first has the embeddings."""
+def fitted(
+    learner: Learner, source: Source, answer: Assignment, history: list[Record], corrections: Corrections | None = None
+) -> Fitted:
+    """Gather what training gives after the last E-step; of several processes only the first has the embeddings.
+
+    Images that took no part have the nearest cluster in the table, and edits say that they are junk.
+    """
     images = len(source)
     cosines = answer.embeddings @ answer.prototypes.T
     ids = np.arange(len(answer.prototypes))
-    prediction = predict_from_cosines(cosines, answer.labels[share(images)], ids, answer.confidence)
+    mine = answer.labels[share(images)]
+    mine = torch.where(mine >= 0, mine, cosines.argmax(dim=1))
+    prediction = predict_from_cosines(cosines, mine, ids, answer.confidence)
     embeddings = collect(answer.embeddings, images)
     confidence, distance = (
         gather(torch.from_numpy(column), images).numpy() for column in (prediction.confidence, prediction.distance)
     )
     table = ImageTable(
         images=list(source.image_names()),
-        cluster=ids[answer.labels.cpu().numpy()],
+        cluster=ids[gather(mine, images).cpu().numpy()],
         confidence=confidence,
         distance=distance,
         label=source.labels,
     )
     model = Model(learner.config, learner.network, answer.prototypes, ids, pretrained_of(learner.config))
     rows = answer.embeddings[:0] if embeddings is None else embeddings
-    return Fitted(model, table, rows.cpu().numpy(), history)
+    edits = () if corrections is None else corrections.edits(table.images)
+    return Fitted(model, table, rows.cpu().numpy(), history, edits)
 
 
 def weights_of(network: TwinNetwork) -> dict[str, np.ndarray]:

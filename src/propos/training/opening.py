@@ -7,13 +7,14 @@ import torch
 from propos.data import Source
 from propos.distributed import gather, share
 from propos.methods import Seen
+from propos.training.corrections import Corrections
 from propos.training.embedding import see_batches
 from propos.training.expectation import Partition
 from propos.training.learner import Learner
 from propos.training.state import State, first_queue
 
 
-def open_stage(learner: Learner, source: Source, state: State) -> None:
+def open_stage(learner: Learner, source: Source, state: State, corrections: Corrections | None = None) -> None:
     """Put a state at the start of the learner's stage; where it is inside it already, complete it."""
     if state.stage != learner.number:
         state.stage, state.queue, state.streamed, state.prepared = learner.number, first_queue(learner), None, {}
@@ -22,17 +23,20 @@ def open_stage(learner: Learner, source: Source, state: State) -> None:
             prototypes = state.partition.prototypes[: 0 if learner.stage.answer == "head" else None]
             state.partition = Partition(state.partition.labels, prototypes)
     if any(preparation.name not in state.prepared for preparation in learner.stage.opens_with):
-        seen = _see(learner, source)
+        seen = _see(learner, source, corrections)
         for preparation in learner.stage.opens_with:
             state.prepared[preparation.name] = gather(preparation(seen).contiguous(), len(source))
     state.neighbours = state.prepared["neighbours"].cpu() if "neighbours" in state.prepared else None
 
 
-def _see(learner: Learner, source: Source) -> Seen:
-    """Return what the network makes of all images, on every process."""
+def _see(learner: Learner, source: Source, corrections: Corrections | None) -> Seen:
+    """Return what the network makes of all images, on every process; of those that take no part, nothing."""
     mine = share(len(source))
     batches = list(see_batches(learner.network, learner.method.embeds, source, learner.config, mine))
     embeddings, features = torch.cat([batch[0] for batch in batches]), torch.cat([batch[1] for batch in batches])
+    if corrections is not None:  # a vector of zeros is nobody's neighbour
+        part = corrections.taking_part[mine].to(embeddings)[:, None]
+        embeddings, features = embeddings * part, features * part
     heads = [batch[2] for batch in batches if batch[2] is not None]
     assignments = gather(torch.cat(heads), len(source)) if heads else None
     return Seen(gather(embeddings, len(source)), gather(features, len(source)), assignments, mine)

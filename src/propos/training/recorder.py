@@ -97,7 +97,9 @@ class Recorder:
         """Write the line of the E-step after the last step, which gives the run's answer."""
         measures = measure(assignment, labels)
         if by_head is not None and labels is not None:
-            measures |= {f"head_{name}": value for name, value in scores(labels, by_head.cpu().numpy()).items()}
+            part = (assignment.labels >= 0).cpu().numpy()
+            found = scores(labels[part], by_head.cpu().numpy()[part])
+            measures |= {f"head_{name}": value for name, value in found.items()}
         record: Record = {
             "epoch": self.state.epoch,
             "stage": self.learner.stage.name,

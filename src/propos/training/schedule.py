@@ -16,21 +16,27 @@ class Schedule:
     network: NetworkSettings
     images: int
     unlabelled: int = 0  # images that are trained on but not clustered
+    left_out: int = 0  # of the images, those that take no part
+
+    @property
+    def drawn(self) -> int:
+        """Images of which an epoch is made."""
+        return self.images - self.left_out
 
     @property
     def batch(self) -> int:
         """Images in a batch: all of them when there are fewer than the batch size."""
-        return min(self.settings.batch_size, self.images)
+        return min(self.settings.batch_size, self.drawn)
 
     @property
     def accumulate(self) -> int:
         """Batches in an optimiser step."""
-        return min(self.settings.accumulate, self.images // self.batch)
+        return min(self.settings.accumulate, self.drawn // self.batch)
 
     @property
     def steps(self) -> int:
         """Optimiser steps in an epoch; images that do not fill the last one are left for another epoch."""
-        return self.images // (self.batch * self.accumulate) + self.unlabelled_steps
+        return self.drawn // (self.batch * self.accumulate) + self.unlabelled_steps
 
     @property
     def unlabelled_steps(self) -> int:

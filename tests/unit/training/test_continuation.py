@@ -8,7 +8,7 @@ from propos.data.arrays import ArraySource
 from propos.errors import InputError
 from propos.runs import Run, RunFolder
 from propos.training import Silent, WarmStart, continued, start_from, train
-from propos.training.continuation import known_clusters
+from propos.training.continuation import known_images
 
 
 def some(positions):
@@ -52,9 +52,9 @@ def test_images_are_known_again_under_any_name(earlier):
 def test_a_changed_image_under_an_old_name_is_new(earlier):
     embeddings = earlier.embeddings.copy()
     embeddings[3] = -embeddings[3]
-    found = known_clusters(earlier, earlier.table.images, embeddings)
+    found = known_images(earlier, earlier.table.images, embeddings)
     assert found[3] == -1
-    assert (np.delete(found, 3) == np.delete(earlier.table.cluster, 3)).all()
+    assert (np.delete(found, 3) == np.delete(np.arange(150), 3)).all()
 
 
 def test_where_no_image_is_shared_each_has_the_cluster_it_would_be_put_into(earlier):

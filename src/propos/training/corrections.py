@@ -1,0 +1,111 @@
+"""What people corrected in an earlier run, in the terms of the run that learns from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from propos.runs import Confirm, Corrected, Describe, Edit, Junk, Rename, rows_of
+
+FREE, LEFT_OUT = -1, -2  # in the place of a cluster: training finds it; the image takes no part
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """Where images have to stay, which take no part, and what clusters are called."""
+
+    fixed: Int[Tensor, " N"]  # the number of the cluster a person put an image into, or one of the two above
+    names: Mapping[int, str]  # by the clusters' numbers
+    descriptions: Mapping[int, str]
+
+    @property
+    def taking_part(self) -> Bool[Tensor, " N"]:
+        """Which images are trained on and clustered."""
+        return self.fixed != LEFT_OUT
+
+    @property
+    def left_out(self) -> int:
+        """How many images take no part."""
+        return int((self.fixed == LEFT_OUT).sum())
+
+    @property
+    def held(self) -> int:
+        """How many images have to stay where they are."""
+        return int((self.fixed >= 0).sum())
+
+    @property
+    def hash(self) -> str:
+        """What it is known by."""
+        parts = self.packed()
+        return hashlib.blake2b(parts["fixed"].numpy().tobytes() + bytes(parts["said"].tolist())).hexdigest()
+
+    def edits(self, images: Sequence[str]) -> tuple[Edit, ...]:
+        """Return what makes it hold in the run that learnt from it, whose images are called so."""
+        fixed = self.fixed.numpy()
+        edits: list[Edit] = [
+            *(Rename(v=1, id=f"from-name-{number}", op="rename", cluster=number, name=name)
+              for number, name in self.names.items()),
+            *(Describe(v=1, id=f"from-text-{number}", op="describe", cluster=number, text=text)
+              for number, text in self.descriptions.items()),
+        ]  # fmt: skip
+        held, junk = (
+            tuple(images[row] for row in np.flatnonzero(which).tolist()) for which in (fixed >= 0, fixed == LEFT_OUT)
+        )
+        if held:
+            edits.append(Confirm(v=1, id="from-confirmed", op="confirm", images=held))
+        if junk:
+            edits.append(Junk(v=1, id="from-junk", op="junk", images=junk))
+        return tuple(edits)
+
+    def packed(self) -> dict[str, Tensor]:
+        """Return it as tensors."""
+        said = json.dumps([list(self.names.items()), list(self.descriptions.items())]).encode()
+        return {"fixed": self.fixed, "said": torch.frombuffer(bytearray(said), dtype=torch.uint8)}
+
+    @classmethod
+    def unpacked(cls, tensors: Mapping[str, Tensor]) -> Corrections | None:
+        """Return what was packed; nothing where nobody corrected anything. Raises ValueError for what is no such."""
+        if "fixed" not in tensors:
+            return None
+        try:
+            names, descriptions = (dict(pairs) for pairs in json.loads(bytes(tensors["said"].tolist())))
+        except (KeyError, TypeError, RecursionError) as error:
+            raise ValueError("no names") from error
+        return cls(tensors["fixed"], names, descriptions)
+
+
+def numbers_of(corrected: Corrected) -> Int[np.ndarray, " K"]:
+    """Return the number that each of a corrected run's clusters has from now on: its id, where that is below K."""
+    ids = corrected.prototypes.ids
+    kept = ids < len(ids)
+    free = np.setdiff1d(np.arange(len(ids)), ids[kept])
+    numbers = ids.copy()
+    numbers[~kept] = free
+    return numbers
+
+
+def corrections_of(
+    corrected: Corrected, rows: Int[np.ndarray, " N"]
+) -> tuple[Int[np.ndarray, " N"], Corrections | None]:
+    """Return the cluster's number of each image, −1 where it has none, and what people said.
+
+    `rows` are the images' places in the corrected run's table, −1 for new ones.
+    """
+    numbers, table = numbers_of(corrected), corrected.table
+    sorted_out = ~corrected.junk
+    number = np.full(len(table.cluster) + 1, FREE)  # the last stands for images that are new
+    number[:-1][sorted_out] = numbers[rows_of(table.cluster[sorted_out], corrected.prototypes.ids)]
+    if not corrected.edited:
+        return number[rows], None
+    fixed = np.append(np.where(corrected.junk, LEFT_OUT, np.where(corrected.confirmed, number[:-1], FREE)), FREE)
+    by_id = dict(zip(corrected.prototypes.ids.tolist(), numbers.tolist(), strict=True))
+    names = {by_id[cluster.id]: cluster.name for cluster in corrected.clusters if cluster.name is not None}
+    texts = {by_id[each.id]: each.description for each in corrected.clusters if each.description is not None}
+    return number[rows], Corrections(torch.from_numpy(fixed[rows].astype(np.int64)), names, texts)

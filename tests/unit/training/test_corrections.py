@@ -1,0 +1,178 @@
+"""Learning from a corrected run: who stays, who takes no part, and what holds in the new run."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.interruption import results
+from helpers.small import CPU, digits, quick_config
+from propos.data.arrays import ArraySource
+from propos.errors import InputError, Interrupted
+from propos.runs import Run, RunFolder
+from propos.training import Silent, WarmStart, continued, start_from, train
+from propos.training.corrections import FREE, LEFT_OUT
+from propos.training.order import epoch_order
+from propos.training.schedule import Schedule
+
+SPLIT, JUNK, MOVED, CONFIRMED = [3, 4, 5, 6], [10, 11, 12], [20, 21], [30, 31]
+
+
+def some(positions):
+    everything = digits(200)
+    return ArraySource(everything.images[positions], everything.labels[positions], "some", 0.0, 16.0)
+
+
+def corrected(folder, *edits):
+    lines = (json.dumps({"v": 1, "id": f"e{number}", **edit}) + "\n" for number, edit in enumerate(edits))
+    (folder / "edits.jsonl").write_text("".join(lines))
+    return Run.open(folder)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A finished run on the first 150 digits."""
+    source = some(np.arange(150))
+    config = quick_config(source)
+    run = RunFolder.create(tmp_path_factory.mktemp("runs") / "earlier", {"status": "finished"}, config)
+    train(config, source, CPU, Silent()).write(run)
+    return run.path
+
+
+@pytest.fixture(scope="module")
+def earlier(made, tmp_path_factory):
+    """The same, corrected: clusters 0 and 1 are one, four images a new one, three are junk, four were looked at."""
+    folder = shutil.copytree(made, tmp_path_factory.mktemp("corrected") / "run")
+    names = {"images": lambda rows: [str(row) for row in rows]}["images"]
+    return corrected(
+        folder,
+        {"op": "merge", "clusters": [1], "into": 0},
+        {"op": "split", "images": names(SPLIT), "into": 12},
+        {"op": "junk", "images": names(JUNK)},
+        {"op": "move", "images": names(MOVED), "into": 5},
+        {"op": "confirm", "images": names(CONFIRMED)},
+        {"op": "rename", "cluster": 12, "name": "new ones"},
+        {"op": "describe", "cluster": 2, "text": "what they are"},
+    )
+
+
+@pytest.fixture(scope="module")
+def order():
+    return np.random.default_rng(1).permutation(200)
+
+
+@pytest.fixture(scope="module")
+def taught(earlier, order):
+    """What was learnt from it, with other images added and every one renamed: its number is another."""
+    source = some(order)
+    config = continued(earlier).with_epochs(2)
+    return train(config, source, CPU, Silent(), start=start_from(earlier, source, CPU))
+
+
+def test_clusters_keep_their_numbers_where_there_is_room_and_say_who_stays(earlier, order):
+    start = start_from(earlier, some(order), CPU)
+    said = start.corrections
+    # Ten clusters, one merged, one new: 1 is free, and 12 becomes it.
+    was = earlier.corrected.table.cluster
+    row = {int(position): place for place, position in enumerate(order)}
+    assert [int(said.fixed[row[position]]) for position in SPLIT] == [1] * 4
+    assert [int(said.fixed[row[position]]) for position in MOVED] == [5, 5]
+    assert [int(said.fixed[row[position]]) for position in CONFIRMED] == [int(was[each]) for each in CONFIRMED]
+    assert [int(said.fixed[row[position]]) for position in JUNK] == [LEFT_OUT] * 3
+    assert [int(start.labels[row[position]]) for position in JUNK] == [-1] * 3
+    assert said.left_out == 3
+    assert (said.names, said.descriptions) == ({1: "new ones"}, {2: "what they are"})
+    assert int((said.fixed == FREE).sum()) >= 200 - 11 - 5  # the digits hold a few all but identical images
+    np.testing.assert_array_equal(start.prototypes[1], earlier.corrected.prototypes.vectors[-1])
+    assert continued(earlier).clusters == 10
+
+
+def test_corrections_hold_in_the_run_that_learnt_from_them(taught, order):
+    now = taught.corrected()
+    row = {int(position): place for place, position in enumerate(order)}
+    for positions, cluster in ((SPLIT, 1), (MOVED, 5), (JUNK, -1)):
+        assert now.table.cluster[[row[position] for position in positions]].tolist() == [cluster] * len(positions)
+    for position in (*SPLIT, *MOVED, *CONFIRMED):
+        assert now.confirmed[row[position]]
+    assert not now.confirmed[[row[position] for position in JUNK]].any()
+    assert now.names()[1] == "new ones"
+    assert next(each.description for each in now.clusters if each.id == 2) == "what they are"
+    assert len(taught.model.prototypes) == 10
+    assert (taught.table.cluster >= 0).all()  # what training wrote has a cluster for everyone
+
+
+def test_prototypes_are_the_means_of_those_who_take_part(taught):
+    now = taught.corrected()
+    for number in range(10):
+        mean = taught.embeddings[now.table.cluster == number].mean(axis=0)
+        np.testing.assert_allclose(
+            taught.model.prototypes[number].numpy(), mean / np.linalg.norm(mean), atol=1e-4, err_msg=str(number)
+        )
+
+
+def test_junk_is_never_drawn_and_leaves_the_embeddings_of_others_as_they_are(earlier):
+    """A junk image may show anything: what is learnt is the same to the bit."""
+    plain, painted = some(np.arange(150)), some(np.arange(150))
+    start = start_from(earlier, plain, CPU)
+    painted.images = painted.images.copy()
+    painted.images[JUNK] = 16 - painted.images[JUNK]
+    config = continued(earlier).with_epochs(2)
+    first, second = (train(config, source, CPU, Silent(), start=start) for source in (plain, painted))
+    others = np.delete(np.arange(150), JUNK)
+    np.testing.assert_array_equal(first.embeddings[others], second.embeddings[others])
+    assert not np.array_equal(first.embeddings[JUNK], second.embeddings[JUNK])
+    np.testing.assert_array_equal(first.model.prototypes, second.model.prototypes)
+
+
+@pytest.mark.parametrize("balance", [None, torch.arange(10) % 2])
+def test_an_epoch_is_made_of_those_who_take_part(balance):
+    config = quick_config()
+    schedule = Schedule(config.train, config.network, 10, left_out=4)
+    drawn = torch.tensor([0, 2, 3, 5, 7, 9])
+    order = epoch_order(0, 0, schedule, balance, drawn)
+    assert order.shape == (1, 6)
+    assert set(order.flatten().tolist()) <= set(drawn.tolist())
+    assert balance is not None or sorted(order.flatten().tolist()) == drawn.tolist()
+
+
+def test_a_stopped_run_ends_with_the_same_bits(earlier, tmp_path):
+    source = some(np.arange(200))
+    config = continued(earlier).with_epochs(2)
+    info = {"status": "running", "from": str(earlier.path)}
+    whole, cut = (RunFolder.create(tmp_path / name, info, config) for name in ("whole", "cut"))
+    start = start_from(earlier, source, CPU)
+    for run in (whole, cut):
+        start.write(run)
+    train(config, source, CPU, Silent(), whole, start=start).write(whole)
+    asked = iter([False] * 4 + [True])
+    with pytest.raises(Interrupted):
+        train(config, source, CPU, Silent(), cut, lambda: next(asked), start)
+    again = WarmStart.read(Run.open(cut.path))
+    train(config, source, CPU, Silent(), cut, start=again).write(cut)
+    assert results(cut.path) == results(whole.path)
+    assert (cut.path / "edits.jsonl").read_bytes() == (whole.path / "edits.jsonl").read_bytes()
+
+
+def test_another_number_of_clusters_is_refused(earlier):
+    from propos.training.continuation import _refuse_other_networks
+
+    config = continued(earlier)
+    with pytest.raises(InputError, match="was corrected and has 10 clusters by now: leave out -k"):
+        _refuse_other_networks(earlier, earlier.config, config.with_settings({"clusters": 7}))
+
+
+@pytest.mark.parametrize("method", ["cc-psl", "kmeans-pixels"])
+def test_heads_and_what_learns_nothing_keep_images_where_they_were_put(method, tmp_path):
+    source = some(np.arange(120))
+    config = quick_config(source, method=method)
+    run = RunFolder.create(tmp_path / "run", {"status": "finished"}, config)
+    train(config, source, CPU, Silent()).write(run)
+    moves = {"op": "move", "images": ["7", "8"], "into": 4}, {"op": "junk", "images": ["9"]}
+    earlier = corrected(run.path, *moves)
+    if set(earlier.corrected.prototypes.ids) != set(range(10)):
+        pytest.fail("an image more or less emptied a cluster: choose others")
+    now = train(continued(earlier), source, CPU, Silent(), start=start_from(earlier, source, CPU)).corrected()
+    assert now.table.cluster[[7, 8, 9]].tolist() == [4, 4, -1]
+    assert now.confirmed.sum() == 2
