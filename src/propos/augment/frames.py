@@ -12,6 +12,8 @@ from torch import Tensor
 from propos.data import Source
 from propos.transfer import send
 
+USUAL_CROP = 7 / 8  # of the shorter side, which the usual test transform leaves
+
 
 @dataclass(frozen=True)
 class Frames:
@@ -49,13 +51,13 @@ def shapes_of(source: Source, positions: Int[np.ndarray, " B"]) -> Shapes:
     return Shapes(aspects, Frames(rows, columns, aspects < 1))
 
 
-def middle(size: int, ratio: Float[Tensor, " B"]) -> Float[Tensor, "B 4"]:
+def middle(size: int, ratio: Float[Tensor, " B"], crop: float = USUAL_CROP) -> Float[Tensor, "B 4"]:
     """Return the box, in fractions of the image, that is left of images by the usual test transform.
 
-    That is: the shorter side becomes 8/7 of the size (256 for 224), and a square of the size is cut out of the middle,
-    at a whole pixel. `ratio` is each image's width over its height.
+    That is: the shorter side becomes the size over `crop` (256 for 224), and a square of the size is cut out of the
+    middle, at a whole pixel. `ratio` is each image's width over its height.
     """
-    short = round(size * 8 / 7)
+    short = round(size / crop)
     long = torch.floor(short * torch.maximum(ratio, 1 / ratio) + 1e-3)
     across_long = torch.round((long - size) / 2) / long, size / long
     across_short = torch.full_like(long, round((short - size) / 2) / short), torch.full_like(long, size / short)

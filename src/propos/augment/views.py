@@ -12,7 +12,7 @@ from torch import Tensor
 from propos.augment.colour import jitter
 from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.effects import blur_, solarise_
-from propos.augment.frames import Frames, Shapes, middle
+from propos.augment.frames import USUAL_CROP, Frames, Shapes, middle
 from propos.augment.in_turn import jitter_in_turn
 from propos.augment.resample import resample, resample_turned, turned
 from propos.config import ViewSettings
@@ -98,12 +98,13 @@ def plain_view(
     std: tuple[float, ...],
     plain: Literal["whole", "centre"] = "whole",
     shapes: Shapes | None = None,
+    crop: float = USUAL_CROP,
 ) -> Float[Tensor, "B C S S"]:
     """Return the whole images, or their middle, resized to the square (the test transform), normalised."""
     batch, device = len(images), images.device
     shapes = shapes or Shapes()
     if plain == "centre" or shapes.frames is not None:
-        pixels = _in_shape(images, size, plain, shapes)
+        pixels = _in_shape(images, size, plain, shapes, crop)
     elif images.shape[-2:] == (size, size):
         pixels = images.float().div_(255)
     else:
@@ -115,7 +116,7 @@ def plain_view(
 
 
 def _in_shape(
-    images: UInt8[Tensor, "B C H W"], size: int, plain: Literal["whole", "centre"], shapes: Shapes
+    images: UInt8[Tensor, "B C H W"], size: int, plain: Literal["whole", "centre"], shapes: Shapes, crop: float
 ) -> Float[Tensor, "B C S S"]:
     """Resize the whole of each image, or its middle, knowing its true shape."""
     batch, channels, height, width = images.shape
@@ -124,7 +125,8 @@ def _in_shape(
     if shapes.frames is not None:
         long = shapes.frames.columns / shapes.frames.rows
         ratio = torch.where(shapes.frames.lying, 1 / long, long)
-    box = send(middle(size, ratio), images.device) if plain == "centre" else _whole(images.device).expand(batch, 4)
+    centre = plain == "centre"
+    box = send(middle(size, ratio, crop), images.device) if centre else _whole(images.device).expand(batch, 4)
     box = box[None]
     flip = torch.zeros(1, batch, dtype=torch.bool, device=images.device)
     made = torch.empty((batch, channels, size, size), device=images.device)

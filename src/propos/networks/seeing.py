@@ -19,7 +19,6 @@ class Seeing(nn.Module):
         super().__init__()
         self.weights = weights
         self.network = frozen(weights)
-        self.side = weights.network.side
 
     @property
     def features(self) -> int:
@@ -35,7 +34,8 @@ class Seeing(nn.Module):
     def _view(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes) -> Float[Tensor, "B 3 S S"]:
         """Cut out the middle square, as the weights' own test transform does."""
         coloured = images.expand(-1, 3, -1, -1)  # grey is seen as colours without a hue
-        view = plain_view(coloured, self.side, *self.weights.network.pixels, "centre", shapes)
+        seen = self.weights.network
+        view = plain_view(coloured, seen.side, *seen.pixels, "centre", shapes, seen.crop)
         return view.contiguous(memory_format=torch.channels_last)
 
 

@@ -46,7 +46,7 @@ def _start(config: Config) -> dict[str, Any]:
     """Say which pretrained network a run starts from, what its weights had seen, and under which licence they are."""
     if config.start.network is None:
         return {}
-    origin = origin_of(config.start.network, config.start.sha256)
+    origin = origin_of(config.start.network, config.start.sha256, config.start.weights)
     return {
         "start": {
             "network": config.start.network,
