@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
@@ -66,12 +68,21 @@ class Whitening(nn.Module):
         return (unit - self.get_buffer("mean")) @ self.get_buffer("directions")
 
     @torch.no_grad()
-    def fit(self, features: Float[Tensor, "N F"], power: float) -> None:
+    def fit(self, batches: Iterable[Float[Tensor, "B F"]], power: float) -> None:
         """Find mean, directions and spreads of all images' features; directions without any spread stay zero."""
-        unit = nn.functional.normalize(features.double(), dim=1)
-        mean = unit.mean(dim=0)
-        centred = unit - mean
-        spreads, vectors = torch.linalg.eigh(centred.T @ centred / len(unit))
+        inner = len(self.get_buffer("mean"))
+        count, total, products = 0, torch.zeros(inner).double(), torch.zeros(inner, inner).double()
+        near = None  # the mean: sums of what is left lose nothing
+        for batch in batches:  # all at once would take more memory than the features themselves
+            unit = nn.functional.normalize(batch.cpu().double(), dim=1)
+            near = unit.mean(dim=0) if near is None else near
+            rest = unit - near
+            count, total = count + len(rest), total + rest.sum(dim=0)
+            products.addmm_(rest.T, rest)
+        assert near is not None
+        off = total / count
+        mean = near + off
+        spreads, vectors = torch.linalg.eigh(products / count - off.outer(off))
         spreads, vectors = spreads.flip(0).clamp(min=0).sqrt(), vectors.flip(1)
         kept = int((spreads[: self.features] > 1e-6 * spreads[0]).sum())
         vectors = vectors[:, :kept]

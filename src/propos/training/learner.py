@@ -20,6 +20,8 @@ from propos.training.optimiser import build_optimiser
 from propos.training.schedule import Schedule
 from propos.training.seeds import derive
 
+FEATURES = 1024  # rows of features that are looked at together
+
 
 @dataclass(frozen=True)
 class Learner:
@@ -108,11 +110,10 @@ def whiten(learner: Learner, source: Source) -> None:
     online = learner.network.online.backbone
     if not isinstance(online, Whitening):
         return
-    features = torch.from_numpy(source.batch(np.arange(len(source)))).to(learner.device)
-    for encoder in (learner.network.online, learner.network.target):
-        if encoder is not None:
-            assert isinstance(encoder.backbone, Whitening)
-            encoder.backbone.fit(features, learner.config.network.whitening)
+    parts = (np.arange(start, min(start + FEATURES, len(source))) for start in range(0, len(source), FEATURES))
+    online.fit((torch.from_numpy(source.batch(part)) for part in parts), learner.config.network.whitening)
+    if learner.network.target is not None:
+        learner.network.target.backbone.load_state_dict(online.state_dict())
 
 
 def check_shares(config: Config, images: int) -> None:
