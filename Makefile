@@ -8,7 +8,7 @@ PAGE   := $(VENV)/.page
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test attack format clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading bench-scores bench-threads
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading bench-scores bench-threads bench-pretrained
 
 install: $(PAGE)
 
@@ -74,6 +74,9 @@ bench-scores: $(STAMP)
 
 bench-threads: $(STAMP)
 	$(BIN)/python benchmarks/threads.py
+
+bench-pretrained: $(STAMP)
+	$(BIN)/python benchmarks/pretrained.py
 
 bench-report: $(PAGE)
 	$(BIN)/python benchmarks/report.py

@@ -1,0 +1,139 @@
+"""What looking at a folder of photographs with a pretrained network costs, beside a bare loop that decodes and passes.
+
+Both kinds run in turn, each time in a process of its own, so that seconds, processor time (with that of decoding
+processes) and peak memory are its own. The photographs are crops of scikit-learn's two, as JPEG files. The bare loop
+reads each with Pillow, resizes it, cuts out the middle and passes 32 at a time: the same work, and nothing is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from sklearn.datasets import load_sample_images
+
+from propos.networks import read_pretrained
+from propos.networks.pretrained import frozen
+from propos.networks.seeing import PART
+from propos.runner import Request, plan
+from propos.training.feeding import feed
+from propos.training.learner import build_learner, whiten
+
+TARGET = 1.15
+KINDS = ("propos", "bare")
+
+
+def photographs(folder: Path, count: int) -> Path:
+    """Write crops of real photographs, between 160 and 420 pixels a side."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    originals = [Image.fromarray(image) for image in load_sample_images().images]
+    for number in range(count):
+        whole = originals[number % len(originals)]
+        width, height = (int(side) for side in rng.integers(160, 420, 2))
+        left, top = int(rng.integers(0, whole.width - width)), int(rng.integers(0, whole.height - height))
+        whole.crop((left, top, left + width, top + height)).save(folder / f"{number:05d}.jpg", quality=90)
+    return folder
+
+
+def by_propos(folder: Path) -> int:
+    """Decode, keep, look at and whiten all images, as a run does before its k-means."""
+
+    @contextmanager
+    def silent(what: str) -> Iterator[Any]:
+        yield lambda done, total: None
+
+    with plan(Request(folder, 2, start="pretrained")) as planned:
+        fed = feed(planned.config, planned.source, planned.device, silent)
+        whiten(build_learner(planned.config, fed, planned.device), fed)
+        return len(fed)
+
+
+@torch.inference_mode()
+def by_bare_loop(folder: Path) -> int:
+    """Decode and pass all images, and keep their features."""
+    weights = read_pretrained("efficientnet-lite0")
+    network, side = frozen(weights), weights.network.side
+    mean, std = (torch.tensor(values)[:, None, None] for values in weights.network.pixels)
+    files, features = sorted(folder.iterdir()), []
+    for start in range(0, len(files), PART):
+        batch = torch.stack([_tensor(file, side) for file in files[start : start + PART]])
+        features.append(network(((batch - mean) / std).contiguous(memory_format=torch.channels_last)))
+    return len(torch.cat(features))
+
+
+def _tensor(file: Path, side: int) -> torch.Tensor:
+    """Resize an image by its shorter side and cut out the middle square, as the usual test transform does."""
+    with Image.open(file) as image:
+        scale = round(side / 0.875) / min(image.size)
+        small = image.convert("RGB").resize([round(edge * scale) for edge in image.size], Image.Resampling.BILINEAR)
+    left, top = ((edge - side) // 2 for edge in small.size)
+    pixels = np.asarray(small.crop((left, top, left + side, top + side)), np.float32) / 255
+    return torch.from_numpy(pixels).permute(2, 0, 1)
+
+
+def measured(kind: str, folder: Path) -> dict[str, float]:
+    """Run one kind in a process of its own and return what it took."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "PROPOS_CACHE": cache}
+        command = [sys.executable, __file__, "--only", kind, "--folder", str(folder)]
+        said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    values: dict[str, float] = json.loads(said)
+    return values
+
+
+def only(kind: str, folder: Path) -> None:
+    """Do one kind of the work here, and print what it took."""
+    begin = time.perf_counter()
+    images = by_propos(folder) if kind == "propos" else by_bare_loop(folder)
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    spent = sum(usage.ru_utime + usage.ru_stime for usage in (own, children))
+    print(
+        json.dumps(
+            {
+                "images": images,
+                "seconds": time.perf_counter() - begin,
+                "processor": spent,
+                "memory": own.ru_maxrss / 1024,
+            }
+        )
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=KINDS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.only:
+        only(given.only, given.folder)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = photographs(Path(scratch) / "photographs", given.images)
+        rounds = [{kind: measured(kind, folder) for kind in KINDS} for _ in range(given.rounds)]
+    print(f"{given.images:,} photographs, {given.rounds} rounds, {torch.get_num_threads()} threads\n")
+    print("| | propos | bare loop | ratio |\n|---|---|---|---|")
+    for what, unit in (("seconds", "s"), ("processor", "s of processor time"), ("memory", "MB at most")):
+        ours, bare = (float(np.median([each[kind][what] for each in rounds])) for kind in KINDS)
+        ratio = float(np.median([each["propos"][what] / each["bare"][what] for each in rounds]))
+        judged = "" if what == "memory" else f" ({'ok' if ratio <= TARGET else 'missed'}, target {TARGET})"
+        print(f"| {unit} | {ours:,.1f} | {bare:,.1f} | {ratio:.2f}{judged} |")
+
+
+if __name__ == "__main__":
+    main()
