@@ -34,7 +34,7 @@ def test_keys_follow_torchvisions():
 def test_the_small_stem_keeps_32_pixel_images_large(stem, size, expected):
     network = backbone("resnet18", stem, 3).eval()
     seen = []
-    network.layer4.register_forward_hook(lambda module, args, output: seen.append(output.shape[-1]))
+    network.layer4[-1].register_forward_hook(lambda module, args, output: seen.append(output.shape[-1]))
     with torch.no_grad():
         assert network(torch.zeros(1, 3, size, size)).shape == (1, 512)
     assert seen == [expected]
