@@ -16,6 +16,7 @@ from propos.cli.methods import methods
 from propos.cli.predict import predict
 from propos.cli.recipes import recipes
 from propos.cli.report import report
+from propos.cli.reproduce import reproduce
 from propos.cli.run import run
 from propos.cli.suggest_k import suggest_k
 
@@ -46,6 +47,7 @@ app.command()(evaluate)
 app.command()(report)
 app.command()(apply)
 app.command()(export)
+app.command()(reproduce)
 app.command()(methods)
 app.add_typer(recipes, name="recipes")
 app.add_typer(datasets, name="datasets")

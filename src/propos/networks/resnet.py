@@ -161,16 +161,17 @@ def smallest_side(name: str, stem: Stem) -> int:
 
 def feature_width(name: str, width: float = 1.0) -> int:
     """Return the width of a backbone's output."""
-    shape = _shape(name, width)
+    shape = shape_of(name, width)
     return shape.widths[-1] * shape.block.expansion
 
 
 def backbone(name: str, stem: Stem, channels: int, width: float = 1.0) -> ResNet:
     """Build a backbone by name, its layers so many times as wide as usual."""
-    return ResNet(_shape(name, width), stem, channels)
+    return ResNet(shape_of(name, width), stem, channels)
 
 
-def _shape(name: str, width: float) -> Shape:
+def shape_of(name: str, width: float = 1.0) -> Shape:
+    """Return what a backbone by name is made of, its layers so many times as wide as usual."""
     if name not in SHAPES:
         raise InputError(f"network.backbone = {name!r}: choose one of {', '.join(SHAPES)}")
     shape = SHAPES[name]

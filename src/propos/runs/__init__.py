@@ -7,7 +7,7 @@ from propos.runs.corrections import JUNK, Corrected, correct
 from propos.runs.edit_log import EditLog
 from propos.runs.edits import Confirm, Describe, Edit, Junk, Rename, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
-from propos.runs.lock import held, refuse_if_held
+from propos.runs.lock import Held, held, refuse_if_held, waited_for
 from propos.runs.reader import Run
 from propos.runs.schema import Measures, Record, RunInfo, SourceInfo, StartInfo, Suggestion, read_history
 from propos.runs.tables import ImageTable, check_table_path, read_label_file, write_parts, write_table
@@ -21,6 +21,7 @@ __all__ = [
     "Describe",
     "Edit",
     "EditLog",
+    "Held",
     "ImageTable",
     "Junk",
     "Measures",
@@ -44,6 +45,7 @@ __all__ = [
     "read_label_file",
     "refuse_if_held",
     "rows_of",
+    "waited_for",
     "write_atomically",
     "write_parts",
     "write_table",

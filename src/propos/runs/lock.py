@@ -17,6 +17,10 @@ from propos.errors import InputError
 LOCK = ".lock"
 
 
+class Held(InputError):  # noqa: N818 - reads as what is the matter
+    """Another process trains into the folder."""
+
+
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Be the only one to train into a folder, which is made if need be, or say who is.
@@ -76,7 +80,7 @@ def _acquired(path: Path) -> FileLock:
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        raise InputError(f"{path.parent}: {_holder(path)} trains into it; stop that first or let it finish") from None
+        raise Held(f"{path.parent}: {_holder(path)} trains into it; stop that first or let it finish") from None
     return lock
 
 

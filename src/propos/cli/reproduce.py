@@ -1,0 +1,91 @@
+"""`propos reproduce`: the paper's tables and figures, each one command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from propos.cli.streams import say
+
+if TYPE_CHECKING:
+    from propos.reproduce.place import Place
+    from propos.reproduce.reproducing import Wanted
+
+
+def reproduce(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID…]", help="table-6, figure-2 and so on, or all; none: list them.")
+    ] = None,
+    budget: Annotated[
+        Literal["tiny", "small", "paper"],
+        typer.Option(help="tiny: minutes on a CPU; small: a reduced study; paper: the paper's own settings."),
+    ] = "tiny",
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Runs of each cell, from seed 0.")] = 3,
+    data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where everything goes; reproduce-BUDGET unless told.")] = None,
+    cells: Annotated[
+        str, typer.Option(metavar="3/8", help="Train only this share of the cells: the third of eight.")
+    ] = "1/1",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be trained.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
+) -> None:
+    """Make the paper's tables and figures again, and show ours beside the paper's."""
+    from propos.cli.threads import settle_threads
+
+    share = read_share(cells)
+    settle_threads()
+    from propos.data import data_root
+    from propos.reproduce.items import ITEMS, find_items
+    from propos.reproduce.place import Place
+    from propos.reproduce.reproducing import Wanted
+
+    place = Place(out or Path(f"reproduce-{budget}"), data_root(data))
+    wanted = Wanted(find_items(ids or list(ITEMS)), budget, seeds, share)
+    if not ids or dry_run:
+        from propos.reproduce.listing import list_cells, list_items
+
+        for line in list_cells(wanted, place) if ids else list_items(wanted, place, device):
+            say(line)
+        return
+    perform_shown(wanted, place, device, quiet)
+
+
+def read_share(text: str) -> tuple[int, int]:
+    """Read 3/8 as the third of eight shares."""
+    from propos.errors import InputError
+
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip(), flags=re.ASCII)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise InputError(f"--cells {text[:40]}: write which of how many shares, as in --cells 3/8")
+    return int(match[1]), int(match[2])
+
+
+def perform_shown(wanted: Wanted, place: Place, device: str, quiet: bool) -> None:
+    """Train and write what is wanted, and show it on the terminal."""
+    from propos.cli.display import Terminal
+    from propos.cli.stopping import stop_on_signals
+    from propos.distributed import joined, rank
+    from propos.errors import RunFailed
+    from propos.reproduce.carrying import Manner
+    from propos.reproduce.reproducing import reproduce
+
+    # Of several processes the first alone speaks.
+    with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
+
+        def stopping() -> AbstractContextManager[Callable[[], bool]]:
+            return stop_on_signals(terminal)
+
+        # Runs of seconds are not worth a word each.
+        watcher = None if wanted.budget == "tiny" else terminal
+        problems = reproduce(wanted, place, Manner(device, watcher, stopping, terminal.note))
+        terminal.note(f"Written: {place.out / 'index.html'}")
+        for problem in problems:
+            terminal.warn(problem)
+    if problems:
+        raise RunFailed(f"{len(problems)} cells are not finished; the same command goes on")

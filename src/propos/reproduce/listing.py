@@ -1,0 +1,63 @@
+"""What would be trained, before anything is: items, cells, the sets that are here, and hours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from propos.data import benchmark
+from propos.durations import duration
+from propos.reproduce.budgets import task
+from propos.reproduce.carrying import is_finished, words
+from propos.reproduce.cells import Cell
+from propos.reproduce.hours import operations, speed
+from propos.reproduce.items import Item, timed
+from propos.reproduce.place import Place
+from propos.reproduce.reproducing import Wanted
+
+
+def list_items(wanted: Wanted, place: Place, device: str) -> Iterable[str]:
+    """Say of each item what it shows, its cells, how long they take here, and which of its sets are here."""
+    fast = speed(device)
+    yield f"{'id':10} {'cells':>5} {'here':>8}  shows"
+    for item in wanted.items:
+        cells = item.cells(wanted.seeds)
+        yield f"{item.id:10} {len(cells):>5} {_time(cells, wanted, fast):>8}  {item.shows}; {_sets(item, place.root)}"
+    different = wanted.cells()
+    yield (
+        f"all: {len(different):,} different cells, {_time(different, wanted, fast)} on this machine on budget "
+        f"{wanted.budget} with {wanted.seeds} seeds: counted operations at {fast / 1e9:,.0f} thousand million a "
+        "second, which some steps of a small network just reached; k-means and reading aside"
+    )
+
+
+def list_cells(wanted: Wanted, place: Place) -> Iterable[str]:
+    """Say of each cell whether it is finished, would be trained, or lacks its images."""
+    tasks = wanted.tasks(place.root)
+    own = set(wanted.own(tasks))
+    done = 0
+    for each in tasks:
+        finished = is_finished(place.run(each))
+        done += finished
+        state = (
+            "finished" if finished else "data not found" if not each.there else "to do" if each in own else "others'"
+        )
+        yield f"{each.key}  {state:14}  {words(each)}"
+    yield f"{len(tasks):,} cells, {done:,} of them finished"
+
+
+def _time(cells: Iterable[Cell], wanted: Wanted, fast: float) -> str:
+    """Say how long cells take; those of a set-up take as long whatever the seed."""
+    times = Counter(cell.setup for cell in cells)
+    whole = sum(operations(task(Cell(setup, 0), wanted.budget, None)) * number for setup, number in times.items())
+    return duration(whole / fast)
+
+
+def _sets(item: Item, root: Path | None) -> str:
+    """Say which sets an item is of, and which of them are not here."""
+    names = list(dict.fromkeys(setup.set for setup in item.setups)) or list(timed() if item.id == "table-7" else ())
+    if not names:
+        return "no training"
+    absent = [name for name in names if root is None or not benchmark(name).folder(root).is_dir()]
+    return ", ".join(f"{name} (not here)" if name in absent else name for name in names)

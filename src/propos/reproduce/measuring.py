@@ -1,0 +1,93 @@
+"""What is measured on a finished cell besides what training wrote: other numbers of clusters, other images, a probe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from propos.clustering import spherical_kmeans
+from propos.evaluation import scores
+from propos.evaluation.classes import Classes
+from propos.evaluation.linear import probe_accuracy, train_probe
+from propos.evaluation.preservation import preservation_rates
+from propos.reproduce.budgets import Task
+from propos.reproduce.images import Images, is_there, source_of
+from propos.reproduce.items import NUMBERS_OF_CLUSTERS, SIGMAS
+from propos.reproduce.place import Place
+from propos.runner import open_like, open_source_of
+from propos.runs import Run
+from propos.training import Model, choose_device
+from propos.training.probing import BackboneFeatures
+from propos.training.seeds import generator
+
+TRAIN_SHARE = 5 / 6  # of CIFAR, whose train images come first
+NEIGHBOURS = 20
+
+
+def other_numbers(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+    """Cluster the run's embeddings into other numbers of clusters, and score each."""
+    assert run.table.label is not None
+    points, found = torch.from_numpy(run.embeddings), {}
+    for clusters in NUMBERS_OF_CLUSTERS:
+        draws = generator(run.config.seed, "evaluation", clusters)
+        clustering = spherical_kmeans(points, clusters, run.config.estep.restarts, draws)
+        found[str(clusters)] = scores(run.table.label, clustering.labels.numpy())
+    return found
+
+
+def validation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+    """Put validation images into the cluster of their nearest prototype, and score that."""
+    model = Model.as_found(run, choose_device(device))
+    images = _validation_images(task)
+    if not images.stand_in and not is_there(images.data, place.root):
+        return {}
+    with open_like(model.config, source_of(images, place.root, place.images), place.root) as source:
+        assert source.labels is not None
+        return {**scores(source.labels, model.predict(source).cluster), "images": len(source)}
+
+
+def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+    """Train a linear classifier on the frozen backbone's features of random crops, and test it on validation images."""
+    assert run.table.label is not None
+    images = _validation_images(task)
+    if not images.stand_in and not is_there(images.data, place.root):
+        return {}
+    model = Model.as_found(run, choose_device(device))
+    draws, crops = (generator(run.config.seed, purpose) for purpose in ("linear probe", "probe crops"))
+    known, at = Classes.among(run.table.label), model.encoder.device
+    with (
+        open_source_of(run, place.root) as source,
+        open_like(model.config, source_of(images, place.root, place.images), place.root) as tested,
+    ):
+        assert tested.labels is not None
+        own, others = BackboneFeatures(model, source, crops), BackboneFeatures(model, tested, draws)
+        classes, truth = (torch.from_numpy(known.numbers(each)).to(at) for each in (run.table.label, tested.labels))
+        probe = train_probe(own.of_crops, own.width, classes, draws)
+        accuracy = probe_accuracy(probe, others.of_plain_views(torch.arange(len(tested))), truth)
+    return {"accuracy": accuracy, "images": len(truth)}
+
+
+def _validation_images(task: Task) -> Images:
+    """Return the validation images of a cell's set, as many and as large as those it was trained on."""
+    return replace(task.images, data=f"{task.cell.setup.set}:val")
+
+
+def preservation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+    """Tell at each kept epoch, for several σ, how often sampled neighbours keep the class of their image."""
+    assert run.table.label is not None
+    classes = torch.from_numpy(Classes.among(run.table.label).numbers(run.table.label))
+    train = round(len(classes) * TRAIN_SHARE)
+    found: dict[str, Any] = {}
+    with open_source_of(run, place.root) as source:
+        for epoch in sorted(run.kept_weights):
+            model = Model.as_found(run, choose_device(device), epoch)
+            projections = model.online_projections(source).cpu()
+            bank, queries = projections[:train], projections[train:]
+            found[str(epoch)] = {}
+            for sigma in SIGMAS:
+                draws = generator(run.config.seed, "psa preservation")
+                rates = preservation_rates(bank, classes[:train], queries, sigma, NEIGHBOURS, draws)
+                found[str(epoch)][f"{sigma:g}"] = {"mean": float(rates.mean()), "sd": float(rates.std())}
+    return found

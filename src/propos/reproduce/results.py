@@ -1,0 +1,106 @@
+"""What the cells of a reproduction came to, as tables and figures ask for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from propos.errors import InputError
+from propos.reproduce.budgets import Budget, Task, task
+from propos.reproduce.cells import Cell, Setup
+from propos.reproduce.images import STAND_IN
+from propos.reproduce.items import NAMES, Item
+from propos.reproduce.parts import NOT_FOUND, NOT_YET, Ours
+from propos.reproduce.place import Place
+from propos.runs import Run
+
+Measures = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """An item's cells with what they came to."""
+
+    item: Item
+    seeds: int
+    budget: Budget
+    place: Place
+
+    @cached_property
+    def tasks(self) -> dict[Cell, Task]:
+        """Its cells as the budget has them trained."""
+        return {cell: task(cell, self.budget, self.place.root) for cell in self.item.cells(self.seeds)}
+
+    @cached_property
+    def runs(self) -> dict[Cell, Run]:
+        """Those that are finished."""
+        return {cell: run for cell, each in self.tasks.items() if (run := self._finished(each)) is not None}
+
+    def _finished(self, wanted: Task) -> Run | None:
+        folder = self.place.run(wanted)
+        if not (folder / "run.json").is_file():
+            return None
+        try:
+            run = Run.open(folder)
+        except InputError:
+            return None  # another process may be making it this moment
+        return run if run.finished else None
+
+    def cells(self, setup: Setup) -> list[Cell]:
+        """Return the cells of a set-up, a seed each."""
+        return [cell for cell in self.tasks if cell.setup == setup]
+
+    def why_not(self, setup: Setup) -> str:
+        """Say why there is no number of a set-up."""
+        return NOT_YET if any(self.tasks[cell].there for cell in self.cells(setup)) else NOT_FOUND
+
+    def score(self, setup: Setup, name: str, scale: float = 100.0) -> Ours:
+        """Return what the last E-step measured, a seed each, in percent."""
+        found = (self.runs[cell].history[-1]["measures"].get(name) for cell in self.cells(setup) if cell in self.runs)
+        return self._ours(setup, (None if value is None else scale * value for value in found))
+
+    def read(self, setup: Setup, reading: str, *keys: str, scale: float = 100.0) -> Ours:
+        """Return what was measured afterwards, a seed each."""
+        found = (_inside(self.reading(cell, reading), keys) for cell in self.cells(setup))
+        return self._ours(setup, (None if value is None else scale * value for value in found))
+
+    def _ours(self, setup: Setup, values: Iterable[float | None]) -> Ours:
+        kept = tuple(value for value in values if value is not None)
+        return Ours(kept, self.why_not(setup), len(self.cells(setup)))
+
+    def reading(self, cell: Cell, name: str) -> dict[str, Any] | None:
+        """Return all of what was measured on a cell afterwards, or nothing."""
+        path = self.place.reading(self.tasks[cell], name)
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+    def curve(self, setup: Setup, name: str) -> dict[int, list[float]]:
+        """Return a measure over training: by epoch, the values of all seeds."""
+        curve: dict[int, list[float]] = {}
+        for cell in self.cells(setup):
+            for record in self.runs[cell].history if cell in self.runs else ():
+                value = (record["measures"] or {}).get(name)
+                if value is not None:
+                    curve.setdefault(record["epoch"], []).append(float(value))
+        return curve
+
+    def head(self, setup: Setup) -> str:
+        """Return what a column of a set-up's images is called, with what stands in for them."""
+        name = NAMES.get(setup.set, setup.set)
+        stands_in = any(self.tasks[cell].images.stand_in for cell in self.cells(setup))
+        return f"{name} (stand-in: {STAND_IN})" if stands_in else name
+
+    @property
+    def seconds(self) -> float:
+        """How long the finished cells took to train, all together."""
+        return sum(run.info.seconds for run in self.runs.values())
+
+
+def _inside(tree: Any, keys: Iterable[str]) -> float | None:
+    for key in keys:
+        if not isinstance(tree, dict) or key not in tree:
+            return None
+        tree = tree[key]
+    return None if tree is None else float(tree)

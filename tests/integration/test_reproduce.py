@@ -1,0 +1,110 @@
+"""`propos reproduce` as a person uses it: listed, killed and started again, divided between processes."""
+
+import json
+import signal
+
+import pytest
+
+from helpers import torchrun
+from helpers.command import command, run, start
+from helpers.hold import Hold
+from propos.reproduce.budgets import task
+from propos.reproduce.items import ITEMS
+from propos.runs import Run
+
+
+@pytest.fixture
+def no_data(monkeypatch, tmp_path):
+    """A data root with nothing in it: stand-ins take the place of all sets."""
+    root = tmp_path / "data"
+    root.mkdir()
+    monkeypatch.setenv("PROPOS_DATA", str(root))
+    return root
+
+
+def tasks(root, name="figure-2", seeds=1):
+    return [task(cell, "tiny", root) for cell in ITEMS[name].cells(seeds)]
+
+
+def started(out):
+    """Return when each finished cell began."""
+    return {path.parent.name: json.loads(path.read_text())["started"] for path in out.glob("cells/*/run.json")}
+
+
+def test_a_killed_reproduction_runs_only_what_is_missing(tmp_path, no_data):
+    out, hold = tmp_path / "out", tmp_path / "hold"
+    hold.mkdir()
+    first, second = tasks(no_data)
+    stop = Hold(hold, f"{second.key}/model.safetensors")
+    process = start("reproduce", "figure-2", "--seeds", 1, "--out", out, hold=stop)
+    stop.reached(process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    before = started(out)
+    assert set(before) == {first.key, second.key}
+    made = (out / "cells" / first.key / "model.safetensors").stat().st_mtime_ns
+    again = run("reproduce", "figure-2", "--seeds", 1, "--out", out)
+    assert again.code == 0, again.err
+    assert "[1/2]" not in again.out
+    assert "[2/2]" in again.out
+    assert started(out) == before  # the second went on from where it was
+    assert (out / "cells" / first.key / "model.safetensors").stat().st_mtime_ns == made
+    assert all(Run.open(out / "cells" / key).finished for key in before)
+    for name in ("figure-2.md", "figure-2.csv", "figure-2.svg", "figure-2.png", "index.html"):
+        assert (out / name).stat().st_size > 500
+
+
+def test_two_processes_divide_the_cells_and_leave_each_others_alone(tmp_path, no_data):
+    out, hold = tmp_path / "out", tmp_path / "hold"
+    hold.mkdir()
+    first, second = tasks(no_data)
+    stop = Hold(hold, f"{first.key}/model.safetensors")
+    process = start("reproduce", "figure-2", "--seeds", 1, "--out", out, "--cells", "1/2", hold=stop)
+    stop.reached(process)
+    other = run("reproduce", "figure-2", "--seeds", 1, "--out", out, "--cells", "2/2")
+    assert other.code == 0, other.err
+    assert Run.open(out / "cells" / second.key).finished
+    # Whoever asks for all leaves to the first what it is about to finish, and says so.
+    third = run("reproduce", "figure-2", "--seeds", 1, "--out", out)
+    assert third.code == 1
+    assert "trains into it" in third.err
+    assert "1 of 2 cells are finished" in (out / "figure-2.md").read_text()
+    before = started(out)
+    stop.go_on()
+    process.communicate()
+    assert process.returncode == 0
+    assert started(out) == before
+    assert "2 of 2 cells are finished" in (out / "figure-2.md").read_text()
+
+
+def test_two_processes_of_torchrun_train_each_cell_together(tmp_path, no_data):
+    out = tmp_path / "out"
+    result = torchrun.run_pair("reproduce", "figure-2", "--seeds", 1, "--out", out, "--device", "cpu")
+    assert result.code == 0, result.err
+    runs = [Run.open(out / "cells" / each.key) for each in tasks(no_data)]
+    assert [(each.finished, each.info.processes) for each in runs] == [(True, 2), (True, 2)]
+
+
+def test_cells_are_listed_without_training(tmp_path, no_data, capsys):
+    out = tmp_path / "out"
+    result = command(capsys, "reproduce", "figure-2", "--dry-run", "--out", out)
+    assert result.code == 0, result.err
+    assert result.out.count("to do") == 6
+    assert "6 cells, 0 of them finished" in result.out
+    assert not out.exists()
+    assert command(capsys, "reproduce", "table-3", "--budget", "small", "--dry-run").out.count("data not found") == 15
+
+
+def test_what_cannot_be_is_refused_in_a_line(tmp_path, no_data, capsys):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "reproduce.json").write_text('{"budget": "paper", "seeds": {}}')
+    for arguments, words in [
+        (["figure-9"], "no such table or figure"),
+        (["figure-2", "--cells", "3/2"], "write which of how many shares"),
+        (["figure-2", "--out", out], "holds a reproduction on budget paper"),
+    ]:
+        result = command(capsys, "reproduce", *arguments)
+        assert result.code == 2
+        assert words in result.err
+        assert result.err.count("\n") == 1

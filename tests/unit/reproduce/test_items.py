@@ -1,0 +1,119 @@
+"""Which cells a table or figure is made of, counted by hand, and how budgets train them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from propos.errors import InputError
+from propos.reproduce.budgets import scaled_words, task
+from propos.reproduce.cells import Cell, Setup
+from propos.reproduce.items import ITEMS, find_items, varied
+from propos.reproduce.paper import Printed, paper, printed
+from propos.reproduce.reproducing import Wanted
+
+FACTS = Path(__file__).parents[4] / "shared" / "facts" / "paper-results.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("table-1", 0),
+        ("table-2", 6 * 5 * 3),
+        ("table-3", 5 * 3),
+        ("table-4", 3),
+        ("table-6", 11 * 2 * 3),
+        ("table-8", 3 * 3),
+        ("table-9", 4 * 2 * 3),
+        ("table-s1", 2 * 4 * 3),
+        ("figure-2", 2 * 3),
+        ("figure-3", 1),
+        ("figure-4", 4),
+        ("figure-5", (6 + 1) * 2 * 3),
+        ("figure-6a", 4 * 2 * 3),
+        ("figure-6d", 4 * 2 * 2 * 3),
+        ("figure-7", 5 * 3),
+        ("figure-s4", 1),
+    ],
+)
+def test_an_item_has_as_many_cells_as_its_table_has_places(name, cells):
+    assert len(ITEMS[name].cells(3)) == cells
+
+
+def test_cells_that_items_share_are_one():
+    both = Wanted(find_items(["table-6", "figure-2", "figure-s1", "figure-4"]), "tiny", 3)
+    assert len(both.cells()) == 66  # the figures look at cells of the table
+    # λ = 0.1 is ProPos itself, λ = 0 ProPos without the loss: of 6 values on 2 sets 4 are new.
+    assert len(Wanted(find_items(["table-6", "figure-6c"]), "tiny", 3).cells()) == 66 + 4 * 2 * 3
+    assert varied("cifar-10", psl__weight=0.0) == Setup("cifar-10", "cifar-10-r18", "propos-no-psl")
+    assert varied("cifar-20", clusters=20) == Setup("cifar-20", "cifar-20-r18")
+
+
+def test_figure_6_is_its_six_parts_and_an_unknown_one_is_refused():
+    assert [item.id for item in find_items(["figure-6", "figure-6b"])] == [f"figure-6{part}" for part in "abcdef"]
+    assert len(find_items(["all"])) == len(ITEMS)
+    with pytest.raises(InputError, match="did you mean table-6"):
+        find_items(["tabel-6"])
+
+
+def test_a_cell_is_known_by_what_is_trained_not_by_where_images_lie(tmp_path):
+    setup = Setup("cifar-10", "cifar-10-r18")
+    here, there = (task(Cell(setup, 0), "paper", root) for root in (None, tmp_path))
+    assert here.key == there.key
+    keys = {
+        here.key,
+        task(Cell(setup, 1), "paper", None).key,
+        task(Cell(setup, 0), "small", None).key,
+        task(Cell(Setup("cifar-20", "cifar-10-r18"), 0), "paper", None).key,
+        task(Cell(Setup("cifar-10", "cifar-10-r18", "byol"), 0), "paper", None).key,
+    }
+    assert len(keys) == 5
+
+
+def test_the_paper_budget_is_the_papers_recipe_and_others_say_what_they_scale():
+    cell = Cell(varied("cifar-10", network__dimension=512), 2)
+    full = task(cell, "paper", None)
+    assert (full.config.train.epochs, full.config.network.dimension, full.config.seed) == (1000, 512, 2)
+    assert full.scaled == {}
+    small = task(cell, "small", None)
+    assert small.config.network.dimension == 256  # twice the usual width, as 512 is twice the paper's 256
+    assert small.scaled["train.epochs"] == (1000, 20)
+    assert "train.epochs: 1,000 → 20" in scaled_words([small])
+
+
+def test_absent_images_have_a_stand_in_on_the_tiny_budget_alone(tmp_path):
+    cell = Cell(Setup("stl-10", "stl-10"), 0)
+    assert task(cell, "tiny", tmp_path).images.stand_in
+    assert task(cell, "tiny", tmp_path).there
+    assert not task(cell, "small", tmp_path).there
+    assert not task(cell, "paper", tmp_path).there
+
+
+def test_queues_and_large_images_stay_in_proportion():
+    queue = task(Cell(Setup("tiny-imagenet", "tiny-imagenet-queue", changes=(("queue.size", 4096),)), 0), "small", None)
+    assert queue.config.queue.size == 4096 * 64 // 256
+    usual, large = (
+        task(Cell(Setup("imagenet-10", name), 0), "small", None) for name in ("imagenet-10", "imagenet-10-224")
+    )
+    assert large.config.views.size == 2 * usual.config.views.size
+
+
+def test_shares_divide_the_cells():
+    whole = Wanted(find_items(["table-6"]), "tiny", 3)
+    tasks = whole.tasks(None)
+    parts = [Wanted(whole.items, "tiny", 3, (number, 4)).own(tasks) for number in (1, 2, 3, 4)]
+    assert sorted(each.key for part in parts for each in part) == sorted(each.key for each in tasks)
+
+
+def test_numbers_are_those_the_paper_prints():
+    assert printed("table-6", "ProPos", "CIFAR-10", "NMI") == Printed(85.1, 0.5)
+    assert printed("table-2", "PCL", "STL-10", "ACC") == Printed(41.0)
+    assert printed("table-2", "IIC", "CIFAR-20", "NMI") is None
+
+
+@pytest.mark.skipif(not FACTS.is_file(), reason="no transcript of the paper beside the project")
+def test_the_transcript_in_the_package_is_whole():
+    theirs = json.loads(FACTS.read_text())
+    assert paper()["notes"] == theirs.pop("notes")
+    for name, rows in theirs.items():
+        assert paper()[name.partition(" ")[0]] == rows

@@ -1,0 +1,133 @@
+"""Tables assembled from cells made by hand, and what is written of them."""
+
+import csv
+import io
+from statistics import stdev
+
+import pytest
+
+from propos.reproduce.assembling import assemble
+from propos.reproduce.hours import forward_operations
+from propos.reproduce.items import ITEMS
+from propos.reproduce.page import page
+from propos.reproduce.paper import Printed
+from propos.reproduce.parts import Entry, Ours
+from propos.reproduce.place import Place
+from propos.reproduce.results import Results
+from propos.reproduce.writing import markdown, table_of
+from propos.runs import RunFolder
+
+PIXELS = {"clusters": 10, "pixels.mean": (0.5, 0.5, 0.5), "pixels.std": (0.2, 0.2, 0.2)}
+
+
+def write_cell(place, task, **scores):
+    """Write a finished run folder for a cell, with these measures at its end."""
+    info = {"status": "finished", "seconds": 1800.0, "source": {"images": 200}}
+    run = RunFolder.create(place.run(task), info, task.config.with_settings(PIXELS))
+    measures = {
+        "n_clusters": 10,
+        "uniformity_std": 0.05,
+        "uniformity_reference": 0.1,
+        "imbalance_ratio": 0.5,
+        "smallest_cluster": 10,
+        "largest_cluster": 20,
+        "churn": None,
+        **scores,
+    }
+    run.write_history([{"epoch": 4, "losses": {}, "rates": {}, "measures": measures, "seconds": {}}])
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Table 6 of which ProPos is finished on CIFAR-10 with three seeds, and CC with one."""
+    place = Place(tmp_path)
+    found = Results(ITEMS["table-6"], 3, "tiny", place)
+    for cell, task in found.tasks.items():
+        if cell.setup.data == "cifar-10" and cell.setup.method == "propos":
+            write_cell(place, task, nmi=0.84 + 0.01 * cell.seed, accuracy=0.5, ari=0.4, ami=0.4)
+        if cell.setup.data == "cifar-10" and cell.setup.method == "cc" and cell.seed == 0:
+            write_cell(
+                place, task, nmi=0.3, accuracy=0.3, ari=0.3, ami=0.3, head_nmi=0.6, head_accuracy=0.7, head_ari=0.5
+            )
+    return found
+
+
+def test_ours_is_the_mean_over_seeds_beside_the_papers(results):
+    item = assemble(results)
+    (table,) = item.parts
+    rows = dict(table.rows)
+    nmi, accuracy = rows["ProPos"][:2]
+    assert nmi.ours.mean == pytest.approx(85.0)
+    assert nmi.ours.sd == pytest.approx(1.0)
+    assert nmi.paper == Printed(85.1, 0.5)
+    assert (nmi.within, accuracy.within) == (True, False)  # 0.1 off; 50 beside 91.6
+    assert rows["CC"][0].ours.values == (60.0,)  # its cluster head's
+    assert rows["CC, by k-means on its instance head"][0].ours.values == (30.0,)
+    assert rows["BYOL"][0].ours.why == "not run yet"
+    assert item.cells == (4, 66)
+    assert item.seconds == 4 * 1800
+
+
+def test_within_is_two_standard_deviations_of_both_together():
+    def near(mean, *others, paper_sd):
+        return Entry(Ours((mean, *others)), Printed(80.0, paper_sd)).within
+
+    # Alone the paper's: 2 · 0.5 = 1.
+    assert near(81.0, paper_sd=0.5)
+    assert not near(81.1, paper_sd=0.5)
+    # Ours spreads by √2 about 82: 2 · √(2 + 0.25) = 3.
+    assert stdev((81.0, 83.0)) == pytest.approx(2**0.5)
+    assert near(81.0, 83.0, paper_sd=0.5)
+    assert not near(82.1, 84.1, paper_sd=0.5)
+    assert near(81.0, paper_sd=None) is None  # nobody says how far it spreads
+
+
+def test_a_table_is_written_as_markdown_and_csv(results):
+    item = assemble(results)
+    text = markdown(item)
+    assert "| ProPos | 85.0 ± 1.0 | 85.1 ± 0.5 ✓ |" in text
+    assert "| CC | 60.0 (1 of 3 seeds) | 66.1 ± 0.3 ✗ |" in text
+    assert "CIFAR-10 (stand-in: digits) NMI" in text
+    assert "train.epochs: 1,000 → 4" in text
+    assert "4 of 66 cells are finished; they took 2.0 h to train" in text
+    rows = list(csv.DictReader(io.StringIO(table_of(item.parts))))
+    (row,) = [r for r in rows if (r["row"], r["column"], r["part"][:8]) == ("ProPos", "NMI", "CIFAR-10")]
+    assert float(row["ours"]) == pytest.approx(85.0)
+    assert (row["seeds"], row["paper"], row["paper_sd"], row["within_2_sd"]) == ("3", "85.1", "0.5", "yes")
+
+
+def test_absent_data_are_called_so_where_nothing_stands_in(tmp_path):
+    results = Results(ITEMS["table-3"], 1, "small", Place(tmp_path, tmp_path))
+    (table,) = assemble(results).parts
+    rows = dict(table.rows)
+    assert rows["ProPos"][0].ours.why == "data not found"
+    assert rows["DCCM"][0].ours is None
+    text = markdown(assemble(results))
+    assert "| DCCM | quoted | 22.4 |" in text
+
+
+def test_the_page_escapes_what_it_shows(results):
+    item = assemble(results)
+    evil = item.__class__(item.id, "<script>alert(1)</script>", item.parts, ["<b>"], ["<i> → </i>"])
+    text = page([evil], "tiny", ["<u>"])
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    for tag in ("<b>", "<i>", "<u>"):
+        assert tag not in text
+
+
+@pytest.mark.parametrize("backbone", ["resnet18", "resnet50"])
+@pytest.mark.parametrize("stem", ["small", "imagenet"])
+def test_operations_are_those_torch_counts(backbone, stem):
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from propos.config import NetworkSettings
+    from propos.networks import Head, Parts, TwinNetwork
+
+    settings = NetworkSettings(backbone=backbone, stem=stem, width=0.25, hidden=64, dimension=16)
+    with torch.device("meta"):
+        network = TwinNetwork(settings, Parts(projector=Head((64, 16))), 3).eval()
+        with FlopCounterMode(display=False) as counter:
+            network.online(torch.empty(2, 3, 36, 36))
+    assert 2 * forward_operations(settings, 36) == counter.get_total_flops()
