@@ -88,11 +88,8 @@ class Task:
     def scaled(self) -> dict[str, tuple[Any, Any]]:
         """What is not as in the paper: of each setting the paper's value and this one."""
         theirs, ours = paper_config(self.cell).flat(), self.config.flat()
-        return {
-            key: (theirs[key], value)
-            for key, value in ours.items()
-            if not key.startswith(PERSONAL) and theirs[key] != value
-        }
+        aside = PERSONAL if "pcl" in self.cell.setup.method else (*PERSONAL, "pcl.")
+        return {k: (theirs[k], value) for k, value in ours.items() if not k.startswith(aside) and theirs[k] != value}
 
 
 @cache

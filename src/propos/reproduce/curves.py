@@ -35,7 +35,7 @@ def sorted_sizes(results: Results, lines: Mapping[str, Setup]) -> Chart:
         runs = [results.runs[cell] for cell in results.cells(setup) if cell in results.runs]
         sizes = sorted((len(cluster.members) for cluster in runs[0].clusters), reverse=True) if runs else []
         series.append(Series(name, list(range(1, len(sizes) + 1)), sizes))
-    return Chart("images in each cluster at the end, first seed", "cluster, largest first", series)
+    return Chart("(c) images in each cluster at the end, first seed", "cluster, largest first", series)
 
 
 def figure_2(results: Results) -> list[Part]:

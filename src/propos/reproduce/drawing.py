@@ -13,9 +13,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from propos.reproduce.parts import Chart, Map, Pictures, Series
 
-WIDTH, HEIGHT, GAP, COLUMNS = 460.0, 300.0, 24.0, 2
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 30.0, 64.0
-PICTURE = 44.0
+WIDTH, PLOT, GAP, COLUMNS = 460.0, 200.0, 24.0, 2  # of a part, of a plot's height, between parts, and parts in a row
+LEFT, RIGHT, TOP = 58.0, 12.0, 30.0
+BELOW, KEY_LINE, LETTER = 36.0, 20.0, 7.0  # room for an axis's words, for a line of the key, and for a letter in it
+PICTURE, BESIDE = 44.0, 64.0  # the side of a picture, and from one to the next
 INK, QUIET, LINE = "#1d1c1a", "#5f5c56", "#e3e0d9"
 COLOURS = (
     "#0b6b69", "#c2571a", "#5b4fa3", "#a8324a", "#3d7d2b", "#8a6d00", "#2b6cb0", "#9b3d8f", "#6b5b4b", "#1a8f5a",
@@ -140,24 +141,22 @@ def _plain(words: str) -> str:
 
 
 def draw(parts: Sequence[Chart | Map | Pictures]) -> Sheet:
-    """Lay parts out on one sheet, two beside each other; rows of pictures take the whole width."""
-    sheet = Sheet(COLUMNS * WIDTH + (COLUMNS + 1) * GAP, 0.0)
-    top, column, tallest = GAP, 0, 0.0
-    for part in parts:
-        wide = isinstance(part, Pictures)
-        if column and (wide or column == COLUMNS):
-            top, column, tallest = top + tallest + GAP, 0, 0.0
-        shapes, height = _drawn(part, GAP + column * (WIDTH + GAP), top)
-        sheet.shapes += shapes
-        tallest = max(tallest, height)
-        column += COLUMNS if wide else 1
-    sheet.height = top + tallest + GAP
+    """Lay parts out on one sheet, two beside each other."""
+    columns = min(COLUMNS, len(parts))
+    sheet = Sheet(columns * WIDTH + (columns + 1) * GAP, GAP)
+    for start in range(0, len(parts), columns):
+        tallest = 0.0
+        for column, part in enumerate(parts[start : start + columns]):
+            shapes, height = _drawn(part, GAP + column * (WIDTH + GAP), sheet.height)
+            sheet.shapes += shapes
+            tallest = max(tallest, height)
+        sheet.height += tallest + GAP
     return sheet
 
 
 def _drawn(part: Chart | Map | Pictures, left: float, top: float) -> tuple[list[Shape], float]:
     if isinstance(part, Chart):
-        return list(_chart(part, left, top)), HEIGHT
+        return list(_chart(part, left, top)), TOP + PLOT + BELOW + KEY_LINE * (1 + len(_key(part)))
     if isinstance(part, Map):
         return list(_map(part, left, top)), WIDTH
     return list(_pictures(part, left, top)), TOP + 16 + len(part.rows) * (PICTURE + 6)
@@ -175,8 +174,8 @@ class _Axes:
     def place(self, x: float, y: float) -> tuple[float, float]:
         across = (x - self.xs[0]) / (self.xs[1] - self.xs[0])
         up = (y - self.ys[0]) / (self.ys[1] - self.ys[0])
-        inner, tall = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-        return self.left + LEFT + across * inner, self.top + TOP + (1 - up) * tall
+        inner = WIDTH - LEFT - RIGHT
+        return self.left + LEFT + across * inner, self.top + TOP + (1 - up) * PLOT
 
 
 def _chart(chart: Chart, left: float, top: float) -> Iterable[Shape]:
@@ -198,15 +197,34 @@ def _chart(chart: Chart, left: float, top: float) -> Iterable[Shape]:
         (x0, y), (x1, _) = axes.place(axes.xs[0], value), axes.place(axes.xs[1], value)
         yield Path(((x0, y), (x1, y)), QUIET, 1)
         yield Text(x1, y - 4, words, 11, "end", QUIET)
-    key = left + LEFT
     for number, series in enumerate(drawn):
-        colour = COLOURS[number % len(COLOURS)]
-        yield from _line(series, axes, colour)
-        yield Path(((key, low + 46), (key + 16, low + 46)), colour, 3)
-        yield Text(key + 21, low + 50, series.name, 12)
-        key += 36 + 6.6 * len(series.name)
+        yield from _line(series, axes, COLOURS[number % len(COLOURS)])
+    number = 0
+    for row, names in enumerate(_key(chart)):
+        x, y = left + LEFT, low + BELOW + KEY_LINE * (row + 0.7)
+        for name in names:
+            yield Path(((x, y - 4), (x + 16, y - 4)), COLOURS[number % len(COLOURS)], 3)
+            yield Text(x + 21, y, name, 12)
+            x, number = x + _key_width(name), number + 1
     if not drawn:
         yield Text(*axes.place(0.5, 0.5), "nothing measured yet", 13, "middle", QUIET)
+
+
+def _key(chart: Chart) -> list[list[str]]:
+    """Return the names of a chart's lines, as many in a row as there is room for."""
+    rows: list[list[str]] = []
+    room = 0.0
+    for series in (each for each in chart.series if each.x):
+        room -= _key_width(series.name)
+        if room < 0:
+            rows.append([])
+            room = WIDTH - LEFT - _key_width(series.name)
+        rows[-1].append(series.name)
+    return rows
+
+
+def _key_width(name: str) -> float:
+    return 34 + LETTER * len(_plain(name))
 
 
 def _line(series: Series, axes: _Axes, colour: str) -> Iterable[Shape]:
@@ -258,11 +276,11 @@ def _map(part: Map, left: float, top: float) -> Iterable[Shape]:
 
 def _pictures(part: Pictures, left: float, top: float) -> Iterable[Shape]:
     yield Text(left, top + 14, part.title, 14)
-    words = 200.0
+    first = left + LETTER * max(len(name) for name, _ in part.rows) + 12
     for place, name in enumerate(part.columns):
-        yield Text(left + words + (place + 0.5) * (PICTURE + 40), top + TOP + 8, name, 11, "middle", QUIET)
+        yield Text(first + place * BESIDE + PICTURE / 2, top + TOP + 8, name, 11, "middle", QUIET)
     for number, (name, row) in enumerate(part.rows):
         y = top + TOP + 16 + number * (PICTURE + 6)
         yield Text(left, y + PICTURE / 2 + 4, name, 12)
         for place, png in enumerate(row):
-            yield Picture(left + words + place * (PICTURE + 40) + 20, y, PICTURE, png)
+            yield Picture(first + place * BESIDE, y, PICTURE, png)

@@ -38,7 +38,7 @@ def figure_3(results: Results) -> list[Part]:
     parts: list[Part] = [Chart("(a) share of sampled neighbours that keep their class", "epoch", lines)]
     if shown:
         moment = f"(b) after epoch {shown['epoch']}, σ = {shown['sigma']:g}"
-        title = f"{moment}; a sampled neighbour is shown by the image nearest to it"
+        title = f"{moment}; sampled: the image nearest to it"
         columns = ("input", "1-NN", "sampled", "sampled", "sampled")
         parts.append(Pictures(title, columns, [(f"image {n}", row) for n, row in enumerate(shown["rows"], start=1)]))
     return parts

@@ -38,7 +38,7 @@ td small,.why{color:var(--quiet);font-size:.85em}
 td small{display:block}
 .near{color:var(--accent)}.far{color:var(--warn)}
 figure{margin:.8rem 0;padding:.6rem;border:1px solid var(--line);border-radius:var(--radius);background:#fff}
-figure svg{display:block;width:100%;height:auto}
+figure svg{display:block;max-width:100%;height:auto;margin:auto}
 details{margin-top:.6rem}summary{cursor:pointer;color:var(--quiet)}
 ul{margin:.4rem 0;padding-left:1.2rem}
 """
