@@ -31,8 +31,10 @@ def reading_ahead(source: Source, device: torch.device) -> Iterator[Source]:
     ahead = ReadAhead(source, device)
     try:
         yield cast(Source, ahead)
-    finally:
-        ahead.close()
+    except BaseException:
+        ahead.close(wait=False)  # a batch may never come, as from a pipe; whoever closes the source ends its reading
+        raise
+    ahead.close()
 
 
 def read(source: Source, positions: Positions, device: torch.device) -> Images:
@@ -76,10 +78,10 @@ class ReadAhead:
         self._look_ahead()
         return reading.result()()
 
-    def close(self) -> None:
-        """Stop reading; a batch that is being read is waited for."""
+    def close(self, wait: bool = True) -> None:
+        """Stop reading; a batch that is being read is waited for unless it is said not to be."""
         self._forget()
-        self._thread.shutdown(cancel_futures=True)
+        self._thread.shutdown(wait=wait, cancel_futures=True)
 
     def _look_ahead(self) -> None:
         while len(self._ahead) < AHEAD and (positions := next(self._announced, None)) is not None:

@@ -18,9 +18,7 @@ class Listener(Silent):
 
     def __init__(self):
         self.warnings = []
-
-    def warn(self, text):
-        self.warnings.append(text)
+        super().__init__(self.warnings.append)
 
 
 def new_run(path, **settings):
