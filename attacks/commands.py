@@ -10,6 +10,7 @@ from random import Random
 
 from damage import ODD, spoil, spoil_run, spoil_yaml
 from propos.config import keys
+from reviews import of_caches, of_edits, of_exports, of_weights
 from sources import any_source, pictures
 
 # A command that trains after all is to be over in a moment.
@@ -31,11 +32,21 @@ class Attack:
 
 def make(draw: Random, folder: Path, run: Path) -> Attack:
     """Make a command and all that it reads in a folder of its own; `run` is a run that is whole."""
-    kind = draw.choice(
-        [_of_source, _of_source, _of_source, _of_settings, _of_settings, _of_run, _of_run, _of_run, _of_words]
-    )
+    kinds = [
+        *[_of_source] * 3,
+        *[_of_settings] * 2,
+        *[_of_run] * 3,
+        _of_words,
+        of_edits,
+        of_exports,
+        of_weights,
+        of_caches,
+    ]
+    kind = draw.choice(kinds)
     arguments = [text.replace("\0", "") for text in kind(draw, folder, run)]
     environment = _environment(draw, folder) if draw.random() < 0.25 else {}
+    if (folder / "caches").exists():
+        environment.setdefault("PROPOS_CACHE", str(folder / "caches"))
     return Attack(arguments, environment, draw.choice(STREAMS))
 
 

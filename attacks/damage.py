@@ -19,6 +19,7 @@ ODD = [
 
 def spoil(draw: Random, path: Path) -> None:
     """Damage one file in one way."""
+    assert path.is_file(), path  # what never ends would be read here
     content = path.read_bytes()
     way = draw.randrange(8)
     if way == 0:
