@@ -15,7 +15,8 @@ from propos.runs.tables import ImageTable
 
 JUNK = -1  # in the place of a cluster's id: the image belongs to none
 NOWHERE = -2  # where no image is
-BLOCK = 65_536  # images whose cosines are computed at once
+BLOCK = 65_536  # images whose cosines are computed at once, if clusters are few
+CELLS = 128 * BLOCK  # cosines that are computed at once
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ def replay(
     off, where the splitting was undone, has no effect.
     """
     counting = _counting(edits)
-    state = _State(images, cluster, ids)
+    splits = sum(isinstance(edit, Split) for edit in edits)
+    state = _State(images, cluster, ids, splits)
     for edit in edits:
         if edit.id in counting:
             state.apply(edit)
@@ -85,18 +87,21 @@ def _counting(edits: Sequence[Edit]) -> set[str]:
 class _State:
     """Where each image is put, which cluster is part of which, and what they are called.
 
-    Clusters are numbered as they come up, so that plain lists can say what has become of each.
+    Clusters are numbered as they come up, so that an array can say what has become of each.
     """
 
-    def __init__(self, images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Int[np.ndarray, " K"]) -> None:
+    def __init__(
+        self, images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Int[np.ndarray, " K"], splits: int
+    ) -> None:
         self.rows = {name: row for row, name in enumerate(images)}
         self.ids: list[int] = ids.tolist()
         self.number = {each: number for number, each in enumerate(self.ids)}
-        self.whole = list(range(len(self.ids)))  # the number of the cluster that each is part of by now: mostly its own
+        # The number of the cluster that each is part of by now, mostly its own; junk, −1, is the last.
+        self.whole = np.append(np.arange(len(self.ids) + splits), JUNK)
         self.place = rows_of(cluster, ids)  # the number under which an image was put somewhere; −1: junk
         self.confirmed = np.zeros(len(images), dtype=bool)
         # Single elements are written many times faster through these.
-        self._place, self._confirmed = self.place.data, self.confirmed.data
+        self._place, self._confirmed, self._whole = self.place.data, self.confirmed.data, self.whole.data
         self.names: dict[int, str] = {}
         self.descriptions: dict[int, str] = {}
         self.gone: dict[str, None] = {}
@@ -125,14 +130,13 @@ class _State:
                 self._merge(edit.clusters, edit.into)
             case Split():
                 self.number[edit.into] = len(self.ids)
-                self.whole.append(len(self.ids))
                 self.ids.append(edit.into)
                 self._put(edit.images, self._standing(edit.into))
 
     def _standing(self, cluster: int) -> int | None:
         """Return the number of the cluster that one is part of by now; nothing where its splitting off was undone."""
         number = self.number.get(cluster)
-        return None if number is None else self.whole[number]
+        return None if number is None else self._whole[number]
 
     def _say(self, said: dict[int, str], cluster: int, text: str | None) -> None:
         number = self._standing(cluster)
@@ -146,7 +150,7 @@ class _State:
         for cluster in clusters:
             part = self._standing(cluster)
             if part is not None and whole is not None and part != whole:
-                self.whole = [whole if each == part else each for each in self.whole]
+                self.whole[self.whole == part] = whole
                 self.names.pop(self.ids[part], None)
                 self.descriptions.pop(self.ids[part], None)
 
@@ -174,7 +178,7 @@ class _State:
 
     def _standing_places(self) -> Int[np.ndarray, " N"]:
         """Return the number of the cluster that each image is in by now; −1: junk."""
-        places: Int[np.ndarray, " N"] = np.array([*self.whole, JUNK])[self.place]  # −1 is the last
+        places: Int[np.ndarray, " N"] = self.whole[self.place]
         return places
 
     def review(self) -> Review:
@@ -182,7 +186,7 @@ class _State:
         return Review(
             cluster=np.array([*self.ids, JUNK], dtype=np.int32)[self._standing_places()],
             confirmed=self.confirmed,
-            standing=frozenset(self.ids[number] for number in self.whole),
+            standing=frozenset(self.ids[number] for number in self.whole[: len(self.ids)].tolist()),
             names=self.names,
             descriptions=self.descriptions,
             gone=tuple(self.gone),
@@ -250,8 +254,9 @@ def _table(
     """Return the table with the clusters of the review; of junk, confidence and distance stay as they were found."""
     confidence, distance = table.confidence.copy(), table.distance.copy()
     sorted_out = np.flatnonzero(review.cluster != JUNK)
-    for start in range(0, len(sorted_out), BLOCK):
-        rows = sorted_out[start : start + BLOCK]
+    block = min(BLOCK, max(1, CELLS // len(prototypes.ids)))
+    for start in range(0, len(sorted_out), block):
+        rows = sorted_out[start : start + block]
         cosines = embeddings[rows] @ prototypes.vectors.T
         own = cosines[np.arange(len(rows)), rows_of(review.cluster[rows], prototypes.ids)]
         weight = np.exp((cosines - cosines.max(axis=1, keepdims=True)) / CONFIDENCE_TEMPERATURE).sum(axis=1)
