@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import importlib.util
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -191,6 +192,7 @@ def _from_file(path: Path, name: str | None) -> Weights:
 def _read_state(path: Path) -> dict[str, Tensor]:
     """Read tensors by name; nothing in the file is run."""
     held: Any
+    _refuse_packed(path)
     try:
         if path.suffix == ".safetensors":
             held = safetensors.torch.load_file(path)
@@ -203,7 +205,26 @@ def _read_state(path: Path) -> dict[str, Tensor]:
         held = held.get(key, held) if isinstance(held, Mapping) else held
     if not isinstance(held, Mapping) or not all(isinstance(value, Tensor) for value in held.values()):
         raise InputError(f"{path}: holds no table of weights by name: save the network's state_dict() in it")
+    for key, value in held.items():
+        if value.is_nested or value.layout != torch.strided or value.device.type == "meta":
+            raise InputError(
+                f"{path}: {shown(key, quoted=False)} is no plain array of numbers: save the weights as such"
+            )
     return {str(key).removeprefix("module."): value for key, value in held.items()}
+
+
+def _refuse_packed(path: Path) -> None:
+    """Refuse an archive that unpacks to more than it is, which torch never writes and would unpack."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return  # whatever it is, it is read as it stands
+    if unpacked > path.stat().st_size:
+        raise InputError(
+            f"{path}: holds {unpacked / 1e6:,.0f} MB of weights packed into {path.stat().st_size / 1e6:,.0f}: "
+            "save the network's state_dict() with torch.save, which packs nothing"
+        )
 
 
 def _named(network: Pretrained, state: Mapping[str, Tensor]) -> dict[str, Tensor]:

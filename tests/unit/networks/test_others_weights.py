@@ -1,4 +1,5 @@
 import re
+import zipfile
 
 import pytest
 import safetensors.torch
@@ -65,6 +66,32 @@ def test_nan_is_refused(tmp_path, resnet):
     resnet["conv1.weight"][0, 0, 0, 0] = float("nan")
     torch.save(resnet, tmp_path / "weights.pth")
     assert "conv1.weight holds NaN" in refusal(read_pretrained, None, tmp_path / "weights.pth")
+
+
+@pytest.mark.parametrize("kind", ["sparse", "compressed", "meta", "nested"])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:Sparse")
+def test_what_is_no_plain_array_is_refused(tmp_path, resnet, kind):
+    matrix = torch.eye(3)
+    resnet["conv1.weight"] = {
+        "sparse": lambda: resnet["conv1.weight"].to_sparse(),
+        "compressed": matrix.to_sparse_csr,
+        "meta": lambda: resnet["conv1.weight"].to("meta"),
+        "nested": lambda: torch.nested.nested_tensor([matrix, matrix]),
+    }[kind]()
+    torch.save(resnet, tmp_path / "weights.pth")
+    assert "conv1.weight is no plain array of numbers" in refusal(read_pretrained, None, tmp_path / "weights.pth")
+
+
+def test_an_archive_that_unpacks_to_more_than_it_is_is_refused_unread(tmp_path):
+    torch.save({"conv1.weight": torch.zeros(5_000_000)}, tmp_path / "plain.pth")
+    with (
+        zipfile.ZipFile(tmp_path / "plain.pth") as plain,
+        zipfile.ZipFile(tmp_path / "weights.pth", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for member in plain.infolist():
+            packed.writestr(member.filename, plain.read(member))
+    said = refusal(read_pretrained, None, tmp_path / "weights.pth")
+    assert "weights.pth: holds 20 MB of weights packed into 0: save the network's state_dict()" in said
 
 
 class Harmful:
