@@ -2,78 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import os
-import threading
 import warnings
-import weakref
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
-from jaxtyping import Int, Shaped
 
 from propos.data.memory import check_fits
+from propos.data.rows import ArrayFile
 from propos.errors import InputError
 
 IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "Y", "targets", "target", "arr_1")
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows would otherwise take some bytes for line ends
-
-
-class ArrayFile:
-    """An array in a file, whose rows are read when they are asked for.
-
-    Not mapped into memory: a file that is cut short while it is mapped ends the process.
-    """
-
-    def __init__(self, path: Path, offset: int, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
-        self.path, self.offset, self.shape, self.dtype = path, offset, shape, dtype
-        self.ndim = len(shape)
-        self._file = os.open(path, os.O_RDONLY | _BINARY)
-        self._lock = threading.Lock()
-        weakref.finalize(self, os.close, self._file)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, where: slice | Int[np.ndarray, " B"]) -> Shaped[np.ndarray, "B ..."]:
-        """Read some rows."""
-        rows = np.arange(*where.indices(len(self))) if isinstance(where, slice) else np.asarray(where)
-        rows = np.where(rows < 0, rows + len(self), rows)
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
-            raise IndexError(f"there are rows 0 to {len(self) - 1}")
-        size = self.dtype.itemsize * math.prod(self.shape[1:])
-        content = np.empty(len(rows) * size, np.uint8)
-        room = content.data
-        for first, start, stop in _runs(rows):
-            self._read(room[start * size : stop * size], self.offset + first * size)
-        return content.view(self.dtype).reshape(len(rows), *self.shape[1:])
-
-    def with_channel(self) -> ArrayFile:
-        """Return the same rows with one more axis, of length 1."""
-        return ArrayFile(self.path, self.offset, (*self.shape, 1), self.dtype)
-
-    def _read(self, rest: memoryview, offset: int) -> None:
-        while rest:
-            count = self._read_some(rest, offset)
-            if count == 0:
-                raise OSError(errno.EIO, "was cut short while it was in use; put the whole file back", str(self.path))
-            rest, offset = rest[count:], offset + count
-
-    def _read_some(self, rest: memoryview, offset: int) -> int:
-        if hasattr(os, "preadv"):
-            return os.preadv(self._file, [rest], offset)
-        with self._lock:  # the place in the file is shared
-            os.lseek(self._file, offset, os.SEEK_SET)
-            content = os.read(self._file, len(rest))
-        rest[: len(content)] = content
-        return len(content)
 
 
 @dataclass(frozen=True)
@@ -170,9 +116,3 @@ def _read_header(file: IO[bytes], size: int, name: str) -> _Header:
         wanted = f"{header.bytes:,} bytes for an array of {shape}, {size - header.length:,} are there"
         raise InputError(f"{name}: cannot be read, it is cut short: it needs {wanted}")
     return header
-
-
-def _runs(rows: Int[np.ndarray, " B"]) -> Iterator[tuple[int, int, int]]:
-    """Return the rows that follow each other, to be read at once: the first of them, where they begin and end."""
-    begins = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
-    return zip(rows[begins].tolist(), begins.tolist(), [*begins.tolist(), len(rows)][1:], strict=True)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from propos.data.cache.building import Building, progress_of
-from propos.data.cache.images import FORMAT, Progress, open_cache
-from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
+from propos.data.cache.images import FORMAT, Cached, Progress, open_cache
+from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used, no_cache
 from propos.data.decoding import decode
 from propos.data.decoding.worker import Decoded
 from propos.data.files.entry import Entry
@@ -49,23 +50,40 @@ def features_key(source: Source, network: str) -> str:
 
 def kept_features(
     source: Source, network: str, width: int, batches: list[Int[np.ndarray, " B"]], see: See, progress: Progress
-) -> Float[np.ndarray, "N F"]:
-    """Return a network's features of all images, computing those that are not kept yet, a batch at a time, in order."""
+) -> See:
+    """Return what gives a network's features of images: all are computed, a batch at a time, unless they are kept.
+
+    Where nothing can be kept they stay in memory.
+    """
+    if no_cache() is not None:
+        table = np.concatenate([_seen(see, positions, source, progress) for positions in batches])
+        return lambda positions: table[positions]
     key = features_key(source, network)
     complete = cache_folder() / key
     building = complete.with_name(key + BUILDING)
-    opened = open_cache(complete, 4)
+    opened = _opened(complete, source, width)
     if opened is None:
         with locked(key, waiting=lambda: progress(progress_of(building)[2], len(source))):
-            opened = open_cache(complete, 4)
+            opened = _opened(complete, source, width)
             if opened is None:
                 discard(complete)  # it is damaged, if it is there at all
                 _compute(Building(building, (len(source), 1, width, 4), source.name), source, batches, see, progress)
-                opened = open_cache(complete, 4)
+                opened = _opened(complete, source, width)
     assert opened is not None
     mark_used(complete)
-    table: Float[np.ndarray, "N F"] = opened.images.reshape(len(source), width * 4).view(np.float32)
-    return table
+    kept = opened.images
+    return lambda positions: kept[positions].reshape(len(positions), width * 4).view(np.float32)
+
+
+def _opened(complete: Path, source: Source, width: int) -> Cached | None:
+    opened = open_cache(complete, source.image_names(), (1, width, 4))
+    return opened if opened is not None and not opened.skipped else None
+
+
+def _seen(see: See, positions: Int[np.ndarray, " B"], source: Source, progress: Progress) -> Float[np.ndarray, "B F"]:
+    rows = see(positions)
+    progress(int(positions[-1]) + 1, len(source))
+    return rows
 
 
 def _compute(

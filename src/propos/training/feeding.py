@@ -123,8 +123,8 @@ def feed(
 
     with working(f"Looking at images with {seeing.weights.network.name}") as progress:
         known = f"{seeing.weights.network.name} {seeing.weights.sha256} {device.type}"
-        table = kept_features(source, known, seeing.features, batches, see, progress)
-    return FeatureSource(source, lambda positions: np.asarray(table[positions]), seeing.features)
+        rows = kept_features(source, known, seeing.features, batches, see, progress)
+    return FeatureSource(source, rows, seeing.features)
 
 
 def fed_channels(config: Config) -> int:

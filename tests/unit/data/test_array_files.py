@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from propos.data import memory, open_source
-from propos.data.array_files import ArrayFile, read_arrays
+from propos.data.array_files import read_arrays
+from propos.data.rows import ArrayFile
 from propos.errors import InputError
 
 

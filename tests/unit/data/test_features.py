@@ -30,8 +30,8 @@ def images(seed=0):
 
 def features(source, network, name="network"):
     done = []
-    table = kept_features(source, name, 2, BATCHES, network, lambda seen, of: done.append((seen, of)))
-    return table, done
+    rows = kept_features(source, name, 2, BATCHES, network, lambda seen, of: done.append((seen, of)))
+    return rows(np.arange(10)), done
 
 
 EXPECTED = np.stack([np.arange(10), np.arange(10) / 3], axis=1).astype(np.float32)
@@ -71,3 +71,44 @@ def test_they_are_listed_and_cleaned_with_the_other_caches():
     network = Network()
     features(images(), network)
     assert len(network.asked) == 10
+
+
+def spoil_description(cache):
+    (cache / "meta.json").write_text('{"source": "ten", "images": 10, "skipped": [["3", "damaged"]]}')
+    np.save(cache / "aspects.npy", np.ones(9))
+
+
+def spoil_width(cache):
+    np.save(cache / "images.npy", np.load(cache / "images.npy")[:, :, :1])
+
+
+def spoil_length(cache):
+    (cache / "images.npy").write_bytes((cache / "images.npy").read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("damage", [spoil_description, spoil_width, spoil_length])
+def test_damaged_features_are_computed_again(tmp_path, damage):
+    features(images(), Network())
+    (cache,) = (tmp_path / "caches").iterdir()
+    damage(cache)
+    network = Network()
+    assert np.array_equal(features(images(), network)[0], EXPECTED)
+    assert len(network.asked) == 10
+
+
+def test_where_nothing_can_be_kept_features_stay_in_memory(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "file"))
+    table, done = features(images(), Network())
+    assert np.array_equal(table, EXPECTED)
+    assert done == [(4, 10), (8, 10), (10, 10)]
+
+
+def test_features_that_are_cut_while_they_are_read_are_one_line_and_no_signal(tmp_path):
+    rows = kept_features(images(), "network", 2, BATCHES, Network(), lambda seen, of: None)
+    assert np.array_equal(rows(np.array([9, 2])), EXPECTED[[9, 2]])
+    (cache,) = (tmp_path / "caches").iterdir()
+    with (cache / "images.npy").open("r+b") as file:
+        file.truncate(150)
+    with pytest.raises(OSError, match="was cut short while it was in use"):
+        rows(np.array([9, 2]))

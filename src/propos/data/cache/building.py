@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from propos.data.decoding.worker import Decoded
+from propos.data.rows import ArrayFile
 from propos.runs.atomic import sync_folder, write_array, write_atomically
 
 IMAGES, ASPECTS, META, JOURNAL = "images.npy", "aspects.npy", "meta.json", "journal.jsonl"
@@ -131,6 +132,15 @@ def is_marked(folder: Path) -> bool:
             return file.read(len(_SIGNATURE) + 1) == _SIGNATURE
     except OSError:
         return False
+
+
+def opened_images(folder: Path, shape: tuple[int, ...]) -> ArrayFile | None:
+    """Return the pixels of a finished cache; nothing where they are not of this shape, or not all there."""
+    path = folder / IMAGES
+    with path.open("rb") as file:
+        sound = file.read(_HEADER) == _header(shape) and path.stat().st_size == _HEADER + math.prod(shape)
+    advice = "what is kept is made again the next time"
+    return ArrayFile(path, _HEADER, shape, np.dtype(np.uint8), advice=advice) if sound else None
 
 
 def progress_of(folder: Path) -> tuple[str, int, int]:

@@ -1,4 +1,4 @@
-"""Images decoded once: built on all cores, kept on the disk, mapped into memory.
+"""Images decoded once: built on all cores, kept on the disk, read from there.
 
 A cache is found by a hash of every image's name, size, time of change and digest (see `content.edges`) together with
 the side, the channels and the version of decoding. A changed, added or deleted file therefore means another cache;
@@ -16,14 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int
 
-from propos.data.cache.building import ASPECTS, FRAMES, IMAGES, META, Building, is_failures, progress_of
+from propos.data.cache.building import ASPECTS, FRAMES, META, Building, is_failures, opened_images, progress_of
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
 from propos.data.decoding import decode
 from propos.data.decoding.pool import DecodePool
 from propos.data.files.entry import Entry, Skipped
 from propos.data.files.names import escape_name
+from propos.data.rows import ArrayFile
 
 FORMAT = 1
 JOB = 32  # images a process decodes before it reports; all that a kill can lose, a process
@@ -33,12 +34,12 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class Cached:
-    """Decoded images, mapped read-only, and what could not be decoded.
+    """Decoded images in their file, and what could not be decoded.
 
     They are squares, or, where there are frames, images of so many rows and columns one behind the other.
     """
 
-    images: UInt8[np.ndarray, "N side side C"] | UInt8[np.ndarray, " bytes"]
+    images: ArrayFile  # (N, side, side, C), or all bytes
     aspects: Float[np.ndarray, " N"]  # true width/height
     skipped: list[Skipped]
     frames: Int[np.ndarray, "N 2"] | None = None
@@ -71,14 +72,15 @@ def cached(
     complete = cache_folder() / key
     building = complete.with_name(key + BUILDING)
     report = progress or (lambda done, total: None)
-    opened = open_cache(complete, channels, shaped)
+    names, shape = [entry.name for entry in entries], (side, side, channels)
+    opened = open_cache(complete, names, shape, shaped)
     if opened is None:
         with locked(key, waiting=lambda: report(progress_of(building)[2], len(entries))):
-            opened = open_cache(complete, channels, shaped)
+            opened = open_cache(complete, names, shape, shaped)
             if opened is None:
                 discard(complete)  # it is damaged, if it is there at all
                 _build(entries, root, (side, channels, shaped), building, complete, report, workers)
-                opened = open_cache(complete, channels, shaped)
+                opened = open_cache(complete, names, shape, shaped)
     assert opened is not None
     mark_used(complete)
     return opened
@@ -130,23 +132,27 @@ def _check_space(folder: Path, needed: int) -> None:
         )
 
 
-def open_cache(complete: Path, channels: int, shaped: bool = False) -> Cached | None:
-    """Map a finished cache; nothing when there is none, or it is damaged."""
+def open_cache(
+    complete: Path, names: Sequence[str], shape: tuple[int, int, int], shaped: bool = False
+) -> Cached | None:
+    """Open the finished cache of images of these names and this shape; nothing when there is none, or it is damaged."""
     try:
         meta = json.loads((complete / META).read_bytes())
         aspects = np.load(complete / ASPECTS, allow_pickle=False)
+        frames = np.load(complete / FRAMES, allow_pickle=False) if shaped else None
         if not is_failures(meta["skipped"], str):
             return None
         skipped = [Skipped(name, reason) for name, reason in meta["skipped"]]
-        frames = np.load(complete / FRAMES, allow_pickle=False) if shaped else None
-        if len(aspects) == 0:
-            return Cached(np.empty((0, 1, 1, 1), np.uint8), aspects, skipped)  # nothing cannot be mapped
-        images = np.load(complete / IMAGES, mmap_mode="r", allow_pickle=False)
+        failed = {each.path for each in skipped}
+        kept = sum(name not in failed for name in names)
+        if aspects.shape != (kept,) or aspects.dtype != np.float64 or not (aspects > 0).all():
+            return None
+        if frames is None:
+            images = opened_images(complete, (kept, *shape))
+        elif frames.shape != (kept, 2) or frames.dtype.kind != "i" or frames.min(initial=1) < 1:
+            return None
+        else:
+            images = opened_images(complete, (shape[2] * int(frames.prod(axis=1, dtype=np.int64).sum()),))
     except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError):
         return None
-    if frames is None:
-        return Cached(images, aspects, skipped) if len(images) == len(aspects) else None
-    if frames.shape != (len(aspects), 2) or frames.dtype.kind != "i" or frames.min() < 1:
-        return None
-    whole = channels * int(frames.prod(axis=1, dtype=np.int64).sum())
-    return Cached(images, aspects, skipped, frames) if images.shape == (whole,) else None
+    return None if images is None else Cached(images, aspects, skipped, frames)

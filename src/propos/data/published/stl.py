@@ -9,6 +9,7 @@ from jaxtyping import UInt8
 
 from propos.data.arrays import ArraySource
 from propos.data.published.layout import missing, unopened_array
+from propos.data.rows import ArrayFile
 from propos.data.unopened import UnopenedSource
 from propos.errors import InputError
 
@@ -20,33 +21,34 @@ _IMAGE = 3 * SIDE * SIDE
 def find_stl(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[str, ...]) -> UnopenedSource:
     """Look at the files of these splits; the labelled ones bring the unlabelled images along."""
     if splits == (UNLABELLED,):
-        pixels = map_images(name, folder / "unlabeled_X.bin")
+        pixels = open_images(name, folder / "unlabeled_X.bin")
         unopened = unopened_array(len(pixels), 3, SIDE, SIDE, lambda: ArraySource(pixels, None, name))
         return UnopenedSource(unopened.images, 3, SIDE, SIDE, unopened.open, labelled=False)
-    parts = [map_images(name, folder / f"{split}_X.bin") for split in splits]
+    parts = [open_images(name, folder / f"{split}_X.bin") for split in splits]
     labels = np.concatenate([_labels(name, folder / f"{split}_y.bin", len(classes)) for split in splits])
     images = sum(len(part) for part in parts)
     if len(labels) != images:
         raise InputError(f"{folder}: holds {images:,} images and {len(labels):,} labels: fetch it again")
 
     def read() -> ArraySource:
-        source = ArraySource(parts[0] if len(parts) == 1 else np.concatenate(parts), np.array(classes)[labels], name)
+        pixels = parts[0] if len(parts) == 1 else np.concatenate([part[:] for part in parts])
+        source = ArraySource(pixels, np.array(classes)[labels], name)
         if (folder / "unlabeled_X.bin").exists():
-            rest = map_images(name, folder / "unlabeled_X.bin")
+            rest = open_images(name, folder / "unlabeled_X.bin")
             source.unlabelled = ArraySource(rest, None, f"{name}:{UNLABELLED}")
         return source
 
     return unopened_array(images, 3, SIDE, SIDE, read)
 
 
-def map_images(name: str, path: Path) -> UInt8[np.ndarray, "N 96 96 3"]:
-    """Map a file of images into memory, channels last; nothing is read before it is asked for."""
+def open_images(name: str, path: Path) -> ArrayFile:
+    """Open a file of images, channels last; nothing is read before it is asked for."""
     if not path.is_file():
         raise missing(name, path)
     if path.stat().st_size == 0 or path.stat().st_size % _IMAGE:
         raise InputError(f"{path}: its size is no whole number of {SIDE}×{SIDE} images: fetch it again")
-    columns = np.memmap(path, np.uint8, mode="r").reshape(-1, 3, SIDE, SIDE)
-    return np.asarray(columns).transpose(0, 3, 2, 1)
+    images = path.stat().st_size // _IMAGE
+    return ArrayFile(path, 0, (images, 3, SIDE, SIDE), np.dtype(np.uint8), axes=(0, 3, 2, 1))
 
 
 def _labels(name: str, path: Path, classes: int) -> UInt8[np.ndarray, " N"]:

@@ -1,5 +1,6 @@
 """A cache folder that others have written to, damaged or taken away."""
 
+import numpy as np
 import pytest
 
 from helpers.awkward import picture
@@ -94,6 +95,48 @@ def test_a_damaged_description_means_a_new_cache(photos, caches, content):
     (ours / "meta.json").write_text(content)
     assert [info.source for info in list_caches()] == ["damaged"]
     assert open_folder(photos, 8, workers=0).skipped == []
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("aspects.npy", lambda array: array[:, None]),
+        ("aspects.npy", lambda array: array.astype(complex)),
+        ("aspects.npy", lambda array: -array),
+        ("images.npy", lambda array: array.astype(np.float32)),
+        ("images.npy", lambda array: array[:, :4]),
+        ("images.npy", lambda array: array.reshape(-1)),
+        ("images.npy", lambda array: array[:3]),
+    ],
+)
+def test_arrays_that_are_not_these_images_mean_a_new_cache(photos, caches, file, change):
+    expected = open_folder(photos, 8, workers=0).images[:]
+    (ours,) = caches.iterdir()
+    np.save(ours / file, change(np.load(ours / file)))
+    source = open_folder(photos, 8, workers=0)
+    assert np.array_equal(source.images[:], expected)
+    assert source.aspects.tolist() == [70 / 50] * 6
+
+
+def test_a_cache_that_leaves_out_an_image_it_holds_is_made_again(photos, caches):
+    open_folder(photos, 8, workers=0)
+    (ours,) = caches.iterdir()
+    (ours / "meta.json").write_text('{"source": "x", "images": 6, "skipped": [["3.png", "damaged"]]}')
+    source = open_folder(photos, 8, workers=0)
+    assert (len(source), source.skipped) == (6, [])
+
+
+@pytest.mark.parametrize("shaped", [False, True])
+def test_a_cache_that_is_cut_while_it_is_read_is_one_line_and_no_signal(photos, caches, shaped):
+    source = open_folder(photos, 8, workers=0, shaped=shaped)
+    whole = source.batch(np.arange(6))
+    (ours,) = caches.iterdir()
+    with (ours / "images.npy").open("r+b") as file:
+        file.truncate(300)
+    with pytest.raises(OSError, match=r"was cut short while it was in use; what is kept is made again the next time"):
+        source.batch(np.arange(6))
+    again = open_folder(photos, 8, workers=0, shaped=shaped)
+    assert np.array_equal(again.batch(np.arange(6)), whole)
 
 
 @pytest.mark.parametrize("seconds", [1e12, -1e12, 1e18, float("inf")])

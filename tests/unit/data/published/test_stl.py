@@ -24,12 +24,12 @@ def test_a_byte_is_found_by_image_channel_column_and_row(tmp_path):
     stl_10(tmp_path)
     path = tmp_path / "stl10_binary" / "unlabeled_X.bin"
     content = bytearray(path.read_bytes())
-    pixel = find_source("stl-10:unlabelled", data=tmp_path).open(96).images[2, 11, 70]
+    pixel = find_source("stl-10:unlabelled", data=tmp_path).open(96).images[:][2, 11, 70]
     offset = [((2 * 3 + channel) * 96 + 70) * 96 + 11 for channel in range(3)]  # row 11, column 70
     assert pixel.tolist() == [content[place] for place in offset]
 
 
-def test_the_unlabelled_images_are_mapped_and_not_read(tmp_path):
+def test_the_unlabelled_images_are_read_when_they_are_asked_for(tmp_path):
     stl_10(tmp_path)
     path = tmp_path / "stl10_binary" / "unlabeled_X.bin"
     with path.open("r+b") as file:
@@ -37,10 +37,11 @@ def test_the_unlabelled_images_are_mapped_and_not_read(tmp_path):
     rest = find_source("stl-10", data=tmp_path).open(96).unlabelled
     assert len(rest) == 100_000
     assert rest.batch(np.array([99_999])).max() == 0
-    base = rest.images
-    while base.base is not None and not isinstance(base, np.memmap):
-        base = base.base
-    assert isinstance(base, np.memmap)
+    with path.open("r+b") as file:
+        file.truncate(96 * 96 * 3)
+    with pytest.raises(OSError, match="was cut short while it was in use; put the whole file back"):
+        rest.batch(np.array([99_999]))
+    assert rest.batch(np.array([0])).shape == (1, 3, 96, 96)
 
 
 def test_the_unlabelled_split_alone_has_no_labels(tmp_path):
