@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-Progress = Callable[[int, int], object]  # how much is done, and of how much
+Progress = Callable[[int, int], object]  # how much is done, and of how much; 0 where that is not known yet
 
 
 class Working(Protocol):
@@ -17,6 +17,10 @@ class Working(Protocol):
         ...
 
 
+def unnoticed(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
 def unseen(words: str) -> AbstractContextManager[Progress]:
     """Show nothing of a piece of work."""
-    return nullcontext(lambda done, total: None)
+    return nullcontext(unnoticed)

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from propos.cli.streams import Enduring, printable
@@ -86,14 +86,14 @@ class Terminal:
         with Progress(
             TextColumn(words),
             BarColumn(),
-            TaskProgressColumn(),
+            MofNCompleteColumn(),
             TimeRemainingColumn(compact=True),
             TextColumn("left"),
             console=self.out,
             transient=True,
         ) as bar:
             task = bar.add_task(words, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            yield lambda done, total: bar.update(task, completed=done, total=total or None)
 
     def _plain_lines(self, words: str) -> Callable[[int, int], None]:
         """Return what writes a line every ten seconds, so that short work is not mentioned."""
@@ -106,9 +106,12 @@ class Terminal:
             now = time.monotonic()
             if now - last < PLAIN_LINE_SECONDS or done == at_first:
                 return
+            last = now
+            if total == 0:
+                self.note(f"{words}: {done:,} so far")
+                return
             left = (now - begin) * (total - done) / (done - at_first)
             self.note(f"{words}: {done:,} of {total:,} ({done / total:.0%}), {duration(left)} left")
-            last = now
 
         return line
 

@@ -20,6 +20,7 @@ from propos.data.published import data_root, named, nearest
 from propos.data.source import Source
 from propos.data.unopened import CachePolicy, UnopenedSource
 from propos.errors import InputError
+from propos.work import Working, unseen
 
 BUILT_IN = ("digits",)
 ARRAY_FILES = (".npy", ".npz")
@@ -41,16 +42,17 @@ def find_source(
     white: float | None = None,
     labels: str | None = None,
     data: str | Path | None = None,
+    working: Working = unseen,
 ) -> UnopenedSource:
     """Look at a set by name, an array, a .npy or .npz file, or a folder, list or archive of images.
 
     With `labels="folders"` the folder each image is in is its label, for scoring. Published sets are looked for under
-    `data`, else PROPOS_DATA. A path that exists wins over a name.
+    `data`, else PROPOS_DATA. A path that exists wins over a name. `working` shows how far a long look is.
     """
     if isinstance(what, np.ndarray):
         return _unopened_array(from_array(what, black=black, white=white))
     if not isinstance(what, str | Path):
-        return _unopened_folder(what, labels)
+        return _unopened_folder(what, labels, working)
     if is_named(what):
         if labels is not None:
             raise InputError(f"--labels {labels}: {what} has labels of its own: leave it out")
@@ -62,7 +64,7 @@ def find_source(
         return _unopened_array(from_array(images, given, name=Path(what).name, black=black, white=white))
     if not Path(what).exists() and (near := nearest(str(what))) is not None:
         raise InputError(f"{escape_name(str(what))}: no such file, folder or data set; did you mean {near}?")
-    return _unopened_folder(what, labels)
+    return _unopened_folder(what, labels, working)
 
 
 def is_named(what: What) -> bool:
@@ -122,8 +124,8 @@ def _unopened_array(source: ArraySource) -> UnopenedSource:
     )
 
 
-def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None) -> UnopenedSource:
-    headers = read_headers(scan(what))
+def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None, working: Working) -> UnopenedSource:
+    headers = read_headers(scan(what, working), working)
 
     def open_images(
         side: int,

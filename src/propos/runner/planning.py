@@ -172,7 +172,7 @@ def _settings(
         # What the settings' own images were like says nothing of these.
         asked = {key: value for key, value in settings.items() if key.startswith("pixels.")}
         early = early.with_settings({"pixels": PixelSettings().model_dump(), **asked})
-    unopened = find_source(what, early.pixels.black, early.pixels.white, early.labels, early.data)
+    unopened = find_source(what, early.pixels.black, early.pixels.white, early.labels, early.data, watcher.working)
     base = given or _recipe(request, settings.get("method"), unopened, device, watcher)
     if given is not None and early.method != given.method:
         base = for_method(given, early.method, at_scale=False)

@@ -69,7 +69,7 @@ def open_source_of(
     with ExitStack() as stack:
         try:
             pixels = config.pixels
-            unopened = find_source(what, pixels.black, pixels.white, config.labels, data or config.data)
+            unopened = find_source(what, pixels.black, pixels.white, config.labels, data or config.data, working)
             reading = opened(unopened, config, channels, "stream" if streamed else "build", working)
             source = stack.enter_context(reading)
         except InputError as error:
@@ -105,6 +105,6 @@ def open_like(
 ) -> Iterator[Source]:
     """Open other images as those of a run with these settings were read."""
     assert config.pixels.mean is not None
-    unopened = find_source(what, config.pixels.black, config.pixels.white, labels, data or config.data)
+    unopened = find_source(what, config.pixels.black, config.pixels.white, labels, data or config.data, working)
     with opened(unopened, config, len(config.pixels.mean), keep, working) as source:
         yield source

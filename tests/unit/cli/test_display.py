@@ -20,6 +20,16 @@ def test_without_a_terminal_long_work_writes_plain_lines_with_time_left(capsys):
     ]
 
 
+def test_work_without_a_known_end_says_how_much_is_done(capsys):
+    with Terminal(quiet=False) as terminal, terminal.working("Looking for files") as progress:
+        for done in (0, 2_000, 40_000):
+            progress(done, 0)
+    assert capsys.readouterr().out.splitlines() == [
+        "Looking for files: 2,000 so far",
+        "Looking for files: 40,000 so far",
+    ]
+
+
 def test_quiet_work_writes_nothing(capsys):
     with Terminal(quiet=True) as terminal, terminal.working("Reading images") as progress:
         progress(0, 2)

@@ -10,6 +10,7 @@ from PIL import ExifTags, ImageFile
 from propos.data.files.content import open_image, without_warnings
 from propos.data.files.entry import Entry, Scan
 from propos.data.files.scan import refuse_if_empty, sift
+from propos.work import Working, unseen
 
 GREY_MODES = ("1", "L", "LA", "La", "F")
 SMALL = 64  # images of one size up to this are used as they are
@@ -57,10 +58,10 @@ class Headers:
         return max(size) if size is not None and max(size) <= SMALL else None
 
 
-def read_headers(scanned: Scan) -> Headers:
+def read_headers(scanned: Scan, working: Working = unseen) -> Headers:
     """Read every image's header, and move those that have no sound one to the skipped files."""
-    with without_warnings():
-        headers, skipped = sift(scanned.images, _read)
+    with working("Reading the images' headers") as progress, without_warnings():
+        headers, skipped = sift(scanned.images, _read, progress)
     rest = Scan(scanned.root, [header.entry for header in headers], [*scanned.skipped, *skipped], scanned.notes)
     refuse_if_empty(rest)
     return Headers(rest, headers)

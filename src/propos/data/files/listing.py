@@ -17,10 +17,12 @@ from pathlib import Path
 
 from propos.data.files.content import LARGEST_MEMBER
 from propos.data.files.entry import Entry, Scan, Skipped, reason_for
+from propos.data.files.made_up import made_up_devices
 from propos.data.files.names import escape_name
 from propos.data.files.own import MOST, RUN, SETTINGS, describes_run, is_run_folder
 from propos.errors import InputError
 from propos.spreadsheets import Text, read_text
+from propos.work import Progress, unnoticed
 
 DROPPINGS = frozenset(
     {"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx", "@eadir", "$recycle.bin"}
@@ -43,11 +45,11 @@ class Listing:
     rows: Sequence[tuple[str, str | None]]
 
 
-def list_files(what: str | Path | Sequence[str | Path] | Listing) -> Scan:
+def list_files(what: str | Path | Sequence[str | Path] | Listing, progress: Progress = unnoticed) -> Scan:
     """List every file that might be an image, before any is opened.
 
     Folders and archives are listed in the order of their names, lists in their own. Hidden files, what systems leave
-    behind and our own run folders are passed over, except where a list names them.
+    behind or make up and our own run folders are passed over, except where a list names them.
     """
     if isinstance(what, Listing):
         return _listed(what.root, what.rows)
@@ -61,7 +63,11 @@ def list_files(what: str | Path | Sequence[str | Path] | Listing) -> Scan:
     if path.is_dir():
         if is_run_folder(path):
             raise InputError(f"{escape_name(str(what))}: is a run folder, not a folder of images; give its images")
-        return _walk(path)
+        if path.stat().st_dev in made_up_devices():
+            raise InputError(
+                f"{escape_name(str(what))}: holds what the system makes up, no files; give a folder of images"
+            )
+        return _walk(path, progress)
     if not path.exists():
         raise InputError(f"{escape_name(str(what))}: no such file or folder; give a folder of images")
     if not path.is_file():
@@ -83,13 +89,13 @@ def is_ignored(name: str) -> bool:
     return name.startswith(".") or name.lower() in DROPPINGS
 
 
-def _walk(root: Path) -> Scan:
+def _walk(root: Path, progress: Progress) -> Scan:
     """Walk a folder: first what is really in it, then what its links lead to; each folder once, each file once.
 
     A link is kept for later and followed under its own name, unless it leads to what is already listed; so a loop
     ends, and an image that is also linked to keeps its real name. Hard links are files like any other.
     """
-    walk = _Walk()
+    walk = _Walk(progress)
     walk.enter("", root)
     while walk.links:
         walk.follow(*heapq.heappop(walk.links))
@@ -99,7 +105,9 @@ def _walk(root: Path) -> Scan:
 class _Walk:
     """What a walk has found so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.made_up = made_up_devices()
         self.images: list[Entry] = []
         self.skipped: list[Skipped] = []
         self.links: list[tuple[str, str]] = []  # a heap of names and paths
@@ -114,12 +122,13 @@ class _Walk:
             name, folder = pending.pop()
             try:
                 identity = _identity(Path(folder).stat())
-                seen = identity in self.folders or is_run_folder(folder)
+                seen = identity in self.folders or identity[0] in self.made_up or is_run_folder(folder)
                 children = [] if seen else list(os.scandir(folder))
             except OSError as error:
                 self.skip(name, reason_for(error))
                 continue
             self.folders.add(identity)
+            self.progress(len(self.images), 0)
             for child in children:
                 child_name = f"{name}/{child.name}" if name else child.name
                 if is_ignored(child.name):

@@ -15,23 +15,27 @@ from propos.data.files.entry import EMPTY, Entry, Scan, Skipped, Unreadable, rea
 from propos.data.files.listing import Listing, list_files
 from propos.data.files.names import escape_name
 from propos.errors import InputError
+from propos.work import Progress, Working, unnoticed, unseen
 
 THREADS = 16  # more than cores: on a network's disk they mostly wait
 HANDFUL = 16  # files that tell how fast the others will be
+OFTEN = 200  # files between two words on how far it is
 SLOW = 0.001  # seconds a file: below, threads only take turns at Python's lock, and half as many files a second
 
 What = str | Path | Sequence[str | Path] | Listing
 Seen = TypeVar("Seen")
 
 
-def scan(what: What) -> Scan:
+def scan(what: What, working: Working = unseen) -> Scan:
     """Find the images in a folder, a list of paths, a .txt or .csv of paths, a .zip, or one image file.
 
     Files that are no images are listed with the reason; only a path that does not exist, a list that cannot be read,
     and no image at all are errors.
     """
-    listed = list_files(what)
-    images, skipped = sift(listed.images, _identify)
+    with working("Looking for files") as progress:
+        listed = list_files(what, progress)
+    with working("Telling images from other files") as progress:
+        images, skipped = sift(listed.images, _identify, progress)
     scanned = Scan(listed.root, images, [*listed.skipped, *skipped], listed.notes)
     refuse_if_empty(scanned)
     return scanned
@@ -49,7 +53,9 @@ def refuse_if_empty(scanned: Scan) -> None:
     raise InputError(f"{root}: no image in it can be read: {first.path} ({first.reason}){more}")
 
 
-def sift(entries: Iterable[Entry], look: Callable[[Entry], Seen]) -> tuple[list[Seen], list[Skipped]]:
+def sift(
+    entries: Iterable[Entry], look: Callable[[Entry], Seen], progress: Progress = unnoticed
+) -> tuple[list[Seen], list[Skipped]]:
     """Look at every entry and part what was seen from what could not be read; where files are slow, many at a time."""
 
     def attempt(entry: Entry) -> Seen | Skipped:
@@ -58,17 +64,21 @@ def sift(entries: Iterable[Entry], look: Callable[[Entry], Seen]) -> tuple[list[
         except Exception as error:  # whatever a stranger's file makes a reader raise, the file is skipped
             return Skipped(entry.name, reason_for(error))
 
-    def attempt_all(some: Sequence[Entry]) -> list[Seen | Skipped]:
-        return [attempt(entry) for entry in some]
+    def take(attempts: Iterable[Seen | Skipped]) -> None:
+        for result in attempts:
+            results.append(result)
+            if len(results) % OFTEN == 0:
+                progress(len(results), len(every))
 
     every = list(entries)
+    results: list[Seen | Skipped] = []
     begin = time.perf_counter()
-    results = attempt_all(every[:HANDFUL])
+    take(map(attempt, every[:HANDFUL]))
     if time.perf_counter() - begin < SLOW * HANDFUL:
-        results += attempt_all(every[HANDFUL:])
+        take(map(attempt, every[HANDFUL:]))
     else:
         with ThreadPoolExecutor(min(THREADS, 4 * (os.cpu_count() or 1))) as threads:
-            results += threads.map(attempt, every[HANDFUL:])
+            take(threads.map(attempt, every[HANDFUL:]))
     skipped = [result for result in results if isinstance(result, Skipped)]
     return [result for result in results if not isinstance(result, Skipped)], skipped
 

@@ -2,6 +2,7 @@ import os
 import shutil
 import time
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from propos.data.files.content import NEEDS_HEIC, NOT_AN_IMAGE, kind_of, reads_h
 from propos.data.files.entry import Entry, Skipped, Unreadable
 from propos.data.files.headers import read_headers
 from propos.data.files.listing import ENCRYPTED, NO_SUCH_FILE, NOT_A_FILE, OUTSIDE, TWICE
+from propos.data.files.made_up import MOUNTS, made_up_devices
 from propos.data.files.scan import sift
 from propos.errors import InputError
 
@@ -272,6 +274,46 @@ def test_what_may_not_be_read_is_listed(tmp_path):
     found = scan(tmp_path)
     (tmp_path / "c").chmod(0o700)
     assert found.skipped == [Skipped("c", "permission denied"), Skipped("b.png", "permission denied")]
+
+
+def test_file_systems_that_the_system_makes_up_are_known_by_their_kind(tmp_path):
+    (tmp_path / "mounts").write_text(
+        "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+        "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+        "30 25 0:27 / /home/proc rw - tmpfs proc rw\n"
+        "\n"
+        "33 31 0:300 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+    )
+    assert made_up_devices(tmp_path / "mounts") == {os.makedev(0, 21), os.makedev(0, 300)}
+    assert made_up_devices(tmp_path / "nothing") == frozenset()
+
+
+@pytest.mark.skipif(not MOUNTS.exists(), reason="the system does not say what it makes up")
+def test_what_the_system_makes_up_is_not_walked_through(tmp_path):
+    save(tmp_path / "a.png")
+    (tmp_path / "running").symlink_to("/proc")  # whose files are without number, and change
+    listed = []
+    found = scan(tmp_path, lambda words: nullcontext(lambda done, total: listed.append((done, total))))
+    assert ([image.name for image in found.images], found.skipped) == (["a.png"], [])
+    assert listed == [(0, 0), (1, 0)]  # the folder, and the link that leads no further
+    with pytest.raises(InputError, match=r"^/proc: holds what the system makes up, no files; give a folder of images$"):
+        scan("/proc")
+
+
+def test_a_long_look_says_how_far_it_is(tmp_path):
+    for number in range(450):
+        save(tmp_path / f"{number % 3}" / f"{number}.png")
+    said = []
+
+    def working(words):
+        return nullcontext(lambda done, total: said.append((words, done, total)))
+
+    read_headers(scan(tmp_path, working), working)
+    looked = ["Telling images from other files", "Reading the images' headers"]
+    assert said == [
+        *(("Looking for files", done, 0) for done in (0, 0, 150, 300)),
+        *((words, done, 450) for words in looked for done in (200, 400)),
+    ]
 
 
 def test_no_such_path_and_no_image_are_one_line_each(tmp_path):

@@ -1,0 +1,29 @@
+"""Folders whose files the system makes up while they are looked at: what runs, what is plugged in, what it counts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+MOUNTS = Path("/proc/self/mountinfo")
+KINDS = frozenset(
+    {"proc", "sysfs", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "configfs", "pstore", "bpf", "efivarfs"}
+    | {"devpts", "mqueue", "hugetlbfs", "fusectl", "binfmt_misc", "rpc_pipefs", "nsfs", "selinuxfs"}
+)
+
+
+def made_up_devices(mounts: Path = MOUNTS) -> frozenset[int]:
+    """Return the numbers of file systems that hold no files of anybody; none where the system does not tell."""
+    try:
+        lines = mounts.read_text(errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    found = set()
+    for line in lines:
+        # 22 27 0:21 / /proc rw,relatime - proc proc rw
+        where, _, what = line.partition(" - ")
+        fields = where.split()
+        if len(fields) > 2 and what.partition(" ")[0] in KINDS:
+            major, _, minor = fields[2].partition(":")
+            found.add(os.makedev(int(major), int(minor)))
+    return frozenset(found)
