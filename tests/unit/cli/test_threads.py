@@ -73,13 +73,15 @@ def test_a_persons_own_setting_holds():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells what is running")
 def test_beside_busy_programs_threads_sleep():
-    busy = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(len(os.sched_getaffinity(0)) + 1)
-    ]
+    spin = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
+    # As many as the machine has cores, not as this process may use: it is the machine that is asked.
+    busy = [subprocess.Popen(spin, stdout=subprocess.PIPE) for _ in range((os.cpu_count() or 1) + 1)]
     try:
+        for process in busy:
+            process.stdout.readline()
         # What scikit-learn leaves in the environment is no person's wish.
         assert asked(KMP_INIT_AT_FORK="FALSE").endswith("others use the machine. PASSIVE")
     finally:
         for process in busy:
             process.kill()
-            process.wait()
+            process.communicate()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.hold import PATIENCE
 from helpers.small import CPU, digits, quick_config, quick_train
 from helpers.together import Recording
 from propos.data import from_array, prefetch
@@ -25,7 +26,7 @@ class Gated(Recording):
 
     def batch(self, positions):
         self.begun.release()
-        assert self.let.acquire(timeout=30)
+        assert self.let.acquire(timeout=PATIENCE)
         return super().batch(positions)
 
 
@@ -34,12 +35,12 @@ def test_what_is_announced_is_read_while_nobody_asks():
     with reading_ahead(source, CPU) as ahead:
         prefetch(ahead, ORDER)
         for _ in range(AHEAD):
-            assert source.begun.acquire(timeout=30)
+            assert source.begun.acquire(timeout=PATIENCE)
             source.let.release()
         # The thread is as far ahead as it goes, and nothing was asked for.
         assert not source.begun.acquire(timeout=0.05)
         first = read(ahead, ORDER[0], CPU)
-        assert source.begun.acquire(timeout=30)  # a place is free: the next is read
+        assert source.begun.acquire(timeout=PATIENCE)  # a place is free: the next is read
         source.let.release()
         assert torch.equal(first, torch.from_numpy(digits(40).batch(ORDER[0])))
     assert [asked.tolist() for asked in source.asked] == ORDER[: AHEAD + 1].tolist()
