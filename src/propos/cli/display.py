@@ -88,12 +88,14 @@ class Terminal:
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(compact=True),
-            TextColumn("left"),
+            TextColumn("{task.fields[left]}"),
             console=self.out,
             transient=True,
         ) as bar:
-            task = bar.add_task(words, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total or None)
+            task = bar.add_task(words, total=None, left="")
+            yield lambda done, total: bar.update(
+                task, completed=done, total=total or None, left="left" if total else "so far"
+            )
 
     def _plain_lines(self, words: str) -> Callable[[int, int], None]:
         """Return what writes a line every ten seconds, so that short work is not mentioned."""

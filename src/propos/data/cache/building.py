@@ -122,12 +122,14 @@ class Building:
 def mark(folder: Path) -> None:
     """Say in a folder that it is a cache of ours."""
     if not is_marked(folder):
-        (folder / MARK).write_bytes(_SIGNATURE)
+        write_atomically(folder / MARK, _SIGNATURE)
 
 
 def is_marked(folder: Path) -> bool:
     """Tell whether a folder is a cache of ours."""
     try:
+        if not (folder / MARK).is_file():  # a pipe would be waited for
+            return False
         with (folder / MARK).open("rb") as file:
             return file.read(len(_SIGNATURE) + 1) == _SIGNATURE
     except OSError:
@@ -147,9 +149,10 @@ def progress_of(folder: Path) -> tuple[str, int, int]:
     """Return an unfinished cache's source, and how many images it holds and has tried."""
     source, held, tried = "", 0, 0
     try:
-        lines = (folder / JOURNAL).read_bytes().splitlines(keepends=True)
+        journal = (folder / JOURNAL).read_bytes() if (folder / JOURNAL).is_file() else b""
     except OSError:
         return source, held, tried
+    lines = journal.splitlines(keepends=True)
     source = str((_parsed(lines[0]) or {}).get("source", "")) if lines else ""
     for line in (_outcome(text) for text in lines[1:]):
         if line is not None:
@@ -160,6 +163,8 @@ def progress_of(folder: Path) -> tuple[str, int, int]:
 
 def _open(path: Path) -> IO[bytes]:
     """Open a file for reading and writing without a buffer, so that a full disk is met where it is written to."""
+    if path.exists() and not path.is_file():
+        path.unlink()  # a pipe or a device in the place of what we wrote
     path.touch()
     return path.open("r+b", buffering=0)
 

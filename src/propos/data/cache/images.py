@@ -18,7 +18,16 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.data.cache.building import ASPECTS, FRAMES, META, Building, is_failures, opened_images, progress_of
+from propos.data.cache.building import (
+    ASPECTS,
+    FRAMES,
+    IMAGES,
+    META,
+    Building,
+    is_failures,
+    opened_images,
+    progress_of,
+)
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
 from propos.data.decoding import decode
 from propos.data.decoding.pool import DecodePool
@@ -137,6 +146,8 @@ def open_cache(
 ) -> Cached | None:
     """Open the finished cache of images of these names and this shape; nothing when there is none, or it is damaged."""
     try:
+        if not all((complete / name).is_file() for name in (META, ASPECTS, IMAGES, *([FRAMES] if shaped else []))):
+            return None  # nor are pipes waited for
         meta = json.loads((complete / META).read_bytes())
         aspects = np.load(complete / ASPECTS, allow_pickle=False)
         frames = np.load(complete / FRAMES, allow_pickle=False) if shaped else None

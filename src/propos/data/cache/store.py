@@ -167,6 +167,8 @@ def _info(path: Path) -> CacheInfo | None:
             used = max((file.stat().st_mtime for file in path.iterdir()), default=path.stat().st_mtime)
             return CacheInfo(path.name.removesuffix(BUILDING), source, images, size, used, complete=False)
         used = (path / META).stat().st_mtime
+        if not (path / META).is_file():
+            raise ValueError("not a file")
         meta = json.loads((path / META).read_bytes())
         return CacheInfo(path.name, str(meta["source"]), int(meta["images"]), size, used, complete=True)
     except FileNotFoundError:

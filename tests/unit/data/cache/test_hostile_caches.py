@@ -1,5 +1,7 @@
 """A cache folder that others have written to, damaged or taken away."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -124,6 +126,30 @@ def test_a_cache_that_leaves_out_an_image_it_holds_is_made_again(photos, caches)
     (ours / "meta.json").write_text('{"source": "x", "images": 6, "skipped": [["3.png", "damaged"]]}')
     source = open_folder(photos, 8, workers=0)
     assert (len(source), source.skipped) == (6, [])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("file", ["meta.json", "images.npy", "aspects.npy", "frames.npy", "CACHEDIR.TAG"])
+def test_a_pipe_in_a_cache_is_not_waited_for(photos, caches, file):
+    whole = open_folder(photos, 8, workers=0, shaped=True).batch(np.arange(6))
+    (ours,) = caches.iterdir()
+    (ours / file).unlink()
+    os.mkfifo(ours / file)
+    assert [info.source for info in list_caches()] == {"meta.json": ["damaged"], "CACHEDIR.TAG": []}.get(
+        file, [str(photos)]
+    )
+    assert np.array_equal(open_folder(photos, 8, workers=0, shaped=True).batch(np.arange(6)), whole)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("file", ["images.npy", "journal.jsonl"])
+def test_a_pipe_in_an_unfinished_cache_is_not_waited_for(photos, caches, file):
+    interrupted(photos)
+    (ours,) = caches.glob("*.building")
+    (ours / file).unlink()
+    os.mkfifo(ours / file)
+    assert [info.complete for info in list_caches()] == [False]
+    assert len(open_folder(photos, 8, workers=0)) == 6
 
 
 @pytest.mark.parametrize("shaped", [False, True])
