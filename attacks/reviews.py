@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,7 +35,7 @@ def of_edits(draw: Random, folder: Path, run: Path) -> list[str]:
     path = draw.choice([folder / "edits.jsonl", folder / "run" / "edits.jsonl"])
     _write_edits(draw, path, odd=draw.choice([0.0, 0.01, 0.15]))
     for _ in range(draw.choice([0, 1, 1, 2])):
-        _spoil_one(draw, path)
+        _attempt(draw.choice([spoil_json, spoil, replace]), draw, path)
     pictures(folder / "new")
     if path.parent == folder:
         return ["apply", "run", draw.choice(["edits.jsonl"] * 9 + ["nothing", ".", "/dev/zero", "run/edits.jsonl"])]
@@ -88,7 +89,7 @@ def of_caches(draw: Random, folder: Path, run: Path) -> list[str]:
     for path in draw.sample(files, draw.choice([1, 1, 2, 4])):
         special = {".json": spoil_json, ".npy": spoil_array}.get(path.suffix)
         way: Callable[[Random, Path], None] = special if special is not None and draw.random() < 0.5 else spoil
-        draw.choice([way, way, way, replace, _exchange])(draw, path)
+        _attempt(draw.choice([way, way, way, replace, _exchange]), draw, path)
     photos = str(run.parent / "photos")
     return draw.choice(
         [
@@ -156,13 +157,10 @@ def _edit(draw: Random, number: int) -> dict[str, Any]:
     return {"v": 1, "id": f"e{number}", **draw.choice(ways[:-2] * 4 + ways)}
 
 
-def _spoil_one(draw: Random, path: Path) -> None:
-    if not path.is_file():
-        return
-    try:
-        draw.choice([spoil_json, spoil, replace])(draw, path)
-    except (ValueError, KeyError, AttributeError, IndexError, OSError):
-        return  # it is damaged already
+def _attempt(way: Callable[[Random, Path], None], draw: Random, path: Path) -> None:
+    with suppress(ValueError, KeyError, AttributeError, IndexError, OverflowError, OSError):  # it is damaged already
+        if path.is_file():
+            way(draw, path)
 
 
 def _rename(draw: Random, path: Path) -> None:
