@@ -27,6 +27,8 @@ def renumbered(report, tmp_path_factory):
     images = data["images"]["cluster"]
     old = np.frombuffer(base64.b64decode(images["base64"]), TYPES[images["kind"]])
     images["base64"] = base64.b64encode(np.array(IDS)[old].astype(TYPES[images["kind"]]).tobytes()).decode()
+    data["review"]["ids"] = sorted(IDS)
+    data["review"]["edits"] = json.dumps({"v": 1, "id": "a", "op": "rename", "cluster": NAMED, "name": "sevens"})
     data["labels"]["columns"] = [IDS[column] for column in data["labels"]["columns"]]
     (folder / "data.js").write_text(f"{BEGIN}{json.dumps(data)};\n")
     return folder / "index.html", data

@@ -114,11 +114,11 @@ def test_the_report_shows_names_merges_and_junk_as_a_group_of_its_own(folder, tm
     shown = {group["id"]: (group["name"], group["size"]) for group in data["clusters"]}
     sizes = np.bincount(table.cluster, minlength=10)
     assert shown[0] == ("</script><b>", sizes[0] + sizes[1])
-    assert shown[10] == ("Junk", sizes[2])
-    assert set(shown) == {0, 3, 4, 5, 6, 7, 8, 9, 10}
+    assert shown[-1] == ("Junk", sizes[2])
+    assert set(shown) == {0, 3, 4, 5, 6, 7, 8, 9, -1}
     packed = data["images"]["cluster"]
     places = np.frombuffer(base64.b64decode(packed["base64"]), {"u16": "<u2", "i32": "<i4"}[packed["kind"]])
-    expected = np.where(table.cluster == 1, 0, np.where(table.cluster == 2, 10, table.cluster))
+    expected = np.where(table.cluster == 1, 0, np.where(table.cluster == 2, -1, table.cluster))
     np.testing.assert_array_equal(places, expected)
     assert ["Clusters", "8, corrected by hand"] in data["settings"]
 

@@ -3,9 +3,12 @@ import "./style/cards.css";
 import "./style/gallery.css";
 import "./style/map.css";
 import "./style/figures.css";
+import "./style/review.css";
 import { el, replace } from "./dom";
 import { readReport } from "./report";
 import { startShell } from "./shell";
+
+export { replay } from "./review/replay"; // as ProposReport.replay, for whoever checks it against Python's
 
 const root = document.getElementById("app") as HTMLElement;
 const payload = window.PROPOS_REPORT;

@@ -1,8 +1,9 @@
 import type { Report } from "./report";
 
-/** The address of an image's own file, where the run was made of files in a folder. */
+/** The address of an image's own file, where the run was made of files in a folder; a page from a server asks it for the row. */
 export function originalOf(report: Report, image: number): string | null {
   if (report.originals === null) return null;
+  if (report.review.saving !== null) return `original/${image}`;
   return report.originals + report.nameOf(image).split("/").map(segment).join("/");
 }
 

@@ -12,12 +12,13 @@ export const isDark = (): boolean => matchMedia("(prefers-color-scheme: dark)").
 export const scheme = (): string[] => (isDark() ? ON_DARK : ON_LIGHT);
 export const ramp = (): string[] => (isDark() ? RAMP_ON_DARK : RAMP_ON_LIGHT);
 export const faint = (): string => (isDark() ? "#3a3d42" : "#d9d6d0");
+const junk = (): string => (isDark() ? "#70757d" : "#a8a49c");
 
 /** The colour of a cluster by its id, so that it keeps it whatever becomes of others; or of a label by its place. */
 export function colourOf(id: number): string {
-  return scheme()[id % COLOURS] as string;
+  return id < 0 ? junk() : (scheme()[id % COLOURS] as string);
 }
 
 export function shapeOf(id: number): string {
-  return SHAPES[Math.floor(id / COLOURS) % SHAPES.length] as string;
+  return id < 0 ? "✕" : (SHAPES[Math.floor(id / COLOURS) % SHAPES.length] as string);
 }

@@ -72,6 +72,14 @@ export interface MomentPayload {
   images: Packed;
 }
 
+export interface ReviewPayload {
+  run: string; // by which this browser knows it again
+  folder: string;
+  ids: number[]; // of the clusters that training found
+  trained: Packed | null; // where they differ from the corrected ones
+  edits: string; // those that the run had when the page was written, a line each
+}
+
 export interface Payload {
   version: number;
   title: string;
@@ -90,6 +98,7 @@ export interface Payload {
     y: Packed;
     slot: Packed | null;
   };
+  review: ReviewPayload;
   labels: LabelsPayload | null;
   problems: Problems;
   pictures: { sheets: Sheets | null; originals: string | null; note: string | null };

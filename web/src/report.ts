@@ -1,4 +1,6 @@
 import type { Chart, Cluster, Payload, Problems, Scores, Sheets, Suggestion } from "./payload";
+import { Review } from "./review/review";
+import { Selection } from "./review/selection";
 import { integers, units } from "./unpack";
 
 export type Numbers = ArrayLike<number>;
@@ -19,7 +21,10 @@ export interface Moment {
   images: Numbers;
 }
 
-/** The whole report, its arrays unpacked. Images are numbered as the rows of the run's table, clusters have ids. */
+/**
+ * The whole report, its arrays unpacked. Images are numbered as the rows of the run's table, clusters have ids.
+ * Corrections change clusters, labels' counts and descriptions; all else stays.
+ */
 export interface Report {
   title: string;
   count: number;
@@ -29,7 +34,10 @@ export interface Report {
   epochs: number[];
   charts: Chart[];
   suggestion: Suggestion | null;
-  cluster: Numbers; // the id of each image's cluster
+  cluster: Numbers; // the id of each image's cluster; −1: junk
+  byId: Map<number, Cluster>;
+  descriptions: ReadonlyMap<number, string>;
+  firstNearest: ReadonlyMap<number, Cluster["nearest"]>; // when the page was written
   confidence: Float32Array;
   distance: Float32Array;
   x: Float32Array;
@@ -41,6 +49,10 @@ export interface Report {
   originals: string | null;
   note: string | null;
   moments: Moment[];
+  review: Review;
+  selection: Selection;
+  /** The name of an image in the run's table. */
+  keyOf(image: number): string;
   nameOf(image: number): string;
   clusterOf(id: number): Cluster | undefined;
   /** What a cluster is called. */
@@ -50,9 +62,8 @@ export interface Report {
 export function readReport(payload: Payload): Report {
   const { images, labels } = payload;
   const names = images.names === null ? null : images.names.split("\n");
-  const byId = new Map(payload.clusters.map((cluster) => [cluster.id, cluster]));
   const distance = units(images.distance).map((half) => 2 * half);
-  return {
+  const report: Omit<Report, "review"> & { review?: Review } = {
     title: payload.title,
     count: images.count,
     settings: payload.settings,
@@ -62,6 +73,9 @@ export function readReport(payload: Payload): Report {
     charts: payload.training.charts,
     suggestion: payload.suggestion,
     cluster: integers(images.cluster),
+    byId: new Map(payload.clusters.map((cluster) => [cluster.id, cluster])),
+    descriptions: new Map(),
+    firstNearest: new Map(payload.clusters.map(({ id, nearest }) => [id, nearest])),
     confidence: units(images.confidence),
     distance,
     x: units(images.x),
@@ -73,10 +87,14 @@ export function readReport(payload: Payload): Report {
     originals: payload.pictures.originals,
     note: payload.pictures.note,
     moments: payload.moments.map(({ epoch, x, y, images }) => ({ epoch, x: units(x), y: units(y), images: integers(images) })),
+    selection: new Selection(),
+    keyOf: (image) => (names === null ? String(image) : (names[image] ?? "")),
     nameOf: (image) => (names === null ? `image ${image}` : (names[image] ?? "")),
-    clusterOf: (id) => byId.get(id),
-    clusterName: (id) => byId.get(id)?.name ?? `Cluster ${id}`,
+    clusterOf: (id) => report.byId.get(id),
+    clusterName: (id) => report.byId.get(id)?.name ?? `Cluster ${id}`,
   };
+  report.review = new Review(report as Report, payload.review);
+  return report as Report;
 }
 
 /** The images for which a test holds. */

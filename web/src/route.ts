@@ -1,5 +1,5 @@
 export type Route =
-  | { screen: "overview" | "map" | "problems" | "training" }
+  | { screen: "overview" | "map" | "review" | "problems" | "training" }
   | { screen: "cluster"; id: number }
   | { screen: "labels"; label: number | null; cluster: number | null };
 
@@ -8,13 +8,14 @@ export function parseRoute(hash: string): Route {
   const [screen, first, second] = hash.replace(/^#\/?/, "").split("/");
   switch (screen) {
     case "map":
+    case "review":
     case "problems":
     case "training":
       return { screen };
     case "labels":
       return { screen, label: whole(first), cluster: whole(second) };
     case "cluster": {
-      const id = whole(first);
+      const id = first === "-1" ? -1 : whole(first); // junk's
       return id === null ? { screen: "overview" } : { screen, id };
     }
     default:

@@ -5,6 +5,7 @@ import { picture } from "./thumb";
 import { count, fixed } from "./words";
 
 const ENLARGED = 320;
+const DEEDS = [["Move", "m"], ["Split off", "s"], ["Junk", "j"], ["Confirm", "c"]] as const;
 const CRISP = 64; // up to this side, pixels are shown as squares
 
 /** Show one image large, with the arrow keys leading to its neighbours in the list it came from. */
@@ -23,17 +24,27 @@ export function openViewer(report: Report, images: readonly number[], start: num
     stage,
     note,
     facts,
+    el("div", { class: "bar doing", role: "group", "aria-label": "With this image" }, deeds()),
   );
   let at = start;
 
   function show(): void {
     const image = images[at] as number;
+    report.selection.viewed = image;
     before.disabled = at === 0;
     after.disabled = at === images.length - 1;
     place.textContent = `${count(at + 1)} of ${count(images.length)}`;
     note.textContent = "";
     replace(stage, fullImage(report, image, (words) => (note.textContent = words)));
     replace(facts, ...factsOf(report, image, () => dialog.close()));
+  }
+
+  /** A button for each key that means this image. */
+  function deeds(): HTMLElement[] {
+    return DEEDS.map(([words, key]) => {
+      const click = (): void => void dialog.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+      return el("button", { type: "button", title: `${words} (${key.toUpperCase()})`, click }, words);
+    });
   }
 
   function move(step: number): void {
@@ -45,7 +56,12 @@ export function openViewer(report: Report, images: readonly number[], start: num
   after.addEventListener("click", () => move(1));
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("close", () => {
+    report.selection.viewed = null;
+    leave();
+    dialog.remove();
+  });
+  const leave = report.review.listen(() => show());
   dialog.addEventListener("keydown", (event) => {
     if (meantForBrowser(event)) return;
     if (event.key === "ArrowLeft") move(-1);
@@ -84,6 +100,7 @@ function factsOf(report: Report, image: number, leave: () => void): HTMLElement[
   const rows: [string, string | HTMLElement][] = [
     ["Image", report.nameOf(image)],
     ["Cluster", el("a", { href: `#/cluster/${id}`, click: leave }, report.clusterName(id))],
+    ["Looked at", report.review.lookedAt(image) ? "yes" : "not yet"],
     ["Confidence", fixed(report.confidence[image] ?? 0)],
     ["Distance", fixed(report.distance[image] ?? 0)],
   ];

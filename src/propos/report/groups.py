@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.runs import Cluster, Corrected, ImageTable, Prototypes
+from propos.runs import JUNK, Cluster, Corrected, ImageTable, Prototypes
 
 TYPICAL, BORDERLINE, ODD, NEAREST = 12, 24, 24, 5
 
@@ -41,11 +41,11 @@ def describe_groups(clusters: Sequence[Cluster], table: ImageTable, prototypes: 
 
 
 def set_aside(corrected: Corrected) -> Group | None:
-    """Return the images that people set aside as one more group, under an id that no cluster has."""
+    """Return the images that people set aside as one more group."""
     rows = np.flatnonzero(corrected.junk)
     if len(rows) == 0:
         return None
-    return _describe(Cluster(int(corrected.prototypes.ids.max()) + 1, "Junk", rows), corrected.table, [])
+    return _describe(Cluster(JUNK, "Junk", rows), corrected.table, [])
 
 
 def _nearest(

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ import numpy as np
 from jaxtyping import Float
 
 from propos.data import Source
-from propos.errors import InputError
 from propos.report.agreement import compare_with_labels
 from propos.report.curves import charts, warnings_of
 from propos.report.duplicates import exact_groups, near_groups
+from propos.report.files import DATA, PAGE, PAGE_FILES, VERSION, page_file
 from propos.report.groups import Group, describe_groups, set_aside
 from propos.report.layout import lay_out
 from propos.report.moments import moments
@@ -25,12 +24,10 @@ from propos.report.originals import Gone, address_of_originals, check_same, open
 from propos.report.payload import packed, script
 from propos.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
 from propos.report.problems import find_problems
+from propos.report.review import packed_clusters, review
 from propos.report.words import settings_in_words
-from propos.runs import JUNK, ImageTable, Run, RunFolder
+from propos.runs import ImageTable, Run, RunFolder
 from propos.work import Working, unseen
-
-PAGE = Path("report") / "index.html"
-PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")
 
 
 def write_report(
@@ -51,13 +48,14 @@ def write_report(
             warn(note)
         data = {
             **_facts(run, groups),
-            "images": _images(run, junk, pictures, working),
+            "images": _images(run, pictures, working),
+            "review": review(run),
             "labels": _labels(run),
             "problems": _problems(run, pictures),
             "pictures": _sheets(pictures, originals, note),
             "moments": moments(run, working),
         }
-        (folder / "data.js").write_bytes(script(data))
+        (folder / DATA).write_bytes(script(data))
     return run.path / PAGE
 
 
@@ -78,14 +76,8 @@ def _beside(folder: Path) -> Iterator[Path]:
 
 
 def _copy_page(folder: Path) -> None:
-    built = resources.files("propos.report") / "page"
     for name in PAGE_FILES:
-        try:
-            (folder / name).write_bytes((built / name).read_bytes())
-        except FileNotFoundError:
-            raise InputError(
-                f"the page's {name} is not built: install propos again with pip, which builds it"
-            ) from None
+        (folder / name).write_bytes(page_file(name))
 
 
 def _pictures(
@@ -114,7 +106,7 @@ def _drawn(
 def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
     epochs, drawn = charts(run.history)
     return {
-        "version": 2,
+        "version": VERSION,
         "title": run.info.source.name or run.path.name,
         "settings": settings_in_words(run.config, run.info, len(run.table.images), run.corrected),
         "warnings": warnings_of(run.history),
@@ -124,14 +116,13 @@ def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
     }
 
 
-def _images(run: Run, junk: Group | None, pictures: Pictures | None, working: Working) -> dict[str, Any]:
+def _images(run: Run, pictures: Pictures | None, working: Working) -> dict[str, Any]:
     place, table = _places(run, working), run.corrected.table
-    cluster = table.cluster if junk is None else np.where(table.cluster == JUNK, junk.id, table.cluster)
     numbered = table.images == [str(number) for number in range(len(table.images))]
     return {
         "count": len(table.images),
         "names": None if numbered else "\n".join(table.images),
-        "cluster": packed(cluster, "i32" if cluster.max() > 65_535 else "u16"),
+        "cluster": packed_clusters(table.cluster),
         "confidence": packed(table.confidence, "unit"),
         "distance": packed(table.distance / 2, "unit"),
         "x": packed(place[:, 0], "unit"),

@@ -1,11 +1,11 @@
 """The run folder: the seam between training, which writes it (RunFolder), and everything else, which reads it (Run)."""
 
-from propos.runs.applying import apply_file
+from propos.runs.applying import apply_file, refuse_other_images
 from propos.runs.atomic import write_atomically
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, rows_of
 from propos.runs.corrections import JUNK, Corrected, correct
 from propos.runs.edit_log import EditLog
-from propos.runs.edits import Confirm, Describe, Edit, Junk, Rename, parse_edits
+from propos.runs.edits import Confirm, Describe, Edit, Junk, Rename, as_line, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
 from propos.runs.lock import Held, held, refuse_if_held, waited_for
 from propos.runs.reader import Run
@@ -35,6 +35,7 @@ __all__ = [
     "StartInfo",
     "Suggestion",
     "apply_file",
+    "as_line",
     "check_table_path",
     "correct",
     "held",
@@ -44,6 +45,7 @@ __all__ = [
     "read_history",
     "read_label_file",
     "refuse_if_held",
+    "refuse_other_images",
     "rows_of",
     "waited_for",
     "write_atomically",

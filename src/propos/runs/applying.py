@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,15 +30,15 @@ def apply_file(run: Run, path: Path) -> Applied:
     edits = [edit for _, edit in numbered]
     if not edits:
         raise InputError(f"{path}: holds no edits")
-    _refuse_other_images(run, edits, where)
+    refuse_other_images(set(run.table.images), edits, where, str(run.path))
     fresh = run.edits.append(numbered, where)
     return Applied(len(fresh), len(edits) - len(fresh), [torn_note(path, torn)] if torn else [])
 
 
-def _refuse_other_images(run: Run, edits: list[Edit], where: str) -> None:
+def refuse_other_images(images: Collection[str], edits: list[Edit], where: str, run: str) -> None:
     """Refuse edits that speak of images, and of none that the run has: they are another run's."""
     named = [name for edit in edits for name in getattr(edit, "images", None) or ()]
-    if named and not set(named) & set(run.table.images):
+    if named and not any(name in images for name in named):
         raise InputError(
-            f"{where}: {run.path} has none of its images, the first {shown(named[0])}: give the run it was made for"
+            f"{where}: {run} has none of its images, the first {shown(named[0])}: give the run it was made for"
         )

@@ -1,5 +1,6 @@
 import { el } from "../dom";
 import type { Report } from "../report";
+import { JUNK } from "../review/replay";
 import { tileOf } from "../thumb";
 import { affineOf } from "./affine";
 import type { Plot, Points } from "./plot";
@@ -24,7 +25,7 @@ export class Overlay {
   /** The colour of an image's frame. */
   ink: (image: number) => string = () => "transparent";
   private readonly canvas = el("canvas");
-  private readonly numbers: [HTMLElement, number, number][];
+  private numbers: [HTMLElement, number, number][] = [];
   private order: number[] | null = null;
   private shown: Shown | null = null;
   private readonly sheets = new Map<string, HTMLImageElement>();
@@ -35,8 +36,13 @@ export class Overlay {
     private readonly points: Points,
     private readonly plot: () => Plot | null,
   ) {
-    this.numbers = report.clusters.length > MOST_NUMBERS ? [] : middles(report, points);
-    this.element.append(this.canvas, ...this.numbers.map(([element]) => element));
+    this.number();
+  }
+
+  /** Put each cluster's number among its images, as they are by now. */
+  number(): void {
+    this.numbers = this.report.clusters.length > MOST_NUMBERS ? [] : middles(this.report, this.points);
+    this.element.replaceChildren(this.canvas, ...this.numbers.map(([element]) => element));
   }
 
   /** Draw again with the next frame. */
@@ -124,7 +130,7 @@ function middles(report: Report, points: Points): [HTMLElement, number, number][
   return report.clusters.flatMap(({ id }) => {
     const own = members.get(id) ?? [];
     if (own.length === 0) return [];
-    const label = el("span", { class: "number", title: report.clusterName(id) }, id);
+    const label = el("span", { class: "number", title: report.clusterName(id) }, id === JUNK ? "✕" : id);
     return [[label, median(own, points.x), median(own, points.y)] as [HTMLElement, number, number]];
   });
 }

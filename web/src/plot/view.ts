@@ -26,6 +26,7 @@ export class MapView {
   private readonly resized = new ResizeObserver(() => this.plot?.resize());
   private plot: Plot | null = null;
   private lassoing = false;
+  private by: By = "cluster";
   private pressed: [number, number] = [0, 0];
   /** Called when drawing round images begins or ends. */
   lassoChanged: (on: boolean) => void = () => {};
@@ -69,8 +70,15 @@ export class MapView {
   }
 
   colourBy(by: By): void {
+    this.by = by;
     this.colours = colouring(this.report, by);
     this.highlight(null);
+  }
+
+  /** Show the clusters as they are by now. */
+  corrected(): void {
+    this.overlay.number();
+    this.colourBy(this.by);
   }
 
   /** Make all but one colour faint. */

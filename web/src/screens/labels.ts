@@ -14,6 +14,7 @@ const MEANINGS: Record<string, string> = {
 const NONE = "Run with --labels folders where images lie in folders that name them, and this screen compares.";
 const WORDS = "Rows are labels, columns clusters; matches lie on the diagonal. Choose a cell to see its images.";
 const LARGE_WORDS = "Each label with the clusters that hold most of its images: 23 in 5 are 23 images in cluster 5. Choose one to see them.";
+const OLD_SCORES = "Scores are those of when this page was written; propos report computes them again. The table follows corrections.";
 const MOST_CELLS = 10_000; // of a matrix that can still be drawn and read
 const LARGEST = 8;
 
@@ -35,6 +36,7 @@ export function labelsScreen(report: Report, label: number | null, cluster: numb
     { class: "screen" },
     el("h1", {}, title),
     scores(labels),
+    report.review.unreported > 0 && el("p", { class: "quiet" }, OLD_SCORES),
     el("h2", {}, "Who is where"),
     el("p", { class: "quiet" }, large ? LARGE_WORDS : WORDS),
     large ? largestCells(report, labels, { label, cluster }) : matrix(report, labels, { label, cluster }),

@@ -18,7 +18,11 @@ export function mapScreen(report: Report): Screen {
   // The list lies below the map, often out of sight: its number stands in a corner.
   const jump = el("button", { type: "button", class: "jump", hidden: true }, "Nothing chosen");
   jump.addEventListener("click", () => chosen.scrollIntoView({ block: "start" }));
+  let listed: number[] = [];
   const view = new MapView(report, (found) => {
+    listed = found;
+    report.selection.clear();
+    report.selection.add(found);
     jump.hidden = found.length === 0;
     jump.textContent = `${images(found.length)} chosen ↓`;
     list(report, chosen, found);
@@ -38,7 +42,12 @@ export function mapScreen(report: Report): Screen {
     keys,
     chosen,
   );
-  return { title: "Map", content, shown: () => view.start(), left: () => view.stop() };
+  const corrected = (): void => {
+    view.corrected();
+    drawKeys();
+    list(report, chosen, listed);
+  };
+  return { title: "Map", content, shown: () => view.start(), left: () => view.stop(), corrected };
 }
 
 function list(report: Report, chosen: HTMLElement, found: number[]): void {

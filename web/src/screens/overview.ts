@@ -3,6 +3,8 @@ import type { Cluster } from "../payload";
 import { gallery } from "../gallery";
 import { type Report, imagesWhere } from "../report";
 import type { Screen } from "../shell";
+import { JUNK } from "../review/replay";
+import { lookedAtByCluster } from "../review/words";
 import { suggestionChart } from "../suggestion";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
@@ -23,7 +25,7 @@ export function overviewScreen(report: Report): Screen {
   const cards = el("ul", { class: "cards" });
   const files = el("div");
   const found = el("p", { class: "quiet", role: "status" });
-  const search = el("input", { type: "search", id: "search", placeholder: "number, label or file name", autocomplete: "off" });
+  const search = el("input", { type: "search", id: "search", placeholder: "name, number, label or file", autocomplete: "off" });
   const order = el(
     "select",
     { id: "order" },
@@ -34,7 +36,9 @@ export function overviewScreen(report: Report): Screen {
     const wanted = search.value.trim().toLowerCase();
     const named = imagesNamed(report, wanted);
     const shown = matching(report, wanted, named).sort((ORDERS[order.value] as Order)[1]);
-    replace(cards, ...shown.map((cluster) => card(report, cluster)));
+    shown.sort((a, b) => Number(a.id === JUNK) - Number(b.id === JUNK)); // junk stands last
+    const seen = lookedAtByCluster(report);
+    replace(cards, ...shown.map((cluster) => card(report, cluster, seen.get(cluster.id) ?? 0)));
     replace(files, named.length === 0 ? null : namedImages(report, named));
     found.textContent = wanted === "" ? "" : foundWords(report, shown.length, named.length);
   }
@@ -89,11 +93,11 @@ function foundWords(report: Report, clusters: number, named: number): string {
   return `${count(clusters)} of ${count(report.clusters.length)} clusters`;
 }
 
-function card(report: Report, cluster: Cluster): HTMLElement {
+function card(report: Report, cluster: Cluster, seen: number): HTMLElement {
   const { label, share } = cluster;
   return el(
     "li",
-    {},
+    { "data-cluster": cluster.id },
     el(
       "a",
       { class: "card", href: `#/cluster/${cluster.id}` },
@@ -106,8 +110,16 @@ function card(report: Report, cluster: Cluster): HTMLElement {
         el("span", {}, `tightness ${fixed(cluster.tightness, 2)}`),
       ),
       label !== null && share !== null && el("p", { class: "quiet" }, `${percent(share)} labelled “${label}”`),
+      cluster.id !== JUNK && seen > 0 && progress(seen, cluster.size),
     ),
   );
+}
+
+/** How much of a cluster has been looked at. */
+function progress(seen: number, size: number): HTMLElement {
+  const done = el("span");
+  done.style.width = `${(100 * seen) / size}%`;
+  return el("span", { class: "meter", role: "img", "aria-label": `${count(seen)} of ${count(size)} looked at` }, done);
 }
 
 function scoreLine(report: Report): HTMLElement | null {

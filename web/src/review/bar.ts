@@ -1,0 +1,116 @@
+import { el, replace } from "../dom";
+import type { Report } from "../report";
+import { count, images } from "../words";
+import type { Actions } from "./actions";
+import { showDialog } from "./dialogs";
+import { asLines } from "./edits";
+import { showHelp } from "./help";
+import { lookedAt, seenWords } from "./words";
+
+const SAID = 6_000; // milliseconds for which what was done is shown
+
+export interface Bar {
+  element: HTMLElement;
+  say(words: string): void;
+  update(): void;
+}
+
+/** What lies below every screen: what is chosen and can be done with it, how far the review is, and where it is kept. */
+export function reviewBar(report: Report, actions: () => Actions): Bar {
+  const { review, selection } = report;
+  const said = el("p", { class: "said", role: "status" });
+  const button = (words: string, key: string, click: () => void): HTMLButtonElement =>
+    el("button", { type: "button", title: `${words} (${key})`, click }, words);
+  const chosen = (): number[] => [...selection.images];
+  const choosing = el("button", { type: "button", title: "Choose images by plain clicks or taps (V)", click: () => selection.choose(!selection.choosing) }, "Choose");
+  const undo = button("Undo", "U", () => actions().undo());
+  const redo = button("Redo", "Shift + U", () => actions().redo());
+  const number = el("strong", { class: "chosen-count" });
+  const doing = el(
+    "div",
+    { class: "doing", role: "group", "aria-label": "With the chosen images" },
+    number,
+    button("Move", "M", () => actions().move(chosen())),
+    button("Split off", "S", () => actions().split(chosen())),
+    button("Junk", "J", () => actions().junk(chosen())),
+    button("Confirm", "C", () => actions().confirm(chosen())),
+    button("Clear", "Escape", () => selection.clear()),
+  );
+  const meter = el("span", { class: "meter", "aria-hidden": "true" }, el("span"));
+  const seen = el("a", { class: "seen quiet", href: "#/review", title: "Review, worst first (W)" });
+  const where = el("div", { class: "where" });
+  const help = el("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", click: showHelp }, "?");
+  const element = el(
+    "footer",
+    { class: "review", "aria-label": "Review" },
+    said,
+    doing,
+    el("div", { class: "always" }, choosing, undo, redo, el("span", { class: "far" }, meter, seen), where, help),
+  );
+  let timer = 0;
+
+  function update(): void {
+    const { size } = selection.images;
+    doing.hidden = size === 0;
+    number.textContent = `${images(size)} chosen`;
+    choosing.setAttribute("aria-pressed", String(selection.choosing));
+    const { undo: canUndo, redo: canRedo } = review.can;
+    [undo.disabled, redo.disabled] = [!canUndo, !canRedo];
+    const { seen: done, all } = lookedAt(report);
+    seen.textContent = seenWords(done, all);
+    (meter.firstChild as HTMLElement).style.width = `${all === 0 ? 0 : (100 * done) / all}%`;
+    replace(where, ...kept(report));
+  }
+
+  function say(words: string): void {
+    said.textContent = words;
+    said.classList.add("fresh");
+    clearTimeout(timer);
+    timer = window.setTimeout(() => said.classList.remove("fresh"), SAID);
+  }
+
+  return { element, say, update };
+}
+
+/** Where corrections are: in the run, on their way, or in this browser alone. */
+function kept(report: Report): HTMLElement[] {
+  const { unsaved, saving, kept, edits, refused } = report.review;
+  const problem = refused === null ? [] : [el("span", { class: "warn", title: refused }, "One was not taken")];
+  if (saving === "unreachable") {
+    const why = kept ? "This browser keeps them until it is started again." : "Start it again before you close this window.";
+    return [...problem, el("span", { class: "warn", title: `propos open has ended. ${why}` }, unsaved.length === 0 ? "No connection" : `${count(unsaved.length)} not saved`), ...download(report)];
+  }
+  if (saving !== null) return [...problem, el("span", { class: "quiet" }, saving === "saving" ? "Saving …" : edits.length === 0 ? "" : "Saved")];
+  return download(report);
+}
+
+function download(report: Report): HTMLElement[] {
+  const { unsaved, kept } = report.review;
+  if (unsaved.length === 0) return [];
+  const words = `Download ${count(unsaved.length)}`;
+  const title = "Save these corrections as edits.jsonl, to be taken in with propos apply";
+  const link = el("button", { type: "button", class: "main", title, click: () => save(report) }, words);
+  return kept ? [link] : [el("span", { class: "warn" }, "Not kept here"), link];
+}
+
+/** Hand the corrections over as a file, and say what to do with it. */
+function save(report: Report): void {
+  const address = URL.createObjectURL(new Blob([asLines(report.review.unsaved)], { type: "application/jsonl" }));
+  el("a", { href: address, download: "edits.jsonl" }).click();
+  setTimeout(() => URL.revokeObjectURL(address));
+  const close = el("button", { type: "button", class: "main" }, "Close");
+  const dialog = el(
+    "dialog",
+    { class: "question", "aria-label": "Download" },
+    el("h2", {}, "Corrections downloaded"),
+    el("p", {}, "Take them into the run, where every command then follows them, and write this page again:"),
+    el("pre", {}, `propos apply ${quoted(report.review.folder)} edits.jsonl\npropos report ${quoted(report.review.folder)}`),
+    el("p", { class: "quiet" }, "Until then this browser keeps them. What is taken in twice counts once."),
+    el("div", { class: "answers" }, close),
+  );
+  close.addEventListener("click", () => dialog.close());
+  showDialog(dialog);
+}
+
+/** A folder's name as a shell takes it. */
+const quoted = (name: string): string => (/^[\w.,:@%+/-]+$/.test(name) ? name : `'${name.replaceAll("'", `'"'"'`)}'`);

@@ -1,0 +1,155 @@
+import { el, replace } from "../dom";
+import type { Cluster } from "../payload";
+import type { Report } from "../report";
+import { swatch } from "../swatch";
+import { picture } from "../thumb";
+import { images } from "../words";
+import { JUNK } from "./replay";
+
+export const NEW = -2; // in the place of a cluster's id: one that is to be made
+
+/** Put up a dialog that is gone once it is closed. */
+export function showDialog(dialog: HTMLDialogElement): void {
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** What would break a line or turn the direction of writing: `propos.runs.edits` refuses it in names. */
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/u;
+
+interface Question {
+  title: string;
+  words: string;
+  value: string;
+  lines: 1 | 5;
+  most: number;
+}
+
+/** Ask for a text; nothing written gives null. */
+export function askText({ title, words, value, lines, most }: Question, answered: (text: string | null) => void): void {
+  const attributes = { id: "answer", "aria-describedby": "why", autocomplete: "off", spellcheck: false };
+  const field = lines === 1 ? el("input", { ...attributes, type: "text" }) : el("textarea", { ...attributes, rows: lines });
+  const why = el("p", { id: "why", class: "quiet", role: "status" }, words);
+  const form = el(
+    "form",
+    {},
+    el("label", { for: "answer" }, el("h2", {}, title)),
+    field,
+    why,
+    el(
+      "div",
+      { class: "answers" },
+      el("button", { type: "button", click: () => dialog.close() }, "Cancel"),
+      el("button", { type: "submit", class: "main" }, "Save"),
+    ),
+  );
+  const dialog = el("dialog", { class: "question", "aria-label": title }, form);
+  field.value = value;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = field.value.trim();
+    // Python counts letters, not halves of pairs.
+    const wrong = [...text].length > most ? `At most ${most} letters.` : lines === 1 && UNSEEN.test(text) ? "One line of letters that are seen." : null;
+    if (wrong !== null) return void (why.textContent = wrong);
+    dialog.close();
+    answered(text === "" ? null : text);
+  });
+  field.addEventListener("keydown", (event) => {
+    const { key, ctrlKey, metaKey } = event as KeyboardEvent;
+    if (lines > 1 && key === "Enter" && (ctrlKey || metaKey)) form.requestSubmit();
+  });
+  showDialog(dialog);
+  field.select();
+}
+
+interface Choice {
+  title: string;
+  words: string;
+  candidates: Cluster[]; // the likeliest first
+  fresh: boolean; // whether a new cluster may be chosen
+}
+
+/** Choose a cluster: letters narrow the list, arrows move in it, Enter takes one. */
+export function chooseCluster(report: Report, { title, words, candidates, fresh }: Choice, chosen: (id: number) => void): void {
+  const search = el("input", {
+    type: "search",
+    id: "wanted",
+    role: "combobox",
+    "aria-expanded": "true",
+    "aria-controls": "candidates",
+    placeholder: "name or number",
+    autocomplete: "off",
+  });
+  const list = el("ul", { id: "candidates", role: "listbox", "aria-label": title });
+  const dialog = el(
+    "dialog",
+    { class: "question chooser", "aria-label": title },
+    el("label", { for: "wanted" }, el("h2", {}, title)),
+    el("p", { class: "quiet" }, words),
+    search,
+    list,
+    el("div", { class: "answers" }, el("button", { type: "button", click: () => dialog.close() }, "Cancel")),
+  );
+  let shown: number[] = [];
+  let at = 0;
+
+  function take(place: number): void {
+    const id = shown[place];
+    if (id === undefined) return;
+    dialog.close();
+    chosen(id);
+  }
+
+  function mark(): void {
+    [...list.children].forEach((item, place) => item.setAttribute("aria-selected", String(place === at)));
+    const marked = list.children[at];
+    if (marked === undefined) return search.removeAttribute("aria-activedescendant");
+    search.setAttribute("aria-activedescendant", marked.id);
+    marked.scrollIntoView({ block: "nearest" });
+  }
+
+  function update(): void {
+    const wanted = search.value.trim().toLowerCase();
+    const found = candidates.filter(({ id }) => `${report.clusterName(id)} ${id}`.toLowerCase().includes(wanted));
+    // A number means the cluster of that number before those that only contain it.
+    found.sort((a, b) => Number(String(b.id) === wanted) - Number(String(a.id) === wanted));
+    shown = [...found.map(({ id }) => id), ...(fresh && wanted === "" ? [NEW] : [])];
+    replace(list, ...shown.map((id, place) => entry(report, id, place, () => take(place))));
+    at = 0;
+    mark();
+  }
+
+  search.addEventListener("input", update);
+  search.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step === undefined && event.key !== "Enter") return;
+    event.preventDefault();
+    if (step === undefined) return take(at);
+    at = Math.min(shown.length - 1, Math.max(0, at + step));
+    mark();
+  });
+  showDialog(dialog);
+  update();
+  search.focus();
+}
+
+function entry(report: Report, id: number, place: number, take: () => void): HTMLElement {
+  const attributes = { role: "option", id: `candidate-${place}`, click: take };
+  if (id === NEW) return el("li", { ...attributes, class: "fresh" }, el("span", {}, "+ A new cluster"));
+  const cluster = report.clusterOf(id);
+  return el(
+    "li",
+    attributes,
+    el("span", { class: "mosaic strip" }, (cluster?.typical ?? []).slice(0, 4).map((image) => picture(report, image))),
+    el("span", {}, swatch(id), report.clusterName(id), " ", el("span", { class: "quiet" }, images(cluster?.size ?? 0))),
+  );
+}
+
+/** Clusters other than some, those nearest to one first. */
+export function candidates(report: Report, near: number | null, without: ReadonlySet<number>): Cluster[] {
+  const order = new Map((near === null ? [] : (report.firstNearest.get(near) ?? [])).map(([id], place) => [id, place]));
+  const rank = ({ id }: Cluster): number => order.get(id) ?? Number.MAX_SAFE_INTEGER;
+  return report.clusters.filter(({ id }) => id !== JUNK && !without.has(id)).sort((a, b) => rank(a) - rank(b));
+}

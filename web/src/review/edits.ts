@@ -1,0 +1,101 @@
+/** What a person corrected, in the format of edits.jsonl (docs/review.md). */
+export type Correction =
+  | { op: "rename"; cluster: number; name: string | null }
+  | { op: "describe"; cluster: number; text: string | null }
+  | { op: "merge"; clusters: number[]; into: number }
+  | { op: "split"; images: string[]; into: number }
+  | { op: "move"; images: string[]; into: number }
+  | { op: "junk" | "confirm"; images: string[] }
+  | { op: "junk" | "confirm"; cluster: number }
+  | { op: "undo" | "redo"; edit: string };
+
+export type Edit = { v: 1; id: string; at?: string } & Correction;
+
+export function newEdit(correction: Correction): Edit {
+  return { v: 1, id: newId(), at: new Date().toISOString(), ...correction };
+}
+
+/** crypto.randomUUID is there only where the browser trusts the page, which it may not do for a file. */
+function newId(): string {
+  if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** An edit a line. */
+export const asLines = (edits: readonly Edit[]): string => edits.map((edit) => `${JSON.stringify(edit)}\n`).join("");
+
+export function fromLines(text: string): Edit[] {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return JSON.parse(`[${lines.join(",")}]`) as Edit[];
+}
+
+/** Clusters that edits may speak of, and the edits themselves. */
+export class Known {
+  readonly clusters: Set<number>;
+  readonly edits = new Set<string>();
+
+  constructor(ids: readonly number[], edits: readonly Edit[] = []) {
+    this.clusters = new Set(ids);
+    for (const edit of edits) this.add(edit);
+  }
+
+  add(edit: Edit): void {
+    this.edits.add(edit.id);
+    if (edit.op === "split") this.clusters.add(edit.into);
+  }
+
+  /** An id that no cluster ever had. */
+  free(): number {
+    let most = -1;
+    for (const id of this.clusters) most = Math.max(most, id);
+    return most + 1;
+  }
+}
+
+/**
+ * The edits of one window after those that were saved meanwhile: what is saved already is left out, and what was split
+ * off under an id that another window took too gets a free one.
+ */
+export function after(ids: readonly number[], saved: readonly Edit[], own: readonly Edit[]): Edit[] {
+  const known = new Known(ids, saved);
+  const renamed = new Map<number, number>();
+  const now = (id: number): number => renamed.get(id) ?? id;
+  const kept: Edit[] = [];
+  for (const edit of own) {
+    if (known.edits.has(edit.id)) continue;
+    if (edit.op === "split" && known.clusters.has(edit.into)) renamed.set(edit.into, known.free());
+    const fresh = renamed.size === 0 ? edit : withClusters(edit, now);
+    known.add(fresh);
+    kept.push(fresh);
+  }
+  return kept;
+}
+
+function withClusters(edit: Edit, now: (id: number) => number): Edit {
+  const changed = { ...edit };
+  if ("cluster" in changed) changed.cluster = now(changed.cluster);
+  if ("clusters" in changed) changed.clusters = changed.clusters.map(now);
+  if ("into" in changed) changed.into = now(changed.into);
+  return changed;
+}
+
+/** What undo and redo would name next: the last edit that counts, and the last that was undone with nothing after it. */
+export function undoable(edits: readonly Edit[]): { undo: Edit | null; redo: Edit | null } {
+  const byId = new Map<string, Edit>();
+  const done: Edit[] = [];
+  let undone: Edit[] = [];
+  for (const edit of edits) {
+    if (edit.op === "undo" || edit.op === "redo") {
+      const [from, to] = edit.op === "undo" ? [done, undone] : [undone, done];
+      const at = from.findLastIndex(({ id }) => id === edit.edit);
+      const meant = byId.get(edit.edit);
+      if (at >= 0) from.splice(at, 1);
+      if (meant !== undefined && !to.includes(meant)) to.push(meant);
+    } else {
+      byId.set(edit.id, edit);
+      done.push(edit);
+      undone = [];
+    }
+  }
+  return { undo: done.at(-1) ?? null, redo: undone.at(-1) ?? null };
+}

@@ -1,0 +1,68 @@
+import { el } from "../dom";
+import { showDialog } from "./dialogs";
+
+const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
+  [
+    "Choose images",
+    [
+      ["Space", "choose the image in focus, or let it go"],
+      ["Shift + arrows", "choose on from there"],
+      ["Ctrl + A", "choose all of a list"],
+      ["Escape", "let all go"],
+      ["V", "choose by plain clicks or taps"],
+    ],
+  ],
+  [
+    "Images, chosen or in focus",
+    [
+      ["M", "move to another cluster"],
+      ["S", "split off as a new cluster"],
+      ["J", "set aside as junk"],
+      ["C", "confirm: they are where they belong"],
+    ],
+  ],
+  [
+    "The cluster on the screen, or the card in focus",
+    [
+      ["R", "rename"],
+      ["D", "describe"],
+      ["G", "merge into another"],
+      ["Shift + C", "confirm all its images"],
+      ["Shift + J", "set all its images aside"],
+    ],
+  ],
+  [
+    "Everywhere",
+    [
+      ["U, Ctrl + Z", "undo"],
+      ["Shift + U", "redo"],
+      ["W", "review, worst first"],
+      ["N, P", "next, previous cluster"],
+      ["Enter", "open what is in focus"],
+      ["?", "this sheet"],
+    ],
+  ],
+];
+const POINTER = "With the mouse: click while holding Ctrl (⌘) to choose, Shift for all in between; on the map draw round images. On a touch screen, Choose makes taps choose.";
+
+/** The sheet of keys. */
+export function showHelp(): void {
+  const close = el("button", { type: "button", class: "main" }, "Close");
+  const dialog = el(
+    "dialog",
+    { class: "question help", "aria-label": "Keys" },
+    el("h2", {}, "Keys"),
+    el("p", { class: "quiet" }, POINTER),
+    el(
+      "div",
+      { class: "sheet" },
+      GROUPS.map(([title, keys]) =>
+        el("section", {}, el("h3", {}, title), el("dl", {}, keys.flatMap(([key, what]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, what)]))),
+      ),
+    ),
+    el("div", { class: "answers" }, close),
+  );
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("keydown", (event) => event.key === "?" && dialog.close());
+  showDialog(dialog);
+}

@@ -1,0 +1,61 @@
+import type { Report } from "../report";
+import type { Actions } from "./actions";
+import { showHelp } from "./help";
+
+/** The images that a key means: the one shown large, else those chosen, else the one in focus. */
+export function meantImages(report: Report): number[] {
+  const { viewed, images } = report.selection;
+  if (viewed !== null) return [viewed];
+  if (images.size > 0) return [...images];
+  const focused = document.activeElement?.closest<HTMLElement>(".thumb")?.dataset["image"];
+  return focused === undefined ? [] : [Number(focused)];
+}
+
+/** The cluster that a key means: that of the card in focus, else that of the screen. */
+export function meantCluster(): number | null {
+  const marked = document.activeElement?.closest<HTMLElement>("[data-cluster]") ?? document.querySelector<HTMLElement>("main > [data-cluster]");
+  const id = marked?.dataset["cluster"];
+  return id === undefined ? null : Number(id);
+}
+
+/** Let keys do all that can be done; none where a person writes or answers a question. */
+export function listenToKeys(report: Report, actions: Actions): void {
+  const plain: Record<string, () => void> = {
+    m: () => actions.move(meantImages(report)),
+    s: () => actions.split(meantImages(report)),
+    j: () => actions.junk(meantImages(report)),
+    c: () => actions.confirm(meantImages(report)),
+    C: () => actions.confirmCluster(meantCluster()),
+    J: () => actions.junkCluster(meantCluster()),
+    r: () => actions.rename(meantCluster()),
+    d: () => actions.describe(meantCluster()),
+    g: () => actions.merge(meantCluster()),
+    u: () => actions.undo(),
+    U: () => actions.redo(),
+    v: () => report.selection.choose(!report.selection.choosing),
+    w: () => void (location.hash = "#/review"),
+    n: () => step(report, 1),
+    p: () => step(report, -1),
+    "?": showHelp,
+    Escape: () => report.selection.clear(),
+  };
+  document.addEventListener("keydown", (event) => {
+    const { key, ctrlKey, metaKey, altKey, shiftKey, target } = event;
+    if (event.defaultPrevented || altKey || (target as Element).closest("input, textarea, select, dialog:not(.viewer)") !== null) return;
+    const command = ctrlKey || metaKey;
+    const undoing = command && key.toLowerCase() === "z";
+    const action = undoing ? (shiftKey ? () => actions.redo() : () => actions.undo()) : command ? undefined : plain[key];
+    // Escape closes the image that is shown large, and leaves what was chosen as it is.
+    if (action === undefined || (key === "Escape" && report.selection.viewed !== null)) return;
+    if (key !== "Escape") event.preventDefault();
+    action();
+  });
+}
+
+/** Go to the cluster after, or before, the one that is shown. */
+function step(report: Report, by: number): void {
+  const { clusters } = report;
+  const at = clusters.findIndex(({ id }) => id === meantCluster());
+  const next = clusters[at < 0 ? (by > 0 ? 0 : clusters.length - 1) : at + by];
+  if (next !== undefined && report.selection.viewed === null) location.hash = `#/cluster/${next.id}`;
+}

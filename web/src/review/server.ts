@@ -1,0 +1,101 @@
+import { type Edit, asLines } from "./edits";
+
+export type Saving = "saved" | "saving" | "unreachable";
+
+const MOST_SENT = 4_000_000; // letters
+const EVERY = 1_000; // milliseconds between two looks at what other windows saved
+const PATIENCE = 3_000; // until a server that did not answer is asked again
+
+interface Here {
+  known: readonly Edit[]; // the log as far as it is known
+  own: readonly Edit[]; // not saved yet
+}
+
+interface Answer {
+  since: number;
+  version: number;
+  edits: Edit[];
+}
+
+type Took = (log: Edit[], refused: { edits: Edit[]; why: string } | null) => void;
+
+/** Saves edits through the server that `propos open` started, and hears from it what other windows saved. */
+export class Server {
+  saving: Saving = "saved";
+  private here: () => Here = () => ({ known: [], own: [] });
+  private took: Took = () => {};
+  private changed: () => void = () => {};
+  private busy = false;
+  private careful = false; // send one at a time, to find the one that is refused
+  private timer = 0;
+
+  start(here: () => Here, took: Took, changed: () => void): void {
+    [this.here, this.took, this.changed] = [here, took, changed];
+    document.addEventListener("visibilitychange", () => !document.hidden && this.push());
+    this.push();
+  }
+
+  /** Send what is not saved yet, and ask what is new. */
+  push(): void {
+    if (!this.busy) void this.exchange();
+  }
+
+  private async exchange(): Promise<void> {
+    this.busy = true;
+    clearTimeout(this.timer);
+    const { known, own } = this.here();
+    const sent = this.careful ? own.slice(0, 1) : fitting(own);
+    if (sent.length > 0) this.say("saving");
+    const wait = await this.send(known, sent).catch(() => {
+      this.say("unreachable");
+      return PATIENCE;
+    });
+    this.busy = false;
+    if (wait === 0) return this.push();
+    this.timer = window.setTimeout(() => (document.hidden ? (this.timer = 0) : this.push()), wait);
+  }
+
+  /** Returns how long to wait before the next time. */
+  private async send(known: readonly Edit[], sent: readonly Edit[]): Promise<number> {
+    const query = new URLSearchParams({ since: String(known.length), last: known.at(-1)?.id ?? "" });
+    const post = { method: "POST", body: asLines(sent), headers: { "Content-Type": "application/jsonl" } };
+    const answer = await fetch(`api/edits?${query}`, sent.length > 0 ? post : {});
+    if (answer.status >= 500 || answer.status === 403) throw new Error(String(answer.status));
+    if (!answer.ok) return this.giveWay(known, sent, await answer.text());
+    const { since, edits } = (await answer.json()) as Answer;
+    if (sent.length > 0) this.careful = false;
+    if (edits.length > 0 || since !== known.length) this.took([...known.slice(0, since), ...edits], null);
+    const left = this.here().own.length;
+    this.say(left > 0 ? "saving" : "saved");
+    return left > 0 ? 0 : EVERY;
+  }
+
+  /** One of several was refused, or the one that was sent: another window may have been first, so look before giving up. */
+  private async giveWay(known: readonly Edit[], sent: readonly Edit[], why: string): Promise<number> {
+    if (!this.careful) {
+      this.careful = true;
+      return this.send(known, []);
+    }
+    this.careful = false;
+    this.took([...known], { edits: [...sent], why });
+    return 0;
+  }
+
+  private say(saving: Saving): void {
+    if (this.saving === saving) return;
+    this.saving = saving;
+    this.changed();
+  }
+}
+
+/** As many as may be sent at once, and at least one. */
+function fitting(edits: readonly Edit[]): Edit[] {
+  let letters = 0;
+  const sent: Edit[] = [];
+  for (const edit of edits) {
+    letters += JSON.stringify(edit).length;
+    if (sent.length > 0 && letters > MOST_SENT) break;
+    sent.push(edit);
+  }
+  return sent;
+}

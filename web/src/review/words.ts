@@ -1,0 +1,54 @@
+import type { Report } from "../report";
+import { count, images } from "../words";
+import type { Edit } from "./edits";
+import { JUNK } from "./replay";
+
+/** What an edit did, in the past tense. */
+export function told(report: Report, edit: Edit): string {
+  const name = (id: number): string => report.clusterName(id);
+  switch (edit.op) {
+    case "rename":
+      return edit.name === null ? `Took the name of cluster ${edit.cluster} away` : `Named cluster ${edit.cluster} “${edit.name}”`;
+    case "describe":
+      return edit.text === null ? `Took the description of ${name(edit.cluster)} away` : `Described ${name(edit.cluster)}`;
+    case "merge":
+      return `Merged ${edit.clusters.map((id) => `cluster ${id}`).join(", ")} into ${name(edit.into)}`;
+    case "split":
+      return `Split ${images(edit.images.length)} off as ${name(edit.into)}`;
+    case "move":
+      return `Moved ${images(edit.images.length)} to ${name(edit.into)}`;
+    case "junk":
+    case "confirm": {
+      const what = "images" in edit ? images(edit.images.length) : `all of ${name(edit.cluster)}`;
+      return edit.op === "junk" ? `Set ${what} aside as junk` : `Confirmed ${what}`;
+    }
+    default:
+      return edit.op === "undo" ? "Undone" : "Redone";
+  }
+}
+
+/** Of all images, or of a cluster's, how many a person has looked at. */
+export function lookedAt(report: Report, id: number | null = null): { seen: number; all: number } {
+  let [seen, all] = [0, 0];
+  for (let image = 0; image < report.count; image++) {
+    if (id !== null && report.cluster[image] !== id) continue;
+    all++;
+    if (report.review.lookedAt(image)) seen++;
+  }
+  return { seen, all };
+}
+
+/** How many of each cluster a person has looked at, in one go. */
+export function lookedAtByCluster(report: Report): Map<number, number> {
+  const seen = new Map<number, number>();
+  for (let image = 0; image < report.count; image++) {
+    const id = report.cluster[image] as number;
+    if (report.review.lookedAt(image)) seen.set(id, (seen.get(id) ?? 0) + 1);
+  }
+  return seen;
+}
+
+export const seenWords = (seen: number, all: number): string => `${count(seen)} of ${count(all)} looked at`;
+
+/** Whether a cluster can be named and merged: junk is none. */
+export const isCluster = (id: number | null): id is number => id !== null && id !== JUNK;
