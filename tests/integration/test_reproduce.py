@@ -10,6 +10,8 @@ from helpers.command import command, run, start
 from helpers.hold import Hold
 from propos.reproduce.budgets import task
 from propos.reproduce.items import ITEMS
+from propos.reproduce.place import Place
+from propos.reproduce.readings import take_readings
 from propos.runs import Run
 
 
@@ -83,6 +85,27 @@ def test_two_processes_of_torchrun_train_each_cell_together(tmp_path, no_data):
     assert result.code == 0, result.err
     runs = [Run.open(out / "cells" / each.key) for each in tasks(no_data)]
     assert [(each.finished, each.info.processes) for each in runs] == [(True, 2), (True, 2)]
+
+
+def test_what_is_measured_afterwards_is_what_evaluate_measures(tmp_path, no_data, capsys):
+    out = tmp_path / "out"
+    assert run("reproduce", "figure-3", "--out", out).code == 0
+    (cell,) = tasks(no_data, "figure-3")
+    place = Place(out, no_data)
+    take_readings(["clusters", "validation", "outliers"], cell, place, "cpu")
+    read = {path.stem: json.loads(path.read_text()) for path in (out / "readings").glob("*/*.json")}
+    # Without noise every neighbour keeps its class, at all three kept epochs.
+    assert [kept["0"]["mean"] for kept in read["preservation"].values()] == [1.0, 1.0, 1.0]
+    assert all(0 < kept["0.1"]["mean"] < 1 for kept in read["preservation"].values())
+    folder = place.run(cell)
+    anew = json.loads(command(capsys, "evaluate", folder, "-k", 20, "--json").out)
+    assert read["clusters"]["20"]["nmi"] == pytest.approx(anew["nmi"])
+    other = out / "images" / "digits-for-cifar-10-val-200.npz"
+    tested = json.loads(command(capsys, "evaluate", folder, "--test", other, "--json").out)
+    assert read["validation"]["nmi"] == pytest.approx(tested["test_nmi"])
+    distances = Run.open(folder).table.distance
+    assert read["outliers"]["dots"][0] == distances.argmax()
+    assert "data:image/png;base64," in (out / "figure-3.svg").read_text()
 
 
 def test_cells_are_listed_without_training(tmp_path, no_data, capsys):

@@ -32,6 +32,9 @@ def reproduce(
         str, typer.Option(metavar="3/8", help="Train only this share of the cells: the third of eight.")
     ] = "1/1",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be trained.")] = False,
+    train: Annotated[
+        bool, typer.Option("--train/--no-train", help="Or only write down again what is finished.")
+    ] = True,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
@@ -53,7 +56,7 @@ def reproduce(
         for line in list_cells(wanted, place) if ids else list_items(wanted, place, device):
             say(line)
         return
-    perform_shown(wanted, place, device, quiet)
+    perform_shown(wanted, place, device, quiet, train)
 
 
 def read_share(text: str) -> tuple[int, int]:
@@ -66,7 +69,7 @@ def read_share(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def perform_shown(wanted: Wanted, place: Place, device: str, quiet: bool) -> None:
+def perform_shown(wanted: Wanted, place: Place, device: str, quiet: bool, train: bool = True) -> None:
     """Train and write what is wanted, and show it on the terminal."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
@@ -83,7 +86,7 @@ def perform_shown(wanted: Wanted, place: Place, device: str, quiet: bool) -> Non
 
         # Runs of seconds are not worth a word each.
         watcher = None if wanted.budget == "tiny" else terminal
-        problems = reproduce(wanted, place, Manner(device, watcher, stopping, terminal.note))
+        problems = reproduce(wanted, place, Manner(device, watcher, stopping, terminal.note), train)
         terminal.note(f"Written: {place.out / 'index.html'}")
         for problem in problems:
             terminal.warn(problem)

@@ -145,7 +145,7 @@ def kept_epochs(cell: Cell, epochs: int) -> tuple[int, ...]:
 def scaled_words(tasks: Iterable[Task]) -> list[str]:
     """Say what was scaled down in some cells, a setting a line: the paper's values, and these."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-    for each in tasks:
+    for each in {each.cell.setup: each for each in tasks}.values():  # seeds differ in nothing else
         for key, (theirs, ours) in each.scaled.items():
             both = found.setdefault(key, ({}, {}))
             both[0][shown(theirs)] = None

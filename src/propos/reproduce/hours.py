@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 
 import torch
 
@@ -86,6 +85,6 @@ def speed(device: str) -> float:
     return counted / min(times[1:])
 
 
-def hours(tasks: Iterable[Task], operations_a_second: float) -> float:
-    """Return the hours that cells take at a speed."""
-    return sum(operations(task) for task in tasks) / operations_a_second / 3600
+def on_a100() -> float:
+    """Return the operations a second that one A100 is taken to reach."""
+    return UTILISATION * A100

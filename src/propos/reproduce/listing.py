@@ -11,7 +11,7 @@ from propos.durations import duration
 from propos.reproduce.budgets import task
 from propos.reproduce.carrying import is_finished, words
 from propos.reproduce.cells import Cell
-from propos.reproduce.hours import operations, speed
+from propos.reproduce.hours import A100, UTILISATION, on_a100, operations, speed
 from propos.reproduce.items import Item, timed
 from propos.reproduce.place import Place
 from propos.reproduce.reproducing import Wanted
@@ -20,15 +20,19 @@ from propos.reproduce.reproducing import Wanted
 def list_items(wanted: Wanted, place: Place, device: str) -> Iterable[str]:
     """Say of each item what it shows, its cells, how long they take here, and which of its sets are here."""
     fast = speed(device)
-    yield f"{'id':10} {'cells':>5} {'here':>8}  shows"
+    yield f"{'id':10} {'cells':>5} {'here':>12} {'one A100':>9}  shows"
     for item in wanted.items:
         cells = item.cells(wanted.seeds)
-        yield f"{item.id:10} {len(cells):>5} {_time(cells, wanted, fast):>8}  {item.shows}; {_sets(item, place.root)}"
-    different = wanted.cells()
+        whole = _operations(cells, wanted)
+        times = f"{duration(whole / fast):>12} {duration(whole / on_a100()):>9}"
+        yield f"{item.id:10} {len(cells):>5} {times}  {item.shows}; {_sets(item, place.root)}"
+    different, whole = wanted.cells(), _operations(wanted.cells(), wanted)
+    times = f"{duration(whole / fast):>12} {duration(whole / on_a100()):>9}"
+    yield f"{'all':10} {len(different):>5} {times}  each cell once"
     yield (
-        f"all: {len(different):,} different cells, {_time(different, wanted, fast)} on this machine on budget "
-        f"{wanted.budget} with {wanted.seeds} seeds: counted operations at {fast / 1e9:,.0f} thousand million a "
-        "second, which some steps of a small network just reached; k-means and reading aside"
+        f"Budget {wanted.budget}, {wanted.seeds} seeds. Times are counted operations, k-means and reading aside: here "
+        f"at {fast / 1e9:,.0f} GFLOP/s, which some steps of a small network just reached; on an A100 at "
+        f"{UTILISATION:.0%} of {A100 / 1e12:.0f} TFLOP/s."
     )
 
 
@@ -47,11 +51,10 @@ def list_cells(wanted: Wanted, place: Place) -> Iterable[str]:
     yield f"{len(tasks):,} cells, {done:,} of them finished"
 
 
-def _time(cells: Iterable[Cell], wanted: Wanted, fast: float) -> str:
-    """Say how long cells take; those of a set-up take as long whatever the seed."""
+def _operations(cells: Iterable[Cell], wanted: Wanted) -> float:
+    """Count the operations of cells; those of a set-up take as many whatever the seed."""
     times = Counter(cell.setup for cell in cells)
-    whole = sum(operations(task(Cell(setup, 0), wanted.budget, None)) * number for setup, number in times.items())
-    return duration(whole / fast)
+    return sum(operations(task(Cell(setup, 0), wanted.budget, None)) * number for setup, number in times.items())
 
 
 def _sets(item: Item, root: Path | None) -> str:

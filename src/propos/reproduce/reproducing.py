@@ -54,9 +54,15 @@ class Wanted:
         return [each for each in tasks[number - 1 :: of] if each.there]
 
 
-def reproduce(wanted: Wanted, place: Place, manner: Manner) -> list[str]:
-    """Train what is missing, write everything down, and return what could not be done, a sentence each."""
+def reproduce(wanted: Wanted, place: Place, manner: Manner, train: bool = True) -> list[str]:
+    """Train what is missing, write everything down, and return what could not be done, a sentence each.
+
+    Without training, what is finished is written down as it is.
+    """
     _note_down(wanted, place)
+    if not train:
+        write_all(place)
+        return []
     tasks = wanted.tasks(place.root)
     readings = {
         each: [name for item in wanted.items if each.cell in item.cells(wanted.seeds) for name in READ.get(item.id, [])]
@@ -64,7 +70,7 @@ def reproduce(wanted: Wanted, place: Place, manner: Manner) -> list[str]:
     }
     problems = work_through(wanted.own(tasks), place, manner, readings)
     if wanted.share[0] == 1 and any(item.id == TIMED for item in wanted.items):
-        time_all(wanted.budget, place, manner.device, manner.say)
+        problems += time_all(wanted.budget, place, manner.device, manner.say)
     write_all(place)
     return problems
 

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 from propos.data import Source
+from propos.distributed import world_size
+from propos.errors import InputError
 from propos.reproduce.budgets import Budget, Task, task
 from propos.reproduce.carrying import planned
 from propos.reproduce.cells import Cell
@@ -42,14 +44,21 @@ def pairs(budget: Budget, root: Path | None) -> dict[str, tuple[Task, Task]]:
     }
 
 
-def time_all(budget: Budget, place: Place, device: str, say: Callable[[str], object]) -> None:
-    """Time what was not timed yet, as far as its images are here."""
+def time_all(budget: Budget, place: Place, device: str, say: Callable[[str], object]) -> list[str]:
+    """Time what was not timed yet, as far as its images are here; return what could not be, a sentence each."""
+    if world_size() > 1:
+        return ["table-7 is timed by one process: give it without torchrun"]
+    problems = []
     for data, (byol, propos) in pairs(budget, place.root).items():
         path = place.reading(propos, "seconds")
         if propos.there and not path.is_file():
             say(f"timing {data}")
-            with held(path.parent), planned(byol, place, device) as one, planned(propos, place, device) as other:
-                write_atomically(path, json.dumps(_timed(one, other)).encode())
+            try:
+                with held(path.parent), planned(byol, place, device) as one, planned(propos, place, device) as other:
+                    write_atomically(path, json.dumps(_timed(one, other)).encode())
+            except InputError as error:  # another process may be timing it
+                problems.append(f"{data}: {error}")
+    return problems
 
 
 def _timed(byol: Plan, propos: Plan) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from propos.reproduce.paper import Printed
 from propos.reproduce.parts import Entry, Ours
 from propos.reproduce.place import Place
 from propos.reproduce.results import Results
-from propos.reproduce.writing import markdown, table_of
+from propos.reproduce.writing import markdown, table_of, write_item
 from propos.runs import RunFolder
 
 PIXELS = {"clusters": 10, "pixels.mean": (0.5, 0.5, 0.5), "pixels.std": (0.2, 0.2, 0.2)}
@@ -116,8 +116,16 @@ def test_the_page_escapes_what_it_shows(results):
         assert tag not in text
 
 
-@pytest.mark.parametrize("backbone", ["resnet18", "resnet50"])
-@pytest.mark.parametrize("stem", ["small", "imagenet"])
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_item_is_written_before_anything_is_trained(tmp_path, name):
+    item = assemble(Results(ITEMS[name], 1, "tiny", Place(tmp_path)))
+    write_item(item, tmp_path)
+    assert (tmp_path / f"{name}.md").read_text().startswith(f"# {name}: ")
+    assert item.cells == (0, len(ITEMS[name].cells(1)))
+    assert "not run yet" in markdown(item) or name.startswith("figure") or name == "table-1"
+
+
+@pytest.mark.parametrize(("backbone", "stem"), [("resnet18", "small"), ("resnet50", "imagenet")])
 def test_operations_are_those_torch_counts(backbone, stem):
     import torch
     from torch.utils.flop_counter import FlopCounterMode
