@@ -8,7 +8,7 @@ PAGE   := $(VENV)/.page
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test attack format clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading bench-scores bench-threads bench-pretrained
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-corrections
 
 install: $(PAGE)
 
@@ -71,6 +71,9 @@ bench-reading: $(STAMP)
 
 bench-scores: $(STAMP)
 	$(BIN)/python benchmarks/scores.py
+
+bench-corrections: $(STAMP)
+	$(BIN)/python benchmarks/corrections.py
 
 bench-threads: $(STAMP)
 	$(BIN)/python benchmarks/threads.py

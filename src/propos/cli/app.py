@@ -6,6 +6,7 @@ import typer
 
 from propos import __version__
 from propos.cli.apply import apply
+from propos.cli.ask import ask
 from propos.cli.cache import cache
 from propos.cli.datasets import datasets
 from propos.cli.doctor import doctor
@@ -46,6 +47,7 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(report)
 app.command()(apply)
+app.command()(ask)
 app.command()(export)
 app.command()(reproduce)
 app.command()(methods)

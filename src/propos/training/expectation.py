@@ -11,13 +11,16 @@ from torch import Tensor
 
 from propos.clustering import churn, concentrations, spherical_kmeans, stable_numbers
 from propos.data import Source
-from propos.distributed import any_process, gather, share, sum_over_processes, world_size
+from propos.distributed import any_process, gather, rows_of_all, share, sum_over_processes, world_size
 from propos.errors import RunFailed
 from propos.outputs import Grouping
-from propos.training.corrections import LEFT_OUT, Corrections
+from propos.training.corrections import FREE, LEFT_OUT, Corrections
 from propos.training.embedding import embed, see_batches
 from propos.training.learner import Learner
 from propos.training.seeds import generator
+
+MOST_SPEAKERS = 4_096  # images that speak for others; of more, some from all of them
+FOLLOWERS = 8_192  # images at a time that are compared with them
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,34 @@ def _corrected(
     part = (fixed != LEFT_OUT).nonzero()[:, 0]
     draw = generator(learner.config.seed, "k-means", epoch)
     start = previous.prototypes.to(points.device)
-    found = spherical_kmeans(points[part], clusters, 0, draw, previous=start, fixed=fixed[part], sharded=sharded)
+    held = with_followers(points, corrections.fixed, start)[part]
+    found = spherical_kmeans(points[part], clusters, 0, draw, previous=start, fixed=held, sharded=sharded)
     labels = _of_all(found.labels, part, len(points), images).to(embeddings.device)
     moved = churn(previous.labels.cpu().numpy(), labels.cpu().numpy())
     groupings = _groupings(learner, points, epoch, previous, part)
     return Assignment(labels, found.centres.to(embeddings.device), embeddings, moved, groupings)
+
+
+def with_followers(
+    points: Float[Tensor, "n D"], fixed: Int[Tensor, " N"], prototypes: Float[Tensor, "K D"]
+) -> Int[Tensor, " n"]:
+    """Return where this process's images have to stay: where people put them, or the image that speaks for them.
+
+    An image that a person put somewhere speaks for those that are nearer to it than to any prototype, and to no other
+    such image nearer: a cluster is then as many places as people showed, not one mean.
+    """
+    mine, speakers = fixed[share(len(fixed))].to(points.device), (fixed >= 0).nonzero()[:, 0]
+    if len(speakers) > MOST_SPEAKERS:
+        speakers = speakers[torch.linspace(0, len(speakers) - 1, MOST_SPEAKERS).round().long()]
+    if not len(speakers):
+        return mine
+    theirs = fixed[speakers].to(points.device)
+    rows = rows_of_all(points, speakers.to(points.device), len(fixed))
+    followed = []
+    for chunk in points.split(FOLLOWERS):
+        nearness, nearest = (chunk @ rows.T).max(dim=1)
+        followed.append(torch.where(nearness > (chunk @ prototypes.T).amax(dim=1), theirs[nearest], FREE))
+    return torch.where(mine == FREE, torch.cat(followed), mine)
 
 
 def _of_all(labels: Int[Tensor, " p"], part: Int[Tensor, " p"] | None, rows: int, images: int) -> Int[Tensor, " N"]:

@@ -14,6 +14,7 @@ from propos.errors import InputError, Interrupted
 from propos.runs import Run, RunFolder
 from propos.training import Silent, WarmStart, continued, start_from, train
 from propos.training.corrections import FREE, LEFT_OUT
+from propos.training.expectation import with_followers
 from propos.training.order import epoch_order
 from propos.training.schedule import Schedule
 
@@ -176,3 +177,14 @@ def test_heads_and_what_learns_nothing_keep_images_where_they_were_put(method, t
     now = train(continued(earlier), source, CPU, Silent(), start=start_from(earlier, source, CPU)).corrected()
     assert now.table.cluster[[7, 8, 9]].tolist() == [4, 4, -1]
     assert now.confirmed.sum() == 2
+
+
+def test_an_image_put_somewhere_speaks_for_those_nearer_to_it_than_to_any_prototype():
+    angles = torch.deg2rad(torch.tensor([0.0, 40.0, 43.0, 52.0, 90.0, 20.0]))
+    points = torch.stack([angles.cos(), angles.sin()], dim=1)
+    prototypes = points[[0, 4]]
+    # 40° was put into the cluster at 90°, 52° is junk: 43° follows the first, 19° is nearer to 0°.
+    fixed = torch.tensor([FREE, 1, FREE, LEFT_OUT, FREE, FREE])
+    assert with_followers(points, fixed, prototypes).tolist() == [FREE, 1, 1, LEFT_OUT, FREE, FREE]
+    nothing = torch.full((6,), FREE)
+    assert torch.equal(with_followers(points, nothing, prototypes), nothing)

@@ -1,0 +1,95 @@
+"""`propos ask`: the images whose answers would teach a run most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from propos.cli.streams import say
+
+if TYPE_CHECKING:
+    from propos.evaluation.asking import Asked
+    from propos.runs import Run
+
+COLUMNS = ("group", "image", "cluster", "name", "alternative", "alternative_name")
+Row = tuple[int, str, int, str | None, int, str | None]
+
+
+def ask(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many images to ask about.")] = 100,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write them to this .csv or .json file as well.")
+    ] = None,
+) -> None:
+    """List the images whose answers would say most about the others, in groups that lie between the same clusters."""
+    from propos.errors import InputError
+    from propos.evaluation.asking import choose_questions
+    from propos.runs import Run
+
+    if output is not None and output.suffix not in (".csv", ".json"):
+        raise InputError(f"{output}: name the file *.csv or *.json")
+    if output is not None and output.exists():
+        raise InputError(f"{output}: is there already, and nothing is written over; choose another -o")
+    folder = Run.open(run)
+    for note in folder.notes_on_edits():
+        say(f"warning: {note}", err=True)
+    now = folder.corrected
+    if len(now.prototypes.ids) < 2:
+        raise InputError(f"{run}: has one cluster by now: there is nothing an image could be asked about")
+    vectors, ids = now.prototypes.vectors, now.prototypes.ids
+    asked = choose_questions(folder.embeddings, vectors, ids, now.table.cluster, now.confirmed, count)
+    rows = _rows(folder, asked)
+    _print(rows)
+    if output is not None:
+        _write(rows, output)
+        say(f"{len(rows):,} images: {output}")
+
+
+def _rows(run: Run, asked: Asked) -> list[Row]:
+    names, images = run.corrected.names(), run.table.images
+    columns = (asked.rows.tolist(), asked.group.tolist(), asked.cluster.tolist(), asked.alternative.tolist())
+    return [
+        (group + 1, images[row], own, names[own], other, names[other])
+        for row, group, own, other in zip(*columns, strict=True)
+    ]
+
+
+def _print(rows: list[Row]) -> None:
+    """Show a block for each group: which two clusters it lies between, then its images by where they are now."""
+    before = 0
+    for group, image, cluster, name, other, other_name in rows:
+        if group != before:
+            size = sum(row[0] == group for row in rows)
+            low, high = sorted([(cluster, name), (other, other_name)], key=lambda each: each[0])
+            say(f"{group}. {_title(*low)} or {_title(*high)}? ({size:,} images)")
+            before = group
+        say(f"   {_title(cluster, name)}: {image}")
+    if not rows:
+        say("Every image has been answered for.")
+
+
+def _title(cluster: int, name: str | None) -> str:
+    return f"cluster {cluster}" if name is None else f"{name} ({cluster})"
+
+
+def _write(rows: list[Row], path: Path) -> None:
+    import csv
+    import io
+    import json
+
+    from propos.runs import write_atomically
+    from propos.spreadsheets import guarded
+
+    if path.suffix == ".json":
+        content = (
+            json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in rows], indent=1, ensure_ascii=False) + "\n"
+        )
+    else:
+        text = io.StringIO(newline="")
+        cells = [["" if cell is None else guarded(str(cell)) for cell in row] for row in rows]
+        csv.writer(text).writerows([COLUMNS, *cells])
+        content = text.getvalue()
+    write_atomically(path, content.encode())
