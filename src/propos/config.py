@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -328,9 +329,10 @@ def parse_clusters(text: str) -> dict[str, Any]:
     return {"clusters": None, "suggest.range": (lowest, highest)}
 
 
-def keys() -> list[str]:
+@cache
+def keys() -> tuple[str, ...]:
     """List every dotted key."""
-    return list(_leaves(Config().model_dump()))
+    return tuple(_leaves(Config().model_dump()))
 
 
 def _number(text: str) -> Any:
