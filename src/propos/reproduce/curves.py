@@ -33,7 +33,8 @@ def sorted_sizes(results: Results, lines: Mapping[str, Setup]) -> Chart:
     series = []
     for name, setup in lines.items():
         runs = [results.runs[cell] for cell in results.cells(setup) if cell in results.runs]
-        sizes = sorted((len(cluster.members) for cluster in runs[0].clusters), reverse=True) if runs else []
+        whole = [run for run in runs if (run.path / "clusters.parquet").is_file()]  # kept cells may be without
+        sizes = sorted((len(cluster.members) for cluster in whole[0].clusters), reverse=True) if whole else []
         series.append(Series(name, list(range(1, len(sizes) + 1)), sizes))
     return Chart("(c) images in each cluster at the end, first seed", "cluster, largest first", series)
 

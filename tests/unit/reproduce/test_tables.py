@@ -2,28 +2,40 @@
 
 import csv
 import io
+import subprocess
+import sys
+from pathlib import Path
 from statistics import stdev
 
 import pytest
 
 from propos.reproduce.assembling import assemble
+from propos.reproduce.carrying import Manner
 from propos.reproduce.hours import forward_operations
-from propos.reproduce.items import ITEMS
+from propos.reproduce.items import ITEMS, find_items
 from propos.reproduce.page import page
 from propos.reproduce.paper import Printed
 from propos.reproduce.parts import Entry, Ours
 from propos.reproduce.place import Place
+from propos.reproduce.reproducing import Wanted, reproduce
 from propos.reproduce.results import Results
 from propos.reproduce.writing import markdown, table_of, write_item
 from propos.runs import RunFolder
 
+KEEP = Path(__file__).parents[3] / "docs" / "keep_cells.py"
 PIXELS = {"clusters": 10, "pixels.mean": (0.5, 0.5, 0.5), "pixels.std": (0.2, 0.2, 0.2)}
 
 
 def write_cell(place, task, **scores):
     """Write a finished run folder for a cell, with these measures at its end."""
-    info = {"status": "finished", "seconds": 1800.0, "source": {"images": 200}}
-    run = RunFolder.create(place.run(task), info, task.config.with_settings(PIXELS))
+    info = {
+        "status": "finished",
+        "seconds": 1800.0,
+        "command": f"propos reproduce --out {place.out}",
+        "source": {"images": 200, "root": str(place.out)},
+    }
+    settings = {**PIXELS, "source": str(place.out / "images.npz"), "data": str(place.out)}
+    run = RunFolder.create(place.run(task), info, task.config.with_settings(settings))
     measures = {
         "n_clusters": 10,
         "uniformity_std": 0.05,
@@ -114,6 +126,29 @@ def test_the_page_escapes_what_it_shows(results):
     assert "&lt;script&gt;" in text
     for tag in ("<b>", "<i>", "<u>"):
         assert tag not in text
+
+
+def test_kept_cells_make_the_same_curves_and_name_no_place(tmp_path):
+    place, kept = Place(tmp_path / "out"), Place(tmp_path / "study")
+    for cell, task in Results(ITEMS["figure-2"], 1, "tiny", place).tasks.items():
+        write_cell(place, task, nmi=0.25 if cell.setup.method == "byol" else 0.5)
+    subprocess.run([sys.executable, KEEP, place.out, kept.out], check=True)
+    *_, nmi = assemble(Results(ITEMS["figure-2"], 1, "tiny", kept)).parts
+    assert [(series.name, series.x, series.y) for series in nmi.series] == [
+        ("BYOL", [4], [0.25]),
+        ("ProPos", [4], [0.5]),
+    ]
+    assert not any(str(tmp_path) in path.read_text() for path in kept.out.rglob("*.*") if path.is_file())
+
+
+def test_without_training_what_is_there_is_written_with_what_was_asked_for_before(tmp_path):
+    place = Place(tmp_path)
+    for ids, seeds in ((["figure-s1"], 2), (["table-1", "figure-s1"], 1)):
+        assert reproduce(Wanted(find_items(ids), "tiny", seeds), place, Manner(), train=False) == []
+    assert not (tmp_path / "cells").exists()
+    text = (tmp_path / "index.html").read_text()
+    assert 'id="table-1"' in text
+    assert "0 of 4 cells are finished" in text  # two set-ups with the two seeds that were asked for first
 
 
 @pytest.mark.parametrize("name", ITEMS)
