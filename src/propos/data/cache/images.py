@@ -164,6 +164,6 @@ def open_cache(
             return None
         else:
             images = opened_images(complete, (shape[2] * int(frames.prod(axis=1, dtype=np.int64).sum()),))
-    except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError):
+    except Exception:  # whatever damage makes the readers of JSON and of numpy's headers raise
         return None
     return None if images is None else Cached(images, aspects, skipped, frames)

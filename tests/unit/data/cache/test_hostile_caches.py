@@ -120,6 +120,15 @@ def test_arrays_that_are_not_these_images_mean_a_new_cache(photos, caches, file,
     assert source.aspects.tolist() == [70 / 50] * 6
 
 
+@pytest.mark.parametrize("header", [b"{desc': \x8c", b"{" * 100, b"(" * 5_000, b"{'descr': '<f8', 'shape': (6"])
+def test_a_header_that_is_none_means_a_new_cache(photos, caches, header):
+    open_folder(photos, 8, workers=0)
+    (ours,) = caches.iterdir()
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    (ours / "aspects.npy").write_bytes(content + bytes(100))
+    assert open_folder(photos, 8, workers=0).aspects.tolist() == [70 / 50] * 6
+
+
 def test_a_cache_that_leaves_out_an_image_it_holds_is_made_again(photos, caches):
     open_folder(photos, 8, workers=0)
     (ours,) = caches.iterdir()
