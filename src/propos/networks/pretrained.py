@@ -266,14 +266,23 @@ def _fitting(network: Pretrained, state: Mapping[str, Tensor], path: Path | str)
             f"the first {missing[0]}{hint}: give weights of {_fits(network)}"
         )
     kept = {
-        # A counter that a file lacks, of batches long past, is of no use to anyone.
-        name: named.get(name, torch.zeros(wanted.shape)).to(wanted.dtype).contiguous()
+        name: (named[name] if _alike(named.get(name), wanted) else torch.zeros(wanted.shape))
+        .to(wanted.dtype)
+        .contiguous()
         for name, wanted in _wanted(network).items()
     }
     broken = [name for name, tensor in kept.items() if not bool(torch.isfinite(tensor).all())]
     if broken:
         raise InputError(f"{path}: {broken[0]} holds NaN or infinity: get the file again")
     return kept
+
+
+def _alike(given: Tensor | None, wanted: Tensor) -> bool:
+    """Tell whether a file's array can stand for a network's.
+
+    Of what was checked before, counters alone may not: of batches long past, they are of no use to anyone.
+    """
+    return given is not None and given.shape == wanted.shape and not given.is_complex()
 
 
 def _fits(network: Pretrained) -> str:

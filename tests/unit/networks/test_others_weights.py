@@ -82,6 +82,15 @@ def test_what_is_no_plain_array_is_refused(tmp_path, resnet, kind):
     assert "conv1.weight is no plain array of numbers" in refusal(read_pretrained, None, tmp_path / "weights.pth")
 
 
+@pytest.mark.parametrize("counter", [torch.zeros(0), torch.zeros(3), torch.tensor(1j)])
+def test_counters_that_are_none_are_left_out(tmp_path, resnet, counter):
+    resnet["bn1.num_batches_tracked"] = counter
+    torch.save(resnet, tmp_path / "weights.pth")
+    weights = read_pretrained(None, tmp_path / "weights.pth")
+    assert weights.state["bn1.num_batches_tracked"].tolist() == 0
+    assert frozen(weights)(torch.zeros(1, 3, 64, 64)).shape == (1, 512)
+
+
 def test_an_archive_that_unpacks_to_more_than_it_is_is_refused_unread(tmp_path):
     torch.save({"conv1.weight": torch.zeros(5_000_000)}, tmp_path / "plain.pth")
     with (
