@@ -14,6 +14,7 @@ from propos.cli.evaluate import evaluate
 from propos.cli.export import export
 from propos.cli.inspect import inspect
 from propos.cli.methods import methods
+from propos.cli.open import open_run
 from propos.cli.predict import predict
 from propos.cli.recipes import recipes
 from propos.cli.report import report
@@ -46,6 +47,7 @@ app.command()(suggest_k)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(report)
+app.command("open")(open_run)
 app.command()(apply)
 app.command()(ask)
 app.command()(export)

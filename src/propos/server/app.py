@@ -1,0 +1,172 @@
+"""What the server answers: the page's own files, originals by their rows, and the log of edits."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse, PlainTextResponse
+from pydantic import BaseModel, SerializeAsAny
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from propos.errors import InputError, describe_os_error
+from propos.report import page_file, report_file
+from propos.runs import Edit, Run, parse_edits, refuse_other_images
+from propos.server.originals import Originals
+
+MOST_BODY = 16_000_000  # bytes of edits that are taken at once
+POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+NOT_HERE = PlainTextResponse("there is nothing here\n", 404)
+
+
+class Log(BaseModel):
+    """The log from an edit on, and how many edits it holds by now."""
+
+    since: int
+    version: int
+    edits: list[SerializeAsAny[BaseModel]]
+
+
+def application(run: Run, token: str, port: int) -> ASGIApp:
+    """Return the application for a run; whoever does not know the token gets nothing."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    originals, writing = Originals(run), threading.Lock()
+    names = frozenset(run.table.images)
+
+    def read(since: int, last: str) -> Log:
+        with writing:
+            run.edits.catch_up()
+            return _log(run.edits.edits, since, last)
+
+    def write(lines: bytes, since: int, last: str) -> Log:
+        with writing:
+            numbered, torn = parse_edits(lines, "edits")
+            if torn:
+                raise InputError("edits: the last line cannot be read: not an edit in JSON")
+            refuse_other_images(names, [edit for _, edit in numbered], "edits", str(run.path))
+            run.edits.append(numbered, "edits")
+            return _log(run.edits.edits, since, last)
+
+    @app.get("/")
+    def page() -> Response:
+        text = page_file("index.html").decode()
+        return Response(text.replace('<html lang="en"', '<html lang="en" data-server="yes"'), media_type="text/html")
+
+    @app.get("/app.js")
+    def script() -> Response:
+        return Response(page_file("app.js"), media_type="text/javascript")
+
+    @app.get("/app.css")
+    def style() -> Response:
+        return Response(page_file("app.css"), media_type="text/css")
+
+    @app.get("/original/{row}")
+    def original(row: int) -> Response:
+        found = originals.file(row)
+        return NOT_HERE if found is None else _sandboxed(*found)
+
+    @app.get("/api/edits")
+    def edits(since: int = 0, last: str = "") -> Log:
+        return read(since, last)
+
+    @app.post("/api/edits")
+    async def save(request: Request, since: int = 0, last: str = "") -> Log:
+        return await run_in_threadpool(write, await _body(request), since, last)
+
+    @app.get("/{name}")
+    def report(name: str) -> Response:
+        path = report_file(run, name)
+        return NOT_HERE if path is None else FileResponse(path)
+
+    @app.exception_handler(InputError)
+    async def refused(_: Request, error: Exception) -> Response:
+        return PlainTextResponse(f"{error}\n", 413 if isinstance(error, TooMuch) else 422)
+
+    @app.exception_handler(OSError)
+    async def failed(_: Request, error: Exception) -> Response:
+        assert isinstance(error, OSError)
+        return PlainTextResponse(f"{describe_os_error(error)}\n", 500)
+
+    return Guard(app, token, port)
+
+
+class TooMuch(InputError):  # noqa: N818 - reads as what is the matter
+    """More was sent than is taken at once."""
+
+
+async def _body(request: Request) -> bytes:
+    """Read what was sent, and no more than is taken."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BODY:
+            raise TooMuch(f"edits: more than {MOST_BODY:,} bytes at once")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _log(edits: list[Edit], since: int, last: str) -> Log:
+    """Return what came after the edits that the asker knows; all of them where its log is another one."""
+    known = 0 < since <= len(edits) and edits[since - 1].id == last
+    start = since if known else 0
+    return Log(since=start, version=len(edits), edits=list(edits[start:]))
+
+
+def _sandboxed(path: Path, kind: str) -> Response:
+    return FileResponse(path, media_type=kind, headers={"Content-Security-Policy": "default-src 'none'; sandbox"})
+
+
+class Guard:
+    """Lets only those in who came by the address that was given out: this host, its token, its own page."""
+
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+        self.app, self.token = app, token
+        self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request before anything else sees it."""
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        first, _, rest = scope["path"].removeprefix("/").partition("/")
+        reason = self._reason(headers, scope["method"], first)
+        if reason is not None:
+            await PlainTextResponse(f"{reason}\n", 403, headers=HEADERS)(scope, receive, send)
+            return
+        inner = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name for name, _ in message["headers"]}
+                added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(each for each in added if each[0] not in there)]
+            await send(message)
+
+        await self.app(inner, receive, guarded)
+
+    def _reason(self, headers: dict[str, str], method: str, token: str) -> str | None:
+        """Say why a request is refused; None lets it in."""
+        host, origin = headers.get("host"), headers.get("origin")
+        if host not in self.hosts:
+            return "this server answers to 127.0.0.1 alone"
+        if origin != f"http://{host}" and (origin is not None or method not in ("GET", "HEAD")):
+            return "only its own page may ask this server"
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "only its own page may ask this server"
+        if not hmac.compare_digest(token.encode(), self.token.encode()):
+            return "open the address that propos open printed: it holds a token"
+        return None

@@ -1,0 +1,43 @@
+"""The files of a run's images, by their rows, and nothing else."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from propos.data import unescape_name
+from propos.runs import Run
+
+# What browsers show, by the first bytes: a name says nothing of what a file is.
+KINDS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"BM", "image/bmp"),
+    (b"RIFF", "image/webp"),
+)
+
+
+class Originals:
+    """Images that lie in a folder as files; of other sources there are none."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @cached_property
+    def root(self) -> Path | None:
+        """The folder to which the images' names are relative."""
+        source = self.run.config.source
+        return Path(source).resolve() if source is not None and Path(source).is_dir() else None
+
+    def file(self, row: int) -> tuple[Path, str] | None:
+        """Return the file of a row and what kind of picture it is; nothing that a link leads out of the folder to."""
+        if self.root is None or not 0 <= row < len(self.run.table.images):
+            return None
+        path = (self.root / unescape_name(self.run.table.images[row])).resolve()
+        if not path.is_relative_to(self.root) or not path.is_file():
+            return None
+        with path.open("rb") as file:
+            start = file.read(16)
+        kind = next((kind for mark, kind in KINDS if start.startswith(mark)), None)
+        return None if kind is None else (path, kind)

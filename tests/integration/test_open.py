@@ -1,0 +1,195 @@
+"""`propos open`: the server's doors, and corrections that are on the disk before they are confirmed."""
+
+import http.client
+import json
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from helpers.runs import folder_run
+from helpers.served import Served
+from propos.report import write_report
+from propos.runs import Run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    run = folder_run(tmp_path_factory.mktemp("opened"))
+    write_report(run)
+    return run.path
+
+
+@pytest.fixture(scope="module")
+def served(made):
+    server = Served(made)
+    yield server
+    if server.process.poll() is None:
+        server.end()
+
+
+@pytest.fixture
+def own(made, tmp_path):
+    """Give a function that serves a copy of the run."""
+    servers = []
+
+    def start(**options):
+        if not servers:
+            shutil.copytree(made, tmp_path / "run")
+        servers.append(Served(tmp_path / "run", **options))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.process.kill()
+        server.process.communicate()
+
+
+NAMED = {"id": "a1", "op": "rename", "cluster": 3, "name": "threes"}
+
+
+def test_the_page_its_data_and_originals_are_served(served):
+    status, page = served.ask("")
+    assert status == 200
+    assert b'data-server="yes"' in page
+    assert served.ask("app.js")[1].startswith(b"var ProposReport")
+    assert served.ask("data.js")[1] == (served.folder / "report" / "data.js").read_bytes()
+    run = Run.open(served.folder)
+    original = served.folder.parent / "photos" / run.table.images[5]
+    assert served.ask("original/5") == (200, original.read_bytes())
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "x" * 32])
+def test_nobody_without_the_token_reads_or_writes(served, token):
+    for path in ("", "data.js", "original/0", "api/edits"):
+        assert served.ask(path, token=token)[0] == 403
+    assert served.ask("api/edits", "POST", b"", token=token)[0] == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "", None])
+def test_a_foreign_host_is_refused(served, host):
+    assert served.ask("", Host=host)[0] in (400, 403)
+    assert served.save(NAMED, Host=host)[0] in (400, 403)
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", None])
+def test_a_foreign_origin_may_not_write(served, origin):
+    assert served.save(NAMED, Origin=origin)[0] == 403
+    if origin is not None:
+        assert served.ask("api/edits", Origin=origin)[0] == 403
+    assert not (served.folder / "edits.jsonl").exists()
+
+
+PATHS = ["../run.json", "..%2frun.json", "%2e%2e/run.json", "report/../../run.json", "run.json", "config.yaml",
+         "model.safetensors", "edits.jsonl", "//etc/passwd", "original/-1", "original/201", "original/..%2f0",
+         "sheet-0000.png%00", "docs", "openapi.json"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_else_can_be_read(served, path):
+    assert served.ask(path)[0] in (404, 422)
+
+
+def test_a_link_out_of_the_run_or_of_its_images_is_not_followed(own, tmp_path):
+    server = own()
+    secret = tmp_path / "secret.png"
+    sheet = server.folder / "report" / "sheet-0000.png"
+    shutil.copy(sheet, secret)
+    sheet.unlink()
+    sheet.symlink_to(secret)
+    assert server.ask("sheet-0000.png")[0] == 404
+    run = Run.open(server.folder)
+    original = Path(run.config.source) / run.table.images[7]
+    kept = tmp_path / "kept.png"
+    shutil.move(original, kept)
+    try:
+        original.symlink_to(kept)
+        assert server.ask("original/7")[0] == 404
+    finally:
+        original.unlink()
+        shutil.move(kept, original)
+    assert server.ask("original/7")[0] == 200
+
+
+REFUSED = {
+    "unknown operation": ({"id": "a", "op": "explode"}, "no operation"),
+    "unknown cluster": ({"id": "a", "op": "rename", "cluster": 99, "name": "x"}, "no cluster 99"),
+    "unknown edit": ({"id": "a", "op": "undo", "edit": "zz"}, "no edit 'zz'"),
+    "unknown key": ({"id": "a", "op": "junk", "cluster": 1, "path": "/etc"}, "no such key"),
+    "newer version": ({"v": 2, "id": "a", "op": "junk", "cluster": 1}, "newer propos"),
+    "another run's images": ({"id": "a", "op": "junk", "images": ["no.png"]}, "none of its images"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_edits_that_are_not_understood_are_refused_whole(served, case):
+    edit, reason = REFUSED[case]
+    status, said = served.save(NAMED, edit)
+    assert status == 422
+    assert reason in said.decode()
+    assert said.count(b"\n") == 1
+    assert not (served.folder / "edits.jsonl").exists()
+
+
+def test_a_hundred_megabytes_are_refused(served):
+    connection = socket.create_connection(("127.0.0.1", served.address.port))
+    head = f"POST /{served.token}/api/edits HTTP/1.1\r\nHost: {served.host}\r\nOrigin: http://{served.host}\r\n"
+    connection.sendall(f"{head}Content-Length: 100000000\r\n\r\n".encode())
+    try:
+        for _ in range(100):
+            connection.sendall(b" " * 1_000_000)
+    except OSError:
+        pass  # it need not listen to the end
+    else:
+        assert b" 413 " in connection.recv(100)
+    connection.close()
+    assert served.ask("api/edits")[0] == 200
+    assert not (served.folder / "edits.jsonl").exists()
+
+
+def test_two_windows_lose_nothing(own):
+    server = own()
+    first = json.loads(server.save(NAMED)[1])
+    assert (first["since"], first["version"]) == (0, 1)
+    second = json.loads(server.save({"id": "b1", "op": "junk", "cluster": 2})[1])
+    assert [edit["id"] for edit in second["edits"]] == ["a1", "b1"]
+    news = json.loads(server.ask("api/edits?since=1&last=a1")[1])
+    assert ([edit["id"] for edit in news["edits"]], news["version"]) == (["b1"], 2)
+    assert json.loads(server.ask("api/edits?since=2&last=another")[1])["since"] == 0
+    again = json.loads(server.save(NAMED, since=2, last="b1")[1])
+    assert (again["edits"], again["version"]) == ([], 2)
+
+
+def test_a_busy_port_is_passed_over_and_ctrl_c_ends_with_one_line(own):
+    first = own()
+    second = own(port=first.address.port)
+    assert second.address.port > first.address.port
+    second.save(NAMED)
+    assert second.end().splitlines() == [f"Closed; {second.folder / 'edits.jsonl'} holds 1 edits"]
+    assert second.process.returncode == 0
+    assert first.end(signal.SIGTERM) == "Closed; nothing was corrected\n"
+
+
+def test_a_server_killed_in_a_burst_loses_no_edit_that_it_confirmed(own):
+    server, confirmed = own(), []
+    names = Run.open(server.folder).table.images
+    connection = http.client.HTTPConnection("127.0.0.1", server.address.port)
+    for number in range(200):
+        edit = {"v": 1, "id": f"e{number}", "op": "move", "images": [names[number]], "into": number % 10}
+        try:
+            connection.request("POST", f"/{server.token}/api/edits?since={len(confirmed)}&last=e{number - 1}",
+                               json.dumps(edit), {"Origin": f"http://{server.host}"})  # fmt: skip
+            if number == 150:
+                server.process.kill()  # while it is about to answer
+            answer = connection.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException):
+            break
+        assert answer.status == 200
+        confirmed.append(edit["id"])
+    assert len(confirmed) >= 150
+    kept = [edit.id for edit in Run.open(server.folder).edits.edits]
+    assert kept[: len(confirmed)] == confirmed
