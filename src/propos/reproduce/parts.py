@@ -22,6 +22,7 @@ class Ours:
     values: tuple[float, ...] = ()
     why: str = NOT_YET
     asked: int = 0  # seeds that were asked for
+    stand_in: bool = False  # of other images than the paper's, so that nothing compares
 
     @property
     def mean(self) -> float | None:
@@ -44,7 +45,7 @@ class Entry:
     @property
     def within(self) -> bool | None:
         """Whether ours is within two standard deviations, of both together, of the paper's; None if none is known."""
-        if self.ours is None or self.ours.mean is None or self.paper is None:
+        if self.ours is None or self.ours.mean is None or self.ours.stand_in or self.paper is None:
             return None
         spreads = [sd for sd in (self.ours.sd, self.paper.sd) if sd is not None]
         if not spreads:

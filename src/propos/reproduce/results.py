@@ -69,7 +69,7 @@ class Results:
 
     def _ours(self, setup: Setup, values: Iterable[float | None]) -> Ours:
         kept = tuple(value for value in values if value is not None)
-        return Ours(kept, self.why_not(setup), len(self.cells(setup)))
+        return Ours(kept, self.why_not(setup), len(self.cells(setup)), self._stands_in(setup))
 
     def reading(self, cell: Cell, name: str) -> dict[str, Any] | None:
         """Return all of what was measured on a cell afterwards, or nothing."""
@@ -89,8 +89,10 @@ class Results:
     def head(self, setup: Setup) -> str:
         """Return what a column of a set-up's images is called, with what stands in for them."""
         name = NAMES.get(setup.set, setup.set)
-        stands_in = any(self.tasks[cell].images.stand_in for cell in self.cells(setup))
-        return f"{name} (stand-in: {STAND_IN})" if stands_in else name
+        return f"{name} (stand-in: {STAND_IN})" if self._stands_in(setup) else name
+
+    def _stands_in(self, setup: Setup) -> bool:
+        return any(self.tasks[cell].images.stand_in for cell in self.cells(setup))
 
     @property
     def seconds(self) -> float:

@@ -53,7 +53,7 @@ def write_cell(place, task, **scores):
 def results(tmp_path):
     """Table 6 of which ProPos is finished on CIFAR-10 with three seeds, and CC with one."""
     place = Place(tmp_path)
-    found = Results(ITEMS["table-6"], 3, "tiny", place)
+    found = Results(ITEMS["table-6"], 3, "small", place)
     for cell, task in found.tasks.items():
         if cell.setup.data == "cifar-10" and cell.setup.method == "propos":
             write_cell(place, task, nmi=0.84 + 0.01 * cell.seed, accuracy=0.5, ari=0.4, ami=0.4)
@@ -75,7 +75,7 @@ def test_ours_is_the_mean_over_seeds_beside_the_papers(results):
     assert (nmi.within, accuracy.within) == (True, False)  # 0.1 off; 50 beside 91.6
     assert rows["CC"][0].ours.values == (60.0,)  # its cluster head's
     assert rows["CC, by k-means on its instance head"][0].ours.values == (30.0,)
-    assert rows["BYOL"][0].ours.why == "not run yet"
+    assert rows["BYOL"][0].ours.why == "data not found"
     assert item.cells == (4, 66)
     assert item.seconds == 4 * 1800
 
@@ -92,6 +92,7 @@ def test_within_is_two_standard_deviations_of_both_together():
     assert near(81.0, 83.0, paper_sd=0.5)
     assert not near(82.1, 84.1, paper_sd=0.5)
     assert near(81.0, paper_sd=None) is None  # nobody says how far it spreads
+    assert Entry(Ours((80.0,), stand_in=True), Printed(80.0, 0.5)).within is None  # of other images
 
 
 def test_a_table_is_written_as_markdown_and_csv(results):
@@ -99,13 +100,17 @@ def test_a_table_is_written_as_markdown_and_csv(results):
     text = markdown(item)
     assert "| ProPos | 85.0 ± 1.0 | 85.1 ± 0.5 ✓ |" in text
     assert "| CC | 60.0 (1 of 3 seeds) | 66.1 ± 0.3 ✗ |" in text
-    assert "CIFAR-10 (stand-in: digits) NMI" in text
-    assert "train.epochs: 1,000 → 4" in text
+    assert "train.epochs: 1,000 → 20" in text
     assert "4 of 66 cells are finished; they took 2.0 h to train" in text
     rows = list(csv.DictReader(io.StringIO(table_of(item.parts))))
     (row,) = [r for r in rows if (r["row"], r["column"], r["part"][:8]) == ("ProPos", "NMI", "CIFAR-10")]
     assert float(row["ours"]) == pytest.approx(85.0)
     assert (row["seeds"], row["paper"], row["paper_sd"], row["within_2_sd"]) == ("3", "85.1", "0.5", "yes")
+
+
+def test_a_stand_in_is_named_in_the_head_of_its_columns(tmp_path):
+    results = Results(ITEMS["table-9"], 1, "tiny", Place(tmp_path))
+    assert "| CIFAR-10-LT (stand-in: digits) NMI | paper |" in markdown(assemble(results))
 
 
 def test_absent_data_are_called_so_where_nothing_stands_in(tmp_path):
