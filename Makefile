@@ -8,7 +8,7 @@ PAGE   := $(VENV)/.page
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test attack format clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-corrections
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-corrections bench-defaults
 
 install: $(PAGE)
 
@@ -53,6 +53,10 @@ bench-step: $(VENV)/.peers
 
 bench-kmeans: $(VENV)/.peers
 	$(BIN)/python benchmarks/kmeans.py
+
+# Defaults alone, beside others' methods, on every set; hours on two cores, and it goes on where it stopped.
+bench-defaults: $(VENV)/.peers
+	$(BIN)/python benchmarks/defaults.py
 
 bench-methods: $(STAMP)
 	$(BIN)/python benchmarks/methods.py

@@ -151,8 +151,9 @@ class QueueSettings(Section):
 
 
 class ContrastSettings(Section):
-    """The temperatures of methods that tell an image, or a cluster, from others."""
+    """The temperatures of methods that tell an image, or a cluster, from others, and how much ProPos does so too."""
 
+    weight: NotNegative = 0.0  # beside ProPos's own losses: the paper has none
     temperature: Positive = 0.5
     cluster_temperature: Positive = 1.0
 

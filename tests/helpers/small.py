@@ -20,6 +20,7 @@ QUICK = {
     "psl.start": 1,
     "estep.restarts": 2,
     "pcl.clusters": (8, 16),
+    "contrast.weight": 0.0,  # ProPos as in the paper
 }
 
 

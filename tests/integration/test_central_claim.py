@@ -23,14 +23,15 @@ def spread(record):
 
 def test_scattering_prototypes_spreads_embeddings_clearly_more_than_byol():
     # At the full 100 epochs: 0.98 against 0.85.
-    propos, byol = last_record(16), last_record(16, method="byol")
+    # By itself: telling images apart, which the recipe adds, would spread them too.
+    propos, byol = last_record(16, **{"contrast.weight": 0.0}), last_record(16, method="byol")
     assert spread(propos) > spread(byol) + 0.05
 
 
 def test_a_short_run_beats_k_means_on_pixels():
     digits = load_digits()
     pixels = KMeans(10, n_init=10, random_state=0).fit_predict(digits.data)
-    assert last_record(40)["nmi"] > nmi(digits.target, pixels) + 0.05
+    assert last_record(20)["nmi"] > nmi(digits.target, pixels) + 0.1
 
 
 @pytest.mark.parametrize("clusters", [5, 30])

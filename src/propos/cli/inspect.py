@@ -71,10 +71,12 @@ def _print(overview: Overview, views: Path | None) -> None:
         line("same bytes", " = ".join(group[:SHOWN]) + _more(len(group)))
     if len(overview.duplicates) > SHOWN:
         line("", f"… {len(overview.duplicates):,} such groups in all; --json lists them")
-    line("recipe", overview.recipe)
+    line("recipe", overview.recipe + ("" if overview.epochs is None else f", {overview.epochs} epochs"))
     if overview.views is not None:
         line("views", overview.views)
     line("training", f"about {duration(overview.seconds)}")
+    if overview.fared is not None:
+        line("to expect", f"{overview.fared} (docs/results.md)")
     if views is not None:
         line("drawn", str(views))
 

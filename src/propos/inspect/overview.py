@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from propos.data import UnopenedSource
 from propos.data.files.survey import Survey, survey
+from propos.methods import build_method
+from propos.recipes import FARED
 from propos.runner import Plan
 from propos.training import estimate_seconds
 
@@ -31,6 +33,8 @@ class Overview:
     tiny: list[str]
     odd: list[str]
     recipe: str
+    epochs: int | None  # None where nothing is trained
+    fared: str | None  # how such images fared with this recipe, where that was measured
     views: str | None  # which changes leave these images what they are
     seconds: float
 
@@ -61,6 +65,8 @@ def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds
         tiny=[h.entry.name for h in headers if min(h.width, h.height) < TINY_SIDE and seen and not seen.common_size],
         odd=[h.entry.name for h in headers if max(h.width, h.height) > ODD_ASPECT * min(h.width, h.height)],
         recipe=str(plan.config.recipe),
+        epochs=plan.config.train.epochs if build_method(plan.config).terms else None,
+        fared=FARED.get(str(plan.config.recipe)),
         views=None if plan.kept is None else str(plan.kept),
         seconds=seconds,
     )

@@ -8,10 +8,23 @@ from propos.config import Config
 from propos.errors import InputError
 from propos.recipes.against import Row, against_paper
 from propos.recipes.choose import choose_recipe
+from propos.recipes.fared import FARED
+from propos.recipes.length import fit_length
 from propos.recipes.methods import for_method
 from propos.recipes.table import PAPER, RECIPES
 
-__all__ = ["PAPER", "RECIPES", "Row", "against_paper", "build_recipe", "choose_recipe", "describe", "for_method"]
+__all__ = [
+    "FARED",
+    "PAPER",
+    "RECIPES",
+    "Row",
+    "against_paper",
+    "build_recipe",
+    "choose_recipe",
+    "describe",
+    "fit_length",
+    "for_method",
+]
 
 
 def build_recipe(name: str, method: str | None = None) -> Config:

@@ -54,6 +54,7 @@ SAID: Mapping[str, Said] = {
     "network.momentum_schedule": Said("constant", "“we set it to 0.996 for both BYOL and ProPos”"),
     "network.bn_groups": Said(4, "“trained on 4 NVIDIA V100 GPUs”, “We have not employed SyncBN”"),
     "network.shuffle_bn": Said(True, "“Instead, we adopt the shufflingBN in MoCo”"),
+    "contrast.weight": Said(0.0, "Eq. 15: its loss is ℓ_psa + λ_psl ℓ_psl"),
     "psa.sigma": Said(0.001, "“τ, λ_psl …, and σ for positive sampling were set as 0.5, 0.1, and 0.001”"),
     "psl.weight": Said(0.1, "“τ, λ_psl …, and σ for positive sampling were set as 0.5, 0.1, and 0.001”"),
     "psl.temperature": Said(0.5, "“τ, λ_psl …, and σ for positive sampling were set as 0.5, 0.1, and 0.001”"),

@@ -52,8 +52,11 @@ def for_method(config: Config, method: str, at_scale: bool) -> Config:
     """Return a recipe's settings as a method wants them.
 
     A method without a warm-up still scatters clusters only after as many epochs as the recipe's would take.
+    What a recipe adds to ProPos is ProPos's alone.
     """
     changes = {**OWN.get(method, {}), **(AT_SCALE.get(method, {}) if at_scale else {})}
     if "train.warmup" in changes:
         changes["psl.start"] = config.psl_start
+    if method != "propos":
+        changes["contrast.weight"] = 0.0
     return config.with_settings({**changes, "method": method})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from propos.config import Config, NetworkSettings, PslSettings, TrainSettings, ViewSettings
+from propos.config import Config, ContrastSettings, NetworkSettings, PslSettings, TrainSettings, ViewSettings
 
 SMALL_NETWORK = NetworkSettings(backbone="resnet-small", stem="small", hidden=512, dimension=128, momentum=0.99)
+APART = ContrastSettings(weight=1.0)  # each image from the others of its batch: docs/results.md
 
 
 def digits() -> Config:
@@ -13,8 +14,9 @@ def digits() -> Config:
         recipe="digits",
         views=ViewSettings(preset="digits", size=8),
         network=SMALL_NETWORK,
-        psl=PslSettings(start=50),
-        train=TrainSettings(epochs=100, batch_size=128, lr=0.2, warmup=5),
+        psl=PslSettings(start=30),
+        contrast=APART,
+        train=TrainSettings(epochs=60, batch_size=128, lr=0.2, warmup=3),
     )
 
 
@@ -24,8 +26,9 @@ def small_grey() -> Config:
         recipe="small-grey",
         views=ViewSettings(preset="greyscale", size=16),
         network=SMALL_NETWORK,
-        psl=PslSettings(start=20),
-        train=TrainSettings(epochs=40, batch_size=64, lr=0.2, warmup=4),
+        psl=PslSettings(start=10),
+        contrast=APART,
+        train=TrainSettings(epochs=20, batch_size=64, lr=0.2, warmup=2),
     )
 
 

@@ -81,6 +81,8 @@ class Task:
     def key(self) -> str:
         """What its run folder is called, wherever the images lie: a hash of its settings and of which images."""
         settings = self.config.model_dump(mode="json", exclude={"source", "data"})
+        if not settings["contrast"]["weight"]:
+            del settings["contrast"]["weight"]  # cells that were finished before this was a setting are known as before
         text = json.dumps([settings, asdict(self.images)], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 

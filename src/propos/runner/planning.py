@@ -20,9 +20,9 @@ from propos.config import Config, PixelSettings
 from propos.data import Source, StreamedSource, UnopenedSource, What, find_source, fingerprint, is_array, refusal
 from propos.data.arrays import check_labels
 from propos.errors import InputError
-from propos.methods import check_method
+from propos.methods import build_method, check_method
 from propos.networks import read_pretrained
-from propos.recipes import build_recipe, choose_recipe, for_method
+from propos.recipes import build_recipe, choose_recipe, fit_length, for_method
 from propos.runner.following import estimate
 from propos.runner.provenance import provenance
 from propos.runner.request import (
@@ -193,7 +193,21 @@ def _recipe(
     precision = usual_precision(device)
     if precision != "float32" and "train.precision" not in request.settings:
         watcher.note(f"The backbone computes in {precision}; --set train.precision=float32 turns that off.")
-    return build_recipe(name, method).with_settings({"train.precision": precision})
+    config = build_recipe(name, method).with_settings({"train.precision": precision})
+    if _named_recipe(request) is not None or request.epochs is not None or "train.epochs" in request.settings:
+        return config
+    return _fitting_length(config, unopened.images, request.time is None, watcher)
+
+
+def _fitting_length(config: Config, images: int, final: bool, watcher: Watcher) -> Config:
+    """Return the settings with epochs for so many images, and say so where they are others than the recipe's."""
+    fitted = fit_length(config, images)
+    if final and fitted.train.epochs != config.train.epochs and build_method(fitted).terms:
+        watcher.note(
+            f"Length: {fitted.train.epochs} epochs for {images:,} images (the recipe's own are "
+            f"{config.train.epochs}); --epochs or --time says otherwise."
+        )
+    return fitted
 
 
 def _named_recipe(request: Request) -> str | None:

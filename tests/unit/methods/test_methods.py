@@ -172,6 +172,19 @@ def test_a_small_recipe_keeps_its_own_sizes_whatever_the_method():
     assert for_method(Config(), "byol", at_scale=True) == Config(method="byol")
 
 
+def test_the_papers_propos_tells_no_images_apart_and_a_small_recipes_does():
+    weights = {
+        name: {term.name: term.weight for term in build_method(build_recipe(name)).terms}
+        for name in ("cifar-10", "digits")
+    }
+    assert weights == {"cifar-10": {"psa": 1.0, "psl": 0.1}, "digits": {"psa": 1.0, "psl": 0.1, "contrast": 1.0}}
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "propos"])
+def test_what_a_recipe_adds_to_propos_is_no_part_of_other_methods(method):
+    assert build_recipe("digits", method).contrast.weight == 0.0
+
+
 @pytest.mark.parametrize("method", ["moco", "pcl"])
 def test_a_method_that_needs_a_queue_says_so(method):
     with pytest.raises(InputError, match=r"queue\.size = 0: .* set it to 1 or more"):

@@ -117,3 +117,8 @@ def test_the_transcript_in_the_package_is_whole():
     assert paper()["notes"] == theirs.pop("notes")
     for name, rows in theirs.items():
         assert paper()[name.partition(" ")[0]] == rows
+
+
+def test_cells_finished_before_propos_could_tell_images_apart_are_found_again():
+    """The key that this cell had when the settings knew no `contrast.weight`."""
+    assert task(Cell(Setup("cifar-10", "cifar-10-r18"), 0), "small", None).key == "3d872c0babb21386c9386d12"

@@ -82,6 +82,26 @@ def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
     assert [note.split(" (")[0] for note in notes if note.startswith("Views")] == ([said] if said else [])
 
 
+@pytest.mark.parametrize(
+    ("asked", "epochs", "said"),
+    [
+        ({}, 112, True),  # 60 epochs for 1,800 images: (1,800 / 780)^0.75 times as many
+        ({"epochs": 20}, 20, False),
+        ({"settings": {"train.epochs": 30}}, 30, False),
+        ({"recipe": "digits"}, 60, False),
+        ({"method": "kmeans-pixels"}, 112, False),
+    ],
+)
+def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked, epochs, said):
+    watcher, notes = Unwatched(), []
+    watcher.note = notes.append
+    with plan(Request(load_digits().images[:780], 10, **asked), watcher=watcher) as planned:
+        assert planned.config.train.epochs == epochs
+    assert [note.split(" (")[0] for note in notes if note.startswith("Length")] == [
+        "Length: 112 epochs for 780 images"
+    ] * said
+
+
 def test_a_run_is_known_by_its_images_and_settings_wherever_they_lie(tmp_path):
     here, there = save_digits(tmp_path / "here.npz"), tmp_path / "elsewhere" / "here.npz"
     there.parent.mkdir()

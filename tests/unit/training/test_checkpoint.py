@@ -17,6 +17,7 @@ class Listener(Silent):
     """Keeps the warnings of a run."""
 
     def __init__(self):
+        super().__init__()
         self.warnings = []
         super().__init__(self.warnings.append)
 

@@ -9,6 +9,7 @@ from propos.data import from_array, open_source
 from propos.data.arrays import ArraySource
 from propos.errors import InputError
 from propos.objectives import alignment, prototype_scattering
+from propos.objectives.nt_xent import nt_xent
 from propos.training.expectation import Partition, expectation
 from propos.training.learner import build_learner, choose_device
 from propos.training.maximization import maximization_step
@@ -82,6 +83,21 @@ def test_propos_without_noise_and_weight_is_byol_to_the_bit():
         step(propos, number=number)
         step(byol, number=number)
     assert torch.equal(propos.network.online.backbone.conv1.weight, byol.network.online.backbone.conv1.weight)
+
+
+def test_a_contrast_is_of_the_projections_and_moves_the_network_by_its_weight():
+    """Before scattering and noise: BYOL's loss and half of the contrast, by autograd and hand."""
+    learner, twin = (build_learner(quick_config(contrast__weight=0.5), digits(), CPU) for _ in range(2))
+    losses = step(learner, epoch=0, number=1)
+    images = torch.from_numpy(digits().batch(np.arange(64)))
+    passed = twin.network(twin.views(images, generator(twin.config.seed, "views", 1, 0)), None)
+    (p1, p2), (t1, t2) = passed.predictions, passed.targets
+    psa, contrast = (alignment(p1, t2) + alignment(p2, t1)) / 2, nt_xent(*passed.projections, 0.5)
+    torch.testing.assert_close(losses, torch.stack([psa, torch.zeros(()), contrast]).detach())
+    (psa + 0.5 * contrast).backward()
+    ours, theirs = learner.network.online.backbone.conv1.weight, twin.network.online.backbone.conv1.weight
+    expected = theirs - twin.schedule.learning_rate(1) * (theirs.grad + 5e-4 * theirs)
+    torch.testing.assert_close(ours.detach(), expected.detach(), rtol=1e-4, atol=1e-6)
 
 
 def test_accumulated_batches_are_batches_of_their_own():

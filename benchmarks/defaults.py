@@ -1,0 +1,168 @@
+"""Defaults alone, on every set of benchmarks/sets.py, beside what people reach for first.
+
+Ours is `propos run` with nothing but -k. Results are written as they come; started again, the script goes on where it
+stopped. Seconds are the processor's. Labels only score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
+from sklearn.mixture import GaussianMixture
+
+from propos.data import Source
+from propos.data.arrays import ArraySource
+from propos.evaluation import scores
+from propos.runner import Request, plan
+from propos.training import Silent, train
+from sets import SETS
+
+Row = dict[str, Any]
+Pixels = Float[np.ndarray, "N D"]
+Labels = Int[np.ndarray, " N"]
+OURS = "propos"
+
+
+def ours(source: ArraySource, clusters: int, seed: int) -> tuple[Labels, Row]:
+    """Train with the defaults; return the clusters, and what was chosen for the images."""
+    images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
+    with plan(Request(images, clusters, seed=seed, labels=source.labels, start="scratch"), "cpu") as planned:
+        config = planned.config
+        fitted = train(config, planned.source, planned.device, Silent())
+    curve = [[line["epoch"], line["measures"]["accuracy"]] for line in fitted.history if "measures" in line]
+    chosen = {"recipe": config.recipe, "epochs": config.train.epochs, "size": config.views.size}
+    return fitted.table.cluster, {**chosen, "curve": curve}
+
+
+def umap_of(pixels: Pixels, seed: int) -> Float[np.ndarray, "N 2"]:
+    """Return the images laid out as UMAP's documentation does it for clustering."""
+    from umap import UMAP
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        laid: Float[np.ndarray, "N 2"] = UMAP(n_neighbors=30, min_dist=0.0, random_state=seed).fit_transform(pixels)
+    return laid
+
+
+def mixture(points: Pixels, clusters: int, seed: int) -> Labels:
+    """Return the components of a mixture of Gaussians that points belong to."""
+    found: Labels = GaussianMixture(clusters, n_init=5, random_state=seed).fit_predict(points.astype(np.float64))
+    return found
+
+
+def spectral(pixels: Pixels, clusters: int, seed: int) -> Labels:
+    """Return spectral clusters of the graph of ten nearest neighbours."""
+    method = SpectralClustering(clusters, affinity="nearest_neighbors", n_neighbors=10, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the graph has several parts
+        found: Labels = method.fit_predict(pixels)
+    return found
+
+
+PEERS: dict[str, Callable[[Pixels, int, int], Labels]] = {
+    "k-means": lambda pixels, clusters, seed: KMeans(clusters, n_init=10, random_state=seed).fit_predict(pixels),
+    "Ward": lambda pixels, clusters, seed: AgglomerativeClustering(clusters).fit_predict(pixels),
+    "spectral": spectral,
+    "UMAP + k-means": lambda pixels, clusters, seed: KMeans(clusters, n_init=10, random_state=seed).fit_predict(
+        umap_of(pixels, seed)
+    ),
+    "UMAP + mixture": lambda pixels, clusters, seed: mixture(umap_of(pixels, seed), clusters, seed),
+}
+REPEATS = ("Ward",)  # whatever the seed
+
+
+def measured(name: str, source: ArraySource, method: str, seed: int) -> Row:
+    """Cluster a set once and return its scores, the processor's seconds and what was chosen."""
+    assert source.labels is not None
+    truth = np.unique(source.labels, return_inverse=True)[1]
+    clusters, about = int(truth.max()) + 1, {}
+    begin = time.process_time()
+    if method == OURS:
+        found, about = ours(source, clusters, seed)
+    else:
+        found = PEERS[method](_pixels(source), clusters, seed)
+    seconds = time.process_time() - begin
+    scored = scores(truth, np.asarray(found, np.int64))
+    row = {"set": name, "method": method, "seed": seed, "seconds": round(seconds, 1)}
+    return row | {key: round(float(scored[key]), 4) for key in ("accuracy", "nmi")} | about
+
+
+def _pixels(source: Source) -> Pixels:
+    return source.batch(np.arange(len(source))).reshape(len(source), -1).astype(np.float32) / 255
+
+
+def measure(path: Path, names: list[str], methods: list[str], seeds: list[int]) -> list[Row]:
+    """Return every row that is wanted, measuring those that the file does not hold yet."""
+    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    known = {(row["set"], row["method"], row["seed"]) for row in done}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for seed in seeds:
+        for name in names:
+            missing = [each for each in methods if (name, each, seed) not in known and not (seed and each in REPEATS)]
+            source = SETS[name]() if missing else None
+            for method in missing:
+                assert source is not None
+                row = measured(name, source, method, seed)
+                done.append(row)
+                with path.open("a") as file:
+                    print(json.dumps(row), file=file)
+                print(f"{name}, {method}, seed {seed}: {row['accuracy']:.3f} / {row['nmi']:.3f}", flush=True)
+    return done
+
+
+def table(found: Iterable[Row]) -> Iterator[str]:
+    """Yield a table of medians over seeds: accuracy / NMI, with the processor's seconds, the best in bold."""
+    of: dict[tuple[str, str], list[Row]] = {}
+    for row in found:
+        of.setdefault((row["set"], row["method"]), []).append(row)
+    methods = [OURS, *PEERS]
+    yield f"| images | seeds | {' | '.join(methods)} |"
+    yield "|---" * (len(methods) + 2) + "|"
+    for name in SETS:
+        here = {method: of[name, method] for method in methods if (name, method) in of}
+        best = max((_median(rows, "accuracy") for rows in here.values()), default=0.0)
+        cells = [_cell(here.get(method, []), best) for method in methods]
+        if here:
+            yield f"| {name} | {len(here.get(OURS, []))} | {' | '.join(cells)} |"
+
+
+def _cell(rows: list[Row], best: float) -> str:
+    if not rows:
+        return "–"
+    accuracy, nmi, seconds = (_median(rows, key) for key in ("accuracy", "nmi", "seconds"))
+    both = f"{accuracy:.3f} / {nmi:.3f}"
+    return f"{f'**{both}**' if accuracy == best else both} ({seconds:.0f} s)"
+
+
+def _median(rows: list[Row], key: str) -> float:
+    return statistics.median(row[key] for row in rows)
+
+
+def main() -> None:
+    """Measure what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--methods", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--threads", type=int, help="torch's; else as many as there are cores")
+    parser.add_argument("--results", type=Path, default=Path("runs/bench-defaults.jsonl"))
+    arguments = parser.parse_args()
+    if arguments.threads is not None:
+        torch.set_num_threads(arguments.threads)
+    found = measure(arguments.results, arguments.sets, arguments.methods, arguments.seeds)
+    print("", *table(found), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
