@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from propos.cli.streams import say
 
+if TYPE_CHECKING:
+    from propos.runs import Run
+
 
 def export(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
     to: Annotated[
-        Literal["csv", "parquet", "json", "coco", "embedding-atlas", "folders", "fiftyone", "model"],
+        Literal["csv", "parquet", "json", "coco", "embedding-atlas", "folders", "fiftyone", "model", "onnx"],
         typer.Option(help="The form to write."),
     ],
     output: Annotated[
@@ -31,8 +34,23 @@ def export(
     folder = Run.open(run)
     for note in folder.notes_on_edits():
         say(f"warning: {note}", err=True)
+    if to == "onnx":
+        _export_onnx(folder, output)
+        return
     exported = export_run(folder, to, output, how, dry_run)
     for original, place in exported.planned:
         say(f"{original} -> {place}")
     what = "clusters" if to == "model" else "images"
     say(f"{exported.count:,} {what}{' would go to' if dry_run else ':'} {output}")
+
+
+def _export_onnx(run: Run, output: Path) -> None:
+    from propos.export import check_place
+
+    check_place(run, output)
+    from propos.portable import write_onnx
+
+    checked = write_onnx(run, output)
+    of = "of the run's images" if checked.own else "images of noise, as the run's cannot be had"
+    say(f"{len(run.corrected.prototypes.ids):,} clusters of images of {checked.size}×{checked.size}: {output}")
+    say(f"onnxruntime answers as torch does: within {checked.difference:.1e} on {checked.images:,} {of}")

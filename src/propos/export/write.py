@@ -45,7 +45,7 @@ def export_run(run: Run, form: str, out: Path, how: How = "symlink", dry_run: bo
         raise InputError(f"--to {form}: there are {', '.join(FORMATS)}")
     if dry_run and form != "folders":
         raise InputError("--dry-run: is for --to folders")
-    _check_place(run, out)
+    check_place(run, out)
     if dry_run:
         planned = plan_folders(run)
         return Exported(len(planned), tuple((original, out / place) for original, place in planned))
@@ -55,7 +55,8 @@ def export_run(run: Run, form: str, out: Path, how: How = "symlink", dry_run: bo
         return Exported(FOLDERS[form](run, folder, how))
 
 
-def _check_place(run: Run, out: Path) -> None:
+def check_place(run: Run, out: Path) -> None:
+    """Refuse what is there already, and places in the run or among its images."""
     if out.is_symlink() or out.exists():
         raise InputError(f"{out}: is there already, and nothing is written over; choose another -o")
     if not out.parent.is_dir():
