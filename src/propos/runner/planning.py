@@ -202,7 +202,8 @@ def _recipe(
 def _fitting_length(config: Config, images: int, final: bool, watcher: Watcher) -> Config:
     """Return the settings with epochs for so many images, and say so where they are others than the recipe's."""
     fitted = fit_length(config, images)
-    if final and fitted.train.epochs != config.train.epochs and build_method(fitted).terms:
+    trains = build_method(fitted.with_settings({"clusters": 2})).terms  # how many clusters is not known yet
+    if final and fitted.train.epochs != config.train.epochs and trains:
         watcher.note(
             f"Length: {fitted.train.epochs} epochs for {images:,} images (the recipe's own are "
             f"{config.train.epochs}); --epochs or --time says otherwise."

@@ -90,6 +90,7 @@ def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
         ({"settings": {"train.epochs": 30}}, 30, False),
         ({"recipe": "digits"}, 60, False),
         ({"method": "kmeans-pixels"}, 112, False),
+        ({"method": "cc"}, 112, True),  # whose cluster head is as wide as there are clusters
     ],
 )
 def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked, epochs, said):
