@@ -8,7 +8,7 @@ PAGE   := $(VENV)/.page
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test attack format clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-corrections bench-defaults
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-corrections bench-defaults
 
 install: $(PAGE)
 
@@ -87,6 +87,9 @@ bench-pretrained: $(STAMP)
 
 bench-report: $(PAGE)
 	$(BIN)/python benchmarks/report.py
+
+bench-review: $(PAGE)
+	$(BIN)/python benchmarks/review.py
 
 bench-suggest: $(STAMP)
 	$(BIN)/python benchmarks/suggest_k.py

@@ -1,4 +1,4 @@
-"""Take the pictures of docs/report.md from a run's report: python docs/screens.py RUN docs/ [NAME …]."""
+"""Take the pictures of docs/report.md and docs/review.md: python docs/screens.py RUN docs/ [NAME …]."""
 
 import io
 import shutil
@@ -10,6 +10,7 @@ from playwright.sync_api import sync_playwright
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 DESKTOP, PHONE = {"width": 1180, "height": 820}, {"width": 390, "height": 780}
+REVIEW = {"review": "review", "review-move": "cluster/3"}
 SCREENS = {"overview": "overview", "map": "map", "cluster": "cluster/3", "problems": "problems", "labels": "labels"}
 PATIENCE = 600_000
 
@@ -20,9 +21,9 @@ def main(run: Path, folder: Path, only: list[str]) -> None:
         executable = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = driver.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE)
         for scheme, viewport, screens in (
-            ("light", DESKTOP, {**SCREENS, "map-pictures": "map", "training": "training"}),
-            ("dark", DESKTOP, {"overview": "overview", "map": "map"}),
-            ("light", PHONE, {"overview": "overview", "map": "map"}),
+            ("light", DESKTOP, {**SCREENS, **REVIEW, "map-pictures": "map", "training": "training"}),
+            ("dark", DESKTOP, {"overview": "overview", "map": "map", "review": "review"}),
+            ("light", PHONE, {"overview": "overview", "map": "map", "review": "review"}),
         ):
             context = browser.new_context(viewport=viewport, color_scheme=scheme)
             context.set_default_timeout(PATIENCE)
@@ -36,9 +37,16 @@ def main(run: Path, folder: Path, only: list[str]) -> None:
                     page.wait_for_function("document.querySelector('.number')?.style.transform")
                 if name == "map-pictures":
                     page.select_option("#show", "thumbnails")
+                if route == "review":
+                    page.locator(".thumb").nth(1).click(modifiers=["Control"])
+                    page.locator(".thumb").nth(3).click(modifiers=["Shift"])
+                if name == "review-move":
+                    page.locator(".thumb").nth(1).click(modifiers=["Control"])
+                    page.keyboard.press("m")
                 page.wait_for_timeout(1500)
                 kind = "phone" if viewport is PHONE else scheme
-                save(page.screenshot(), folder / f"report-{name}{'' if kind == 'light' else '-' + kind}.png")
+                prefix = "" if name in REVIEW else "report-"
+                save(page.screenshot(), folder / f"{prefix}{name}{'' if kind == 'light' else '-' + kind}.png")
                 page.close()
         browser.close()
 

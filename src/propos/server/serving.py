@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator
@@ -43,6 +44,10 @@ def free_socket(port: int) -> socket.socket:
     """Return a socket on the first port from this one on that nobody uses; 0 is any."""
     for number in range(port, min(port + MOST_PORTS, 65_535) + 1):
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if (
+            os.name == "posix"
+        ):  # a port whose connections have just ended is free; elsewhere this would share one in use
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((HOST, number))
             listening.listen()
