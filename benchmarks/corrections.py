@@ -21,9 +21,12 @@ import torch
 from jaxtyping import Int
 
 import propos
+from propos.clustering import spherical_kmeans
 from propos.evaluation import numbered, scores
 from propos.evaluation.asking import choose_questions
 from propos.runs import Run
+from propos.training.corrections import corrections_of, numbers_of
+from propos.training.expectation import with_followers
 from sets import published
 
 Row = dict[str, Any]
@@ -75,6 +78,20 @@ def answers(run: Run, rows: Int[np.ndarray, " Q"]) -> list[Row]:
     return edits
 
 
+def one_step(run: Run) -> Int[np.ndarray, " N"]:
+    """Return the clusters of the E-step that takes the answers in, before anything is trained."""
+    corrected, images = run.corrected, len(run.table.images)
+    if not corrected.edited:
+        return run.table.cluster
+    _, said = corrections_of(corrected, np.arange(images))
+    assert said is not None
+    start = torch.from_numpy(corrected.prototypes.vectors[np.argsort(numbers_of(corrected))])
+    points = torch.from_numpy(run.embeddings)
+    fixed = with_followers(points, said.fixed, start)
+    found = spherical_kmeans(points, len(start), 0, torch.Generator(), previous=start, fixed=fixed)
+    return found.labels.numpy()
+
+
 def measure(out: Path, seed: int, way: str, epochs: int, more: int, count: int) -> Row:
     """Correct a copy of the base run, go on from it, and score the answer, asked images and all others apart."""
     base = base_run(out, seed, epochs)
@@ -86,15 +103,17 @@ def measure(out: Path, seed: int, way: str, epochs: int, more: int, count: int) 
     edits = answers(base, rows)
     if edits:
         (corrected / "edits.jsonl").write_text("".join(json.dumps(edit) + "\n" for edit in edits))
+    assert base.table.label is not None
+    classes, cluster = numbered(base.table.label), one_step(Run.open(corrected))
     begin = time.process_time()
-    propos.run(earlier=corrected, out=learnt, epochs=more, report=False, quiet=True)
-    seconds, run = time.process_time() - begin, Run.open(learnt)
-    assert run.table.label is not None
-    classes, cluster = numbered(run.table.label), run.corrected.table.cluster
+    if more:
+        propos.run(earlier=corrected, out=learnt, epochs=more, report=False, quiet=True)
+        cluster = Run.open(learnt).corrected.table.cluster
+    seconds = time.process_time() - begin
     others = np.setdiff1d(np.arange(len(classes)), rows)
     changed = sum(edit["op"] != "confirm" for edit in edits)
     row = {"way": way, "seed": seed, "epochs": [epochs, more], "asked": len(rows), "changed": changed}
-    row |= {"clusters": len(run.prototypes.ids), "seconds": seconds, "base": scores(classes, base.table.cluster)}
+    row |= {"clusters": len(np.unique(cluster)), "seconds": seconds, "base": scores(classes, base.table.cluster)}
     return row | {"all": scores(classes, cluster), "others": scores(classes[others], cluster[others])}
 
 
@@ -116,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("runs/corrections"))
     parser.add_argument("--epochs", type=int, default=12, help="of the base run")
-    parser.add_argument("--more", type=int, default=3, help="epochs of the run that goes on")
+    parser.add_argument("--more", type=int, default=3, help="epochs of the run that goes on; 0: its first E-step alone")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()

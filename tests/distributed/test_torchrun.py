@@ -193,3 +193,25 @@ def test_wrong_input_is_said_once_and_nothing_is_written(images, tmp_path):
     assert result.err.count("propos: ") == 1
     assert "at least 2 clusters" in result.err
     assert not out.exists()
+
+
+def test_one_and_two_processes_learn_the_same_from_corrections(one, tmp_path):
+    earlier = copied(one, tmp_path)
+    edits = [
+        {"op": "merge", "clusters": [1], "into": 0},
+        {"op": "split", "images": ["3", "150", "160"], "into": 12},
+        {"op": "junk", "images": ["7", "8", "120"]},
+        {"op": "move", "images": ["20", "199"], "into": 5},
+    ]
+    lines = (json.dumps({"v": 1, "id": f"e{number}", **edit}) + "\n" for number, edit in enumerate(edits))
+    (earlier / "edits.jsonl").write_text("".join(lines))
+    arguments = ["run", "--no-report", "--from", earlier, "--quiet", "--epochs", 2, "--out"]
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    result = command.run(*arguments, alone, env=ALONE)
+    assert result.code == 0, result.err
+    result = torchrun.run_pair(*arguments, together)
+    assert result.code == 0, result.err
+    assert np.array_equal(clusters(alone), clusters(together))
+    assert clusters(together)[[3, 150, 160]].tolist() == [1, 1, 1]  # 12 takes the number that was free
+    assert (alone / "edits.jsonl").read_bytes() == (together / "edits.jsonl").read_bytes()
+    np.testing.assert_allclose(np.load(alone / "prototypes.npy"), np.load(together / "prototypes.npy"), atol=1e-2)
