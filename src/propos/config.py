@@ -118,8 +118,8 @@ class NetworkSettings(Section):
     joint_views: bool = False  # both views in one pass, so that batch norm sees them together
     bn_groups: Count = 1  # batch norm sees the batch of all processes in so many slices (the paper's recipes: 4)
     shuffle_bn: bool = False  # the target's slices, where there is a target, are of the batch in another order
-    components: Width = 32  # of whitened features: how many main directions are kept,
-    whitening: Fraction = 0.75  # and by which power of its spread each is divided
+    components: Width = 64  # of whitened features: how many main directions are kept,
+    whitening: Fraction = 0.5  # and by which power of its spread each is divided
 
 
 class StartSettings(Section):
@@ -185,6 +185,8 @@ class EstepSettings(Section):
     embeddings: Literal["fresh", "streamed"] = "fresh"
     every: Count = 1
     restarts: Count = 10
+    # Where nothing is trained: k-means starts from clusters of images averaged with so many nearest; 0: as ever.
+    averaged: Annotated[int, Field(ge=0, le=1000)] = 0
 
 
 class TrainSettings(Section):

@@ -44,7 +44,7 @@ def test_pictures_are_clustered_by_what_a_pretrained_network_sees(finished):
     last = finished.history[-1]["measures"]
     assert last["accuracy"] == 1.0
     assert len(finished.history) == 1  # nothing is trained
-    assert finished.embeddings.shape == (24, 32)
+    assert finished.embeddings.shape == (24, 64)
 
 
 def test_the_run_says_what_it_started_from(finished, here):
@@ -56,7 +56,8 @@ def test_the_run_says_what_it_started_from(finished, here):
     words = dict(settings_in_words(finished.config, finished.info, 24, finished.corrected))  # what the page says
     assert words["Seen by"].startswith("efficientnet-lite0, pretrained and left as it is")
     assert words["Its weights"] == "had seen: unknown; licence: unknown"
-    assert words["Features"] == "32 main directions, each divided by its spread to the power 0.75"
+    assert words["Features"].startswith("64 main directions, each divided by its spread to the power 0.5; ")
+    assert words["Features"].endswith("k-means from averages with the 7 nearest")
     assert not {"Training", "Network", "Views"} & set(words)  # nothing was trained
 
 

@@ -1,5 +1,6 @@
 """Clustering of arrays; knows nothing of networks."""
 
+from propos.clustering.averaging import start_from_averages
 from propos.clustering.concentration import concentrations
 from propos.clustering.kmeans import assign, spherical_kmeans
 from propos.clustering.lloyd import Clustering
@@ -18,5 +19,6 @@ __all__ = [
     "points_to_look_at",
     "spherical_kmeans",
     "stable_numbers",
+    "start_from_averages",
     "suggest_clusters",
 ]

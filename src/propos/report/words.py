@@ -46,6 +46,8 @@ def _started(config: Config, info: RunInfo, start: StartInfo) -> list[tuple[str,
     network = config.network
     kept = f"{network.components} main directions, each divided by its spread to the power {network.whitening:g}"
     heads = config.method != "kmeans-features"
+    if not heads and config.estep.averaged:
+        kept += f"; k-means from averages with the {config.estep.averaged} nearest"
     return [
         *([_training(config, info)] if heads else []),
         ("Seen by", f"{start.network}, pretrained and left as it is{'' if heads else _time(info)}"),

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.clustering import churn, concentrations, spherical_kmeans, stable_numbers
+from propos.clustering import churn, concentrations, spherical_kmeans, stable_numbers, start_from_averages
 from propos.data import Source
 from propos.distributed import any_process, gather, rows_of_all, share, sum_over_processes, world_size
 from propos.errors import RunFailed
@@ -82,14 +82,14 @@ def expectation(
     points = embeddings.cpu() if embeddings.device.type == "mps" else embeddings
     if corrections is not None:
         return _corrected(learner, embeddings, points, epoch, previous, corrections)
-    clustering = spherical_kmeans(
-        points,
-        config.clusters,
-        config.estep.restarts,
-        generator(config.seed, "k-means", epoch),
-        previous=None if previous is None else previous.start(config.clusters),
-        sharded=world_size() > 1,
-    )
+    draw = generator(config.seed, "k-means", epoch)
+    start = None if previous is None else previous.start(config.clusters)
+    restarts = config.estep.restarts
+    if start is None and config.estep.averaged and not learner.method.terms:
+        everyone = gather(points, len(source))
+        start = start_from_averages(everyone, config.clusters, config.estep.averaged, restarts, draw)
+        restarts = 0
+    clustering = spherical_kmeans(points, config.clusters, restarts, draw, previous=start, sharded=world_size() > 1)
     groupings = _groupings(learner, points, epoch, previous)
     labels = gather(clustering.labels, len(source)).to(embeddings.device)
     prototypes = clustering.centres.to(embeddings.device)
