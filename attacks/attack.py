@@ -77,11 +77,12 @@ def _family(process: int) -> list[int]:
 
 
 def _waited(process: int) -> float:
-    """Return for how many seconds a process's first thread was ready and no core was free."""
-    try:
-        return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, IndexError):
-        return 0.0
+    """Return for how many seconds a process was ready and no core was free: of its threads, the one that waited most."""
+    waited = [0.0]
+    for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError, IndexError):  # it has ended
+            waited.append(int(thread.read_text().split()[1]) / 1e9)
+    return max(waited)
 
 
 def start(number: int, attack: Attack, folder: Path, cache: Path) -> tuple[int, Running]:
