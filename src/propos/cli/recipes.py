@@ -47,8 +47,10 @@ def show(
 
 
 def _line(row: Row) -> str:
-    said = "not said" if row.said is None else _shown(row.said.value)
+    said = "not said" if row.said is None or not row.said.paper else _shown(row.said.value)
     words = [] if row.said is None else [row.said.where]
+    if row.differs and row.said is not None and not row.said.paper:
+        words = [f"{row.said.where}: {_shown(row.said.value)}"]
     words += [] if row.note is None else [f"here: {row.note}" if row.differs else row.note]
     return f"{row.key:26} {_shown(row.ours):>18} {'≠' if row.differs else ' '} {said:>18}   {'; '.join(words)}".rstrip()
 

@@ -1,6 +1,6 @@
 """Each setting of a recipe beside what the paper says of it, and why where the two differ.
 
-Settings that are in no table below are those of which the paper says nothing.
+Of what the paper does not say there is the value of those it follows; every setting is in one of the tables below.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ PERSONAL = ("source", "data", "labels", "recipe", "method", "clusters", "seed", 
 
 @dataclass(frozen=True)
 class Said:
-    """A value the paper gives, and the sentence, table or section that gives it."""
+    """A value the paper gives, and the sentence, table or section that gives it; or one from elsewhere."""
 
     value: Any
     where: str
+    paper: bool = True  # whether it is the paper that says so
 
 
 @dataclass(frozen=True)
 class Row:
-    """A setting, what the paper says of it, and why it differs."""
+    """A setting, what is said of it, and why it differs."""
 
     key: str
     ours: Any
     said: Said | None
-    note: str | None  # why it differs; where the paper says nothing, where our value is from
+    note: str | None  # why it differs; where nothing is said of it, what it is
 
     @property
     def differs(self) -> bool:
-        """Whether the paper says another value."""
+        """Whether another value is said."""
         return self.said is not None and self.said.value != self.ours
 
 
@@ -60,6 +61,8 @@ SAID: Mapping[str, Said] = {
     "psl.temperature": Said(0.5, "“τ, λ_psl …, and σ for positive sampling were set as 0.5, 0.1, and 0.001”"),
     "psl.start": Said(None, "“PSL will be involved in training after the finish of the learning rate warmup”"),
     "queue.size": Said(0, "“we use the representations within mini-batch”"),
+    "pcl.weight": Said(0.01, _PCL),
+    "pcl.clusters": Said((250, 500, 1000), _PCL),
     "estep.embeddings": Said("fresh", "“spherical k-means … on the features extracted from the target network”"),
     "estep.every": Said(1, "“k-means clustering is performed in the E-step at the beginning of each epoch”"),
     "estep.restarts": Said(10, "“k-means clustering with 10 different initialization”"),
@@ -73,8 +76,49 @@ SAID: Mapping[str, Said] = {
     "train.predictor_rate": Said(10.0, "“the learning rates for predictor networks … are 10×”"),
 }
 
+
+def _elsewhere(where: str, **values: Any) -> dict[str, Said]:
+    """Return values that are not the paper's; a key's dot is written as two underscores."""
+    return {key.replace("__", "."): Said(value, where, paper=False) for key, value in values.items()}
+
+
+_FOR_CIFAR = "SimCLR's and the released code's for CIFAR"
+ELSEWHERE: Mapping[str, Said] = {
+    **_elsewhere("SimCLR's", views__crop_scale=(0.08, 1.0), views__crop_ratio=(0.75, 4 / 3)),
+    **_elsewhere("SimCLR's", views__flip=0.5, views__jitter=0.8, views__grey=0.2),
+    **_elsewhere(_FOR_CIFAR, views__brightness=0.4, views__contrast=0.4),
+    **_elsewhere(_FOR_CIFAR, views__saturation=0.4, views__hue=0.1),
+    **_elsewhere("as torchvision's ColorJitter, with which the released code makes them", views__colours="in-turn"),
+    **_elsewhere("nothing is pretrained", start__network=None, start__weights=None, start__sha256=None),
+    **_elsewhere("as released for CIFAR-10; CIFAR-20's has both views in one pass", network__joint_views=False),
+    **_elsewhere("SimCLR's and CC's; ProPos has none", contrast__temperature=0.5),
+    **_elsewhere("CC's; ProPos has none", contrast__cluster_temperature=1.0),
+    **_elsewhere("MoCo's, to whose mean concentrations are scaled", pcl__temperature=1.0),
+    **_elsewhere("as released for CIFAR", train__weight_decay=5e-4, train__sgd_momentum=0.9, train__decay_norms=True),
+    **_elsewhere("a step for each mini-batch, as in Algorithm 1", train__accumulate=1),
+}
+# Of no moment for what is learnt.
+OURS: Mapping[str, str] = {
+    "views.preset": "a name for the views below",
+    "network.components": "of pretrained features alone",
+    "network.whitening": "of pretrained features alone",
+    "train.precision": "of the backbone; on a GPU half precision unless told otherwise",
+    **dict.fromkeys(("train.deterministic", "train.compile", "train.recompute"), "how it is computed, not what"),
+    **dict.fromkeys(("train.checkpoint_epochs", "train.checkpoint_minutes"), "when it is kept, not what"),
+}
+
 # What the paper says of some data sets, or of the experiment a recipe is for.
+_SHAPES = "photographs keep their shape, so that crops are cut from more pixels than a view has"
+_WHOLE = {
+    **_elsewhere(_SHAPES, views__keep="shapes"),
+    **_elsewhere("as released: resized to the square", views__plain="whole"),
+}
+_CENTRE = {
+    **_WHOLE,
+    **_elsewhere("as released: shorter side 256 and the middle 224", views__plain="centre"),
+}
 _SMALL_IMAGES = {
+    **_elsewhere("the images are squares of the views' size", views__keep="squares", views__plain="whole"),
     "views.size": Said(32, "table 1: 32×32"),
     "network.stem": Said(
         "small", "“a convolution layer of kernel size 3×3 and stride 1, and remove the first max-pooling”"
@@ -88,15 +132,17 @@ _R34 = {
 }
 _R50 = {"network.backbone": Said("resnet50", "“ResNet-50 on ImageNet-1k”")}
 _STEM = {"network.stem": Said("imagenet", "the first convolution is replaced “on CIFAR-10 and CIFAR-100” alone")}
-_AT_96 = {"views.size": Said(96, "table 1: 96×96"), **_STEM}
-_AT_224 = {"views.size": Said(224, "table 1: 224×224"), **_STEM}
-_TABLE_S1 = {"views.size": Said(224, "table s1: “an original image size (224)”"), **_STEM, **_R34}
+_AT_96 = {"views.size": Said(96, "table 1: 96×96"), **_STEM, **_WHOLE}
+_AT_224 = {"views.size": Said(224, "table 1: 224×224"), **_STEM, **_CENTRE}
+_TABLE_S1 = {"views.size": Said(224, "table s1: “an original image size (224)”"), **_STEM, **_CENTRE, **_R34}
 _TINY = {"network.backbone": Said("resnet18", "“ResNet-18 on Tiny-ImageNet”"), **_AT_224}
 _IMAGENET_1K = {**_R50, **_AT_224, "train.epochs": Said(200, "“we trained a ResNet-50 for 200 epochs”")}
 _TABLE_8 = {
     "network.backbone": Said("resnet50", "“trained ProPos with ResNet-50 for 300 epochs”"),
     "train.epochs": Said(300, "“trained ProPos with ResNet-50 for 300 epochs”"),
+    **_elsewhere("SCAN's, whose settings the paper follows there", views__size=224),
     **_STEM,
+    **_CENTRE,
 }
 
 ROWS: Mapping[str, Mapping[str, Said]] = {
@@ -137,8 +183,7 @@ _MOCO = {
 }
 OF_METHODS: Mapping[str, Mapping[str, Said]] = {
     "moco": _MOCO,
-    "pcl": {**_MOCO, "pcl.weight": Said(0.01, _PCL), "pcl.clusters": Said((250, 500, 1000), _PCL)},
-    "byol-pcl": {"pcl.weight": Said(0.01, _PCL), "pcl.clusters": Said((250, 500, 1000), _PCL)},
+    "pcl": _MOCO,
 }
 
 # Why a setting is not the paper's.
@@ -148,7 +193,10 @@ _RELEASED = {
     "psl.weight": _FOUR,
     "train.schedule": f"{_CODE}: the cosine is as long as all epochs and starts after the warm-up",
 }
-_RELEASED_CIFAR_20 = {**_RELEASED, "network.momentum_schedule": _CODE, "train.balanced": _CODE}
+_RELEASED_CIFAR_20 = {
+    **_RELEASED,
+    **dict.fromkeys(("network.momentum_schedule", "network.joint_views", "train.balanced"), _CODE),
+}
 DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     "tiny-imagenet-queue": {"queue.size": "the figure is of queues of several sizes; this is one (--set queue.size=…)"},
     "imagenet-1k": {"train.warmup": f"{_CODE}: the paper does not say how long it is in 200 epochs"},
@@ -165,7 +213,9 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     "imagenet-1k-released": {
         **dict.fromkeys(("views.blur", "views.solarise", "network.momentum", "network.momentum_schedule"), _CODE),
         **dict.fromkeys(("psa.sigma", "queue.size", "estep.every", "train.optimiser", "train.lr"), _CODE),
-        **dict.fromkeys(("train.warmup", "train.predictor_rate"), _CODE),
+        **dict.fromkeys(("train.warmup", "train.predictor_rate", "train.weight_decay", "train.decay_norms"), _CODE),
+        "views.saturation": _CODE,
+        "train.accumulate": f"{_CODE}: sixteen of 256 images are the 4,096 of a step",
         "network.bn_groups": f"{_CODE}, which has SyncBN there",
         "network.shuffle_bn": f"{_CODE}, which has SyncBN there",
         "psl.weight": "as released: 0.001, of whose gradient 1/8 is passed on eight processes",
@@ -189,6 +239,7 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     **{
         method: {
             **dict.fromkeys(("train.optimiser", "train.lr", "train.schedule", "train.warmup"), _CC),
+            "train.weight_decay": _CC,
             "network.dimension": _CC,
             "network.bn_groups": "CC's code runs on one device",
             "network.shuffle_bn": _NO_TARGET,
@@ -199,32 +250,16 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
 }
 _SMALL = "for one machine without a GPU (docs/results.md)"
 
-# Where our value is from when the paper gives none.
-UNSAID: Mapping[str, str] = {
-    **dict.fromkeys(("views.crop_scale", "views.crop_ratio", "views.flip", "views.jitter", "views.grey"), "SimCLR's"),
-    **dict.fromkeys(
-        ("views.brightness", "views.contrast", "views.saturation", "views.hue"), "SimCLR's for CIFAR; as released"
-    ),
-    "views.colours": "as torchvision's ColorJitter, with which the released code makes them",
-    "views.keep": "photographs keep their shape, so that crops are cut from more pixels than a view has",
-    "views.plain": "as released: shorter side 256 and the middle 224 at full size, else resized to the square",
-    "views.size": "SCAN's, whose settings the paper follows there",
-    "train.weight_decay": "as released",
-    "train.sgd_momentum": "as released",
-    "train.decay_norms": "as released",
-    "network.joint_views": "as released for CIFAR-10; CIFAR-20's has both views in one pass",
-}
-
 
 def against_paper(name: str, config: Config) -> list[Row]:
     """Return every setting of a recipe, as a method wants it, beside what the paper says."""
-    said = {**SAID, **ROWS.get(name, {}), **OF_METHODS.get(config.method, {})}
+    said = {**ELSEWHERE, **SAID, **ROWS.get(name, {}), **OF_METHODS.get(config.method, {})}
     why = {**DIFFERENCES.get(name, {}), **OF_METHODS_DIFFERENCES.get(config.method, {})}
     rows = []
     for key, ours in config.flat().items():
         if key.startswith(PERSONAL):
             continue
-        row = Row(key, ours, said.get(key), UNSAID.get(key) if key not in said else None)
+        row = Row(key, ours, said.get(key), OURS.get(key))
         if row.differs:
             row = Row(key, ours, row.said, why.get(key) if name in PAPER else why.get(key, _SMALL))
         rows.append(row)
