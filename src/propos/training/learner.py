@@ -123,7 +123,8 @@ def check_shares(config: Config, images: int) -> None:
         raise InputError(f"{world_size()} processes share batches of {batch} images: start at most {batch}")
     if groups > 1 and batch < 2 * groups:
         raise InputError(
-            f"network.bn_groups = {groups}: batches of {batch} images have at most {batch // 2} slices of two"
+            f"network.bn_groups = {groups}: batches of {batch} images have at most {batch // 2} slices of two: "
+            "set it to 1 (and network.shuffle_bn=false)"
         )
     if config.network.shuffle_bn and groups == 1:
         raise InputError(

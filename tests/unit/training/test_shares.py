@@ -6,7 +6,9 @@ import torch
 from helpers.small import CPU, digits, quick_config
 from propos.errors import InputError
 from propos.networks.norm import BatchGroups
+from propos.training.estimate import late_state
 from propos.training.learner import build_learner
+from propos.training.maximization import maximization_step
 
 
 def test_a_share_has_the_views_its_images_have_in_the_whole_batch():
@@ -33,7 +35,8 @@ def test_groups_of_fewer_than_two_images_are_refused(groups, refused):
         assert quick_config(network__bn_groups=groups).network.bn_groups == groups
         return
     with pytest.raises(
-        InputError, match=r"network\.bn_groups = 33: batches of 64 images have at most 32 slices of two"
+        InputError,
+        match=r"network\.bn_groups = 33: batches of 64 images have at most 32 slices of two: set it to 1 \(and",
     ):
         quick_config(network__bn_groups=groups)
 
@@ -60,3 +63,30 @@ def test_shuffling_the_targets_groups_changes_the_targets_alone():
         torch.testing.assert_close(mixed.targets[0][::2], target(views[0][::2]), rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(plain.targets[0][:10], target(views[0][:10]), rtol=1e-4, atol=1e-5)
     assert not torch.allclose(plain.targets[0], mixed.targets[0])
+
+
+def test_four_shuffled_groups_are_the_slices_of_the_batch_in_that_order_and_each_image_has_its_own_target():
+    """As four GPUs would: each passes a quarter of the shuffled batch, and what it makes goes back to its place."""
+    learner = build_learner(quick_config(network__bn_groups=4, network__shuffle_bn=True), digits(), CPU)
+    target = build_learner(quick_config(), digits(), CPU).network.target
+    images = torch.from_numpy(digits().batch(range(22)))
+    views = learner.views(images, torch.Generator().manual_seed(3))
+    order = torch.randperm(22, generator=torch.Generator().manual_seed(4))
+    made = learner.network(views, None, 22, order).targets
+    for view, targets in zip(views, made, strict=True):
+        for quarter in order.split([5, 6, 5, 6]):
+            with torch.no_grad():
+                alone = target(view[quarter])
+            torch.testing.assert_close(targets[quarter], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_each_step_draws_another_order_of_its_batch():
+    learner = build_learner(quick_config(network__bn_groups=4, network__shuffle_bn=True), digits(), CPU)
+    orders = []
+    learner.network.register_forward_pre_hook(lambda network, given: orders.append(given[3]))
+    state = late_state(learner)
+    for state.step in range(2):
+        maximization_step(learner, digits(), torch.arange(64), state)
+    assert all(torch.equal(order.sort().values, torch.arange(64)) for order in orders)
+    assert not torch.equal(orders[0], torch.arange(64))
+    assert not torch.equal(orders[0], orders[1])
