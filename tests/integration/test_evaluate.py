@@ -1,6 +1,7 @@
 """`propos evaluate` with the network itself: k-NN, the linear probe, positive sampling's neighbours."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -42,8 +43,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def evaluated(folder, capsys):
-    def evaluated(*arguments):
-        result = command(capsys, "evaluate", folder / "run", *arguments, "--json")
+    def evaluated(*arguments, of=folder / "run"):
+        result = command(capsys, "evaluate", of, *arguments, "--json")
         assert result.code == 0, result.err
         return json.loads(result.out)
 
@@ -98,6 +99,7 @@ def test_the_probe_sees_backbone_features_of_the_embedding_network(folder):
         projections = model.network.target.eval().projector(features)
     probed = BackboneFeatures(model, source, torch.Generator())
     torch.testing.assert_close(torch.cat(list(probed.of_plain_views(torch.arange(200)))), features)
+    torch.testing.assert_close(probed.held(torch.arange(50, 150)), features[50:150])
     assert probed.width == 128
     embeddings = np.load(folder / "run" / "embeddings.npy")
     unit = projections / projections.norm(dim=1, keepdim=True)
@@ -214,6 +216,20 @@ def test_a_snapshot_is_evaluated_as_the_networks_then_were(folder, evaluated):
     assert found["knn_accuracy"] == pytest.approx(knn.score(model.embeddings(test), test.labels))
     assert found["n_clusters"] == 10
     assert found != evaluated("--knn", "--psa-preservation", "--test", folder / "test.npz")
+
+
+def test_the_probe_and_other_clusters_of_a_snapshot_are_its_networks(folder, evaluated):
+    """A run whose last weights are the snapshot's has the same probe, and the same clusters of its embeddings."""
+    past = folder / "past"
+    shutil.copytree(folder / "run", past)
+    shutil.copy(past / "snapshots" / "epoch-0001.safetensors", past / "model.safetensors")
+    shutil.copy(past / "snapshots" / "epoch-0001.npy", past / "embeddings.npy")
+    arguments = ["--linear", "fast", "-k", "4", "--test", folder / "test.npz"]
+    found, ended = evaluated(*arguments, "--snapshot", "1"), evaluated(*arguments)
+    expected = evaluated(*arguments, of=past)
+    assert found == expected
+    assert found["n_clusters"] == 4
+    assert found["nmi"] != ended["nmi"]
 
 
 def test_labels_may_be_words_and_a_line_is_printed_for_each_measure(folder, capsys, evaluated):

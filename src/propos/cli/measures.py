@@ -72,7 +72,7 @@ def linear(subject: Subject, how: Probe, optimiser: Literal["sgd", "lars"]) -> M
     own = BackboneFeatures(subject.model, subject.own_images, generator(subject.model.config.seed, "probe crops"))
     features, kind = (lambda places: own.of_crops(learnt[places])), "random crops, as in the paper"
     if how == "fast":
-        held = torch.cat(list(own.of_plain_views(learnt)))
+        held = own.held(learnt)
         features, kind = (lambda places: held[places.to(held.device)]), "fixed features, without the paper's crops"
     probe = train_probe(features, own.width, classes[learnt.to(classes.device)], draws, ProbeSettings(optimiser))
     if test_classes is None:

@@ -59,6 +59,15 @@ class BackboneFeatures:
             size, plain = config.views.size, config.views.plain
             yield self._pass(plain_view(images.to(device), size, config.pixels.mean, config.pixels.std, plain, shapes))
 
+    def held(self, positions: Positions) -> Float[Tensor, "N F"]:
+        """Return the features of the images as they are in one table, which is all that is held of them."""
+        table = torch.empty((len(positions), self.width), device=self.model.encoder.device)
+        start = 0
+        for features in self.of_plain_views(positions):
+            table[start : start + len(features)] = features
+            start += len(features)
+        return table
+
     @torch.no_grad()
     def _pass(self, views: Float[Tensor, "B C S S"]) -> Float[Tensor, "B F"]:
         backbone = self.model.encoder.backbone.eval()
