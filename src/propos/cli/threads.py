@@ -12,10 +12,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-LOOKS, BETWEEN = 10, 0.01  # at what is running, and seconds from one to the next
+# At what is running, and seconds from one to the next: over less, a moment's work would pass for a busy machine.
+LOOKS, BETWEEN = 50, 0.01
 OWN = ("OMP_", "GOMP_", "KMP_BLOCKTIME", "MKL_NUM_THREADS")  # scikit-learn sets other KMP_ for whom it starts
 _RUNNING = Path("/proc/loadavg")
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_GROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def settle_threads() -> str | None:
@@ -56,12 +58,36 @@ def busy_others() -> float | None:
 
 
 def quota() -> int | None:
-    """Return how many cores' time a container may use, rounded up; None where nothing limits it."""
+    """Return how many cores' time this process's control groups may use, rounded up; None where nothing limits it."""
+    return min((limit for group in _control_groups() if (limit := _limit(group)) is not None), default=None)
+
+
+def _control_groups() -> list[Path]:
+    """Return the folders of this process's control group and of those above it, in both versions' places."""
     try:
-        share, period = _QUOTA.read_text().split()
-        return max(1, math.ceil(int(share) / int(period)))
-    except (OSError, ValueError):  # there is none, or it is "max"
-        return None
+        lines = _MEMBERSHIP.read_text().splitlines()
+    except OSError:
+        return []
+    groups = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        root = _GROUPS / "cpu" if controllers else _GROUPS
+        names = [name for name in path.split("/") if name]
+        groups += [root.joinpath(*names[:depth]) for depth in range(len(names) + 1)]
+    return groups
+
+
+def _limit(group: Path) -> int | None:
+    for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+        try:
+            share, period = " ".join((group / name).read_text() for name in files).split()
+            if int(share) > 0:
+                return max(1, math.ceil(int(share) / int(period)))
+        except (OSError, ValueError):  # there is none, or it is "max"
+            continue
+    return None
 
 
 def _cores() -> int:

@@ -36,10 +36,39 @@ def test_threads_sleep_where_others_want_the_cores(cores, machine, limit, others
     ("text", "cores"),
     [("200000 100000", 2), ("150000 100000", 2), ("5000 100000", 1), ("max 100000", None), ("", None)],
 )
-def test_a_containers_quota_is_rounded_up(tmp_path, monkeypatch, text, cores):
-    monkeypatch.setattr(threads, "_QUOTA", tmp_path / "cpu.max")
+def test_a_containers_quota_is_rounded_up(control_groups, text, cores):
+    control_groups("0::/\n")
     assert threads.quota() is None
-    (tmp_path / "cpu.max").write_text(text)
+    control_groups("0::/\n", {"cpu.max": text})
+    assert threads.quota() == cores
+
+
+@pytest.fixture
+def control_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr(threads, "_GROUPS", tmp_path)
+    monkeypatch.setattr(threads, "_MEMBERSHIP", tmp_path / "membership")
+    assert threads.quota() is None
+
+    def make(membership, files=None):
+        (tmp_path / "membership").write_text(membership)
+        for name, text in (files or {}).items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+
+    return make
+
+
+def test_the_tightest_of_the_groups_above_a_process_counts(control_groups):
+    """As for what `systemd-run -p CPUQuota=` starts, whose limit stands in its own group or in its slice."""
+    files = {"a.slice/cpu.max": "200000 100000", "a.slice/b.scope/cpu.max": "max 100000", "c/cpu.max": "100000 100000"}
+    control_groups("0::/a.slice/b.scope\n", files)
+    assert threads.quota() == 2
+
+
+@pytest.mark.parametrize(("share", "cores"), [("350000", 4), ("-1", None)])
+def test_the_older_kind_of_group_is_read_too(control_groups, share, cores):
+    files = {"cpu/docker/cpu.cfs_quota_us": f"{share}\n", "cpu/docker/cpu.cfs_period_us": "100000\n"}
+    control_groups("4:memory:/docker\n3:cpu,cpuacct:/docker\n", files)
     assert threads.quota() == cores
 
 
