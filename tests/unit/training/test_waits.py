@@ -29,13 +29,16 @@ EVERYTHING = {
     "train__optimiser": "lars",
     "train__decay_norms": False,
 }
-CASES = {
-    **{method: {"method": method} for method in TRAINED},
-    **{f"{method} with everything": {"method": method, **EVERYTHING} for method in TRAINED},
-    "views together": {"network__joint_views": True},
+VARIANTS = {
+    "as it is": {},
+    "with everything": EVERYTHING,
     "views together in shuffled groups": {"network__joint_views": True, **SHUFFLED},
-    "accumulated": {"train__accumulate": 2},
-    "Adam": {"train__optimiser": "adam"},
+    "accumulated, with Adam": {"train__accumulate": 2, "train__optimiser": "adam"},
+}
+CASES = {
+    **{f"{method} {name}": {"method": method, **settings} for method in TRAINED for name, settings in VARIANTS.items()},
+    "blocks that pass again": {"train__recompute": True},
+    "views together": {"network__joint_views": True},
 }
 # Positions, images, ten kinds of draws, noise, an order for batch norm, lists of the blurred, solarised and known.
 MOST_SENT = 18
@@ -65,6 +68,11 @@ def watched_step(learner, source, state=None):
 def _constants():
     """Have a step put its constants where they stay."""
     watched_step(learner_on_meta(), digits())
+
+
+def test_every_method_is_tried_in_every_variant():
+    assert len(TRAINED) == 14
+    assert len(CASES) == 14 * 4 + 2
 
 
 @pytest.mark.parametrize("case", CASES)
