@@ -65,6 +65,7 @@ SAID: Mapping[str, Said] = {
     "pcl.clusters": Said((250, 500, 1000), _PCL),
     "estep.embeddings": Said("fresh", "“spherical k-means … on the features extracted from the target network”"),
     "estep.every": Said(1, "“k-means clustering is performed in the E-step at the beginning of each epoch”"),
+    "estep.averaged": Said(0, "“with k-means++ initialization”, of the images themselves"),
     "estep.restarts": Said(10, "“k-means clustering with 10 different initialization”"),
     "train.epochs": Said(1000, "“We train all methods with 1,000 epochs”"),
     "train.batch_size": Said(256, "“The mini-batch size was 512 for MoCo and 256 for the remaining methods”"),
