@@ -79,10 +79,11 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """What its run folder is called, wherever the images lie: a hash of its settings and of which images."""
-        settings = self.config.model_dump(mode="json", exclude={"source", "data"})
-        if not settings["contrast"]["weight"]:
-            del settings["contrast"]["weight"]  # cells that were finished before this was a setting are known as before
+        """What its run folder is called, wherever the images lie: a hash of its settings and of which images.
+
+        Settings at their defaults are left out: a cell that was finished before there was one of them is found again.
+        """
+        settings = self.config.model_dump(mode="json", exclude={"source", "data"}, exclude_defaults=True)
         text = json.dumps([settings, asdict(self.images)], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
