@@ -39,6 +39,7 @@ def test_a_run_says_what_it_does_and_where_the_results_are(finished):
     assert "epoch 3/3" in result.out
     assert "accuracy" in result.out
     assert f"{out}/clusters.parquet" in result.out
+    assert f"propos open {out}\n" in result.out
     assert result.out.rstrip().endswith(f"open {out}/report/index.html")
     assert result.err == ""
 

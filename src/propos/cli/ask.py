@@ -64,7 +64,7 @@ def _print(rows: list[Row]) -> None:
         if group != before:
             size = sum(row[0] == group for row in rows)
             low, high = sorted([(cluster, name), (other, other_name)], key=lambda each: each[0])
-            say(f"{group}. {_title(*low)} or {_title(*high)}? ({size:,} images)")
+            say(f"{group}. {_title(*low)} or {_title(*high)}? ({size:,} image{'s' if size != 1 else ''})")
             before = group
         say(f"   {_title(cluster, name)}: {image}")
     if not rows:

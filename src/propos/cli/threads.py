@@ -39,10 +39,10 @@ def choice(cores: int, machine: int, limit: int | None, others: float) -> tuple[
     """Return the settings for a process that may use so many of a machine's cores, while so many others run on it."""
     threads = cores if limit is None else min(cores, limit)
     number = {} if threads == cores else {"OMP_NUM_THREADS": str(threads)}
-    words = "1 thread" if threads == 1 else f"{threads} threads"
+    words = "1 thread, which {}s while it waits" if threads == 1 else f"{threads} threads, which {{}} while they wait"
     if machine - others > threads - 0.5:
-        return number, f"{words}, which spin while they wait: the machine is free."
-    return {**number, "OMP_WAIT_POLICY": "PASSIVE"}, f"{words}, which sleep while they wait: others use the machine."
+        return number, f"{words.format('spin')}: the machine is free."
+    return {**number, "OMP_WAIT_POLICY": "PASSIVE"}, f"{words.format('sleep')}: others use the machine."
 
 
 def busy_others() -> float | None:

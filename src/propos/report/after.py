@@ -38,4 +38,5 @@ def write_after(run: Run, source: Source, listener: Listener) -> None:
     except Exception as error:  # a page is worth less than a finished run
         listener.warn(f"the report could not be written ({error}); the run is complete; try again with: {again}")
     else:
+        listener.note(f"Correct it in the browser: propos open {shlex.quote(str(run.path))}")
         listener.note(f"See what was found: open {page.absolute()}")

@@ -22,7 +22,7 @@ SLEEPING = {"OMP_WAIT_POLICY": "PASSIVE"}
         (8, 64, None, 40.0, {}, f"8 threads, which {SPINNING}"),  # others have cores of their own
         (8, 64, None, 60.0, SLEEPING, "8 threads, which sleep"),
         (8, 8, 2, 0.0, {"OMP_NUM_THREADS": "2"}, f"2 threads, which {SPINNING}"),
-        (8, 8, 1, 8.0, {"OMP_NUM_THREADS": "1", **SLEEPING}, "1 thread, which sleep"),
+        (8, 8, 1, 8.0, {"OMP_NUM_THREADS": "1", **SLEEPING}, "1 thread, which sleeps while it waits"),
         (2, 2, 16, 0.0, {}, f"2 threads, which {SPINNING}"),
     ],
 )
