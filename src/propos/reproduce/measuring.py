@@ -39,10 +39,10 @@ def other_numbers(run: Run, task: Task, place: Place, device: str) -> dict[str, 
 
 def validation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
     """Put validation images into the cluster of their nearest prototype, and score that."""
-    model = Model.as_found(run, choose_device(device))
-    images = _validation_images(task)
-    if not images.stand_in and not is_there(images.data, place.root):
+    images = _validation_images(task, place)
+    if images is None:
         return {}
+    model = Model.as_found(run, choose_device(device))
     with open_like(model.config, source_of(images, place.root, place.images), place.root) as source:
         assert source.labels is not None
         return {**scores(source.labels, model.predict(source).cluster), "images": len(source)}
@@ -51,8 +51,8 @@ def validation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any
 def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
     """Train a linear classifier on the frozen backbone's features of random crops, and test it on validation images."""
     assert run.table.label is not None
-    images = _validation_images(task)
-    if not images.stand_in and not is_there(images.data, place.root):
+    images = _validation_images(task, place)
+    if images is None:
         return {}
     model = Model.as_found(run, choose_device(device))
     draws, crops = (generator(run.config.seed, purpose) for purpose in ("linear probe", "probe crops"))
@@ -69,9 +69,10 @@ def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
     return {"accuracy": accuracy, "images": len(truth)}
 
 
-def _validation_images(task: Task) -> Images:
-    """Return the validation images of a cell's set, as many and as large as those it was trained on."""
-    return replace(task.images, data=f"{task.cell.setup.set}:val")
+def _validation_images(task: Task, place: Place) -> Images | None:
+    """Return the validation images of a cell's set, as many and as large as it was trained on; None: not here."""
+    images = replace(task.images, data=f"{task.cell.setup.set}:val")
+    return images if images.stand_in or is_there(images.data, place.root) else None
 
 
 def preservation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
