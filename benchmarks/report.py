@@ -10,6 +10,7 @@ import argparse
 import shutil
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -85,8 +86,9 @@ def make_run(root, count):
     return Run.open(run.path)
 
 
-def look(page, count):
-    """Open the page in the system's Chromium and move the map."""
+@contextmanager
+def new_tab():
+    """Give a tab of the system's Chromium."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -94,6 +96,13 @@ def look(page, count):
         browser = driver.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE)
         tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
         tab.set_default_timeout(PATIENCE)
+        yield tab
+        browser.close()
+
+
+def look(page, count):
+    """Open the page in the system's Chromium and move the map."""
+    with new_tab() as tab:
         tools = tab.context.new_cdp_session(tab)
         tools.send("Performance.enable", {"timeDomain": "threadTicks"})
         tab.goto(page.absolute().as_uri())
@@ -108,7 +117,6 @@ def look(page, count):
         tab.wait_for_timeout(1000)
         print(f"{count:>9,}  map opened ({tab.locator('.map').get_attribute('data-plot')}); "
               f"script time a pan frame {1000 * pan(tab, tools):.1f} ms", flush=True)  # fmt: skip
-        browser.close()
 
 
 def pan(tab, tools, steps=40):

@@ -19,7 +19,7 @@ import numpy as np
 from propos.report import write_report
 from propos.runs import Run, apply_file
 from propos.server.app import application
-from report import FLAGS, PATIENCE, make_run
+from report import make_run, new_tab
 
 IMAGES, EDITS, TURNS = 60_000, 100_000, 20
 DEEDS = (
@@ -126,20 +126,13 @@ async def posted(app, body, query):
 
 def look(page, what):
     """Time, in the system's Chromium, from a key to a page that is laid out anew."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        executable = shutil.which("chromium") or shutil.which("chromium-browser")
-        browser = driver.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE)
-        tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
-        tab.set_default_timeout(PATIENCE)
+    with new_tab() as tab:
         tab.goto(page.absolute().as_uri() + "#/cluster/3")
         tab.wait_for_selector(".gallery")
         print(f"{what}: page usable by {tab.evaluate('performance.now() / 1000'):.2f} s", flush=True)
         for key, turns, open_, words in DEEDS:
             times = tab.evaluate(SHOWN, [key, turns, open_])
             print(f"{what}: {words} shown in {statistics.median(times):.0f} ms (median of {turns})", flush=True)
-        browser.close()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from propos.data import open_source
 from propos.data.arrays import ArraySource
 from propos.methods import build_method
 from propos.recipes import build_recipe
+from propos.runs import RunFolder
 from propos.training import Silent, prepare, train
 from propos.training.choosing import estep_due
 
@@ -28,6 +29,19 @@ def digits(count=200):
     """Return the first few of scikit-learn's digits as a source."""
     source = open_source("digits")
     return ArraySource(source.images[:count], source.labels[:count], "digits", source.black, source.white)
+
+
+def some_digits(positions):
+    """Return the digits at these places, of the first 200."""
+    everything = digits(200)
+    return ArraySource(everything.images[positions], everything.labels[positions], "some", 0.0, 16.0)
+
+
+def finished_run(folder, source):
+    """Train a quick run into a new folder and return where it is."""
+    run = RunFolder.create(folder, {"status": "finished"}, quick_config(source))
+    quick_train(source).write(run)
+    return run.path
 
 
 def quick_config(source=None, **settings):

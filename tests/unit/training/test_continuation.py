@@ -3,27 +3,17 @@ import pytest
 import torch
 
 from helpers.oracle import best_agreement
-from helpers.small import CPU, digits, quick_config, same_weights
-from propos.data.arrays import ArraySource
+from helpers.small import CPU, finished_run, same_weights, some_digits
 from propos.errors import InputError
 from propos.runs import Run, RunFolder
 from propos.training import Silent, WarmStart, continued, start_from, train
 from propos.training.continuation import known_images
 
 
-def some(positions):
-    everything = digits(200)
-    return ArraySource(everything.images[positions], everything.labels[positions], "some", 0.0, 16.0)
-
-
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory):
     """A finished run on the first 150 digits."""
-    source = some(np.arange(150))
-    config = quick_config(source)
-    run = RunFolder.create(tmp_path_factory.mktemp("runs") / "earlier", {"status": "finished"}, config)
-    train(config, source, CPU, Silent()).write(run)
-    return Run.open(run.path)
+    return Run.open(finished_run(tmp_path_factory.mktemp("runs") / "earlier", some_digits(np.arange(150))))
 
 
 def test_the_settings_are_a_quarter_as_long_and_scatter_at_once(earlier):
@@ -41,7 +31,7 @@ def test_an_unfinished_run_is_refused(earlier, tmp_path):
 def test_images_are_known_again_under_any_name(earlier):
     old = earlier.table.cluster
     order = np.random.default_rng(1).permutation(200)
-    start = start_from(earlier, some(order), CPU)
+    start = start_from(earlier, some_digits(order), CPU)
     expected = np.where(order < 150, old[np.minimum(order, 149)], -1)
     new = order >= 150
     assert start.labels.numpy()[~new].tolist() == expected[~new].tolist()
@@ -58,7 +48,7 @@ def test_a_changed_image_under_an_old_name_is_new(earlier):
 
 
 def test_where_no_image_is_shared_each_has_the_cluster_it_would_be_put_into(earlier):
-    negative = some(np.arange(150, 200))
+    negative = some_digits(np.arange(150, 200))
     negative.images = 255 - negative.images
     start = start_from(earlier, negative, CPU)
     assert start.shared == 0
@@ -67,7 +57,7 @@ def test_where_no_image_is_shared_each_has_the_cluster_it_would_be_put_into(earl
 
 @pytest.mark.parametrize("clusters", [10, 8, 12])
 def test_old_images_keep_their_numbers_whatever_the_number_of_clusters(earlier, clusters):
-    source = some(np.arange(200))
+    source = some_digits(np.arange(200))
     config = continued(earlier).with_settings({"clusters": clusters, "train.lr": 1e-4})
     fitted = train(config, source, CPU, Silent(), start=start_from(earlier, source, CPU))
     old, now = earlier.table.cluster, fitted.table.cluster[:150]
@@ -76,7 +66,7 @@ def test_old_images_keep_their_numbers_whatever_the_number_of_clusters(earlier, 
 
 
 def test_a_start_is_read_back_as_it_was_written(earlier, tmp_path):
-    start = start_from(earlier, some(np.arange(200)), CPU)
+    start = start_from(earlier, some_digits(np.arange(200)), CPU)
     run = RunFolder.create(tmp_path / "run", {"status": "running", "from": "earlier"}, earlier.config)
     with pytest.raises(InputError, match="start the run anew"):
         WarmStart.read(Run.open(run.path))
@@ -95,7 +85,7 @@ def test_training_begins_with_the_earlier_weights(earlier):
     from propos.training.model import Model
     from propos.training.state import State
 
-    source = some(np.arange(200))
+    source = some_digits(np.arange(200))
     start = start_from(earlier, source, CPU)
     learner, state = build_learner(continued(earlier), source, CPU), State()
     start.begin(learner, state)

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from helpers.interruption import results
-from helpers.small import CPU, digits, quick_config
-from propos.data.arrays import ArraySource
+from helpers.small import CPU, finished_run, quick_config, some_digits
 from propos.errors import InputError, Interrupted
 from propos.runs import Run, RunFolder
 from propos.training import Silent, WarmStart, continued, start_from, train
@@ -21,11 +20,6 @@ from propos.training.schedule import Schedule
 SPLIT, JUNK, MOVED, CONFIRMED = [3, 4, 5, 6], [10, 11, 12], [20, 21], [30, 31]
 
 
-def some(positions):
-    everything = digits(200)
-    return ArraySource(everything.images[positions], everything.labels[positions], "some", 0.0, 16.0)
-
-
 def corrected(folder, *edits):
     lines = (json.dumps({"v": 1, "id": f"e{number}", **edit}) + "\n" for number, edit in enumerate(edits))
     (folder / "edits.jsonl").write_text("".join(lines))
@@ -35,11 +29,7 @@ def corrected(folder, *edits):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A finished run on the first 150 digits."""
-    source = some(np.arange(150))
-    config = quick_config(source)
-    run = RunFolder.create(tmp_path_factory.mktemp("runs") / "earlier", {"status": "finished"}, config)
-    train(config, source, CPU, Silent()).write(run)
-    return run.path
+    return finished_run(tmp_path_factory.mktemp("runs") / "earlier", some_digits(np.arange(150)))
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +57,13 @@ def order():
 @pytest.fixture(scope="module")
 def taught(earlier, order):
     """What was learnt from it, with other images added and every one renamed: its number is another."""
-    source = some(order)
+    source = some_digits(order)
     config = continued(earlier).with_epochs(2)
     return train(config, source, CPU, Silent(), start=start_from(earlier, source, CPU))
 
 
 def test_clusters_keep_their_numbers_where_there_is_room_and_say_who_stays(earlier, order):
-    start = start_from(earlier, some(order), CPU)
+    start = start_from(earlier, some_digits(order), CPU)
     said = start.corrections
     # Ten clusters, one merged, one new: 1 is free, and 12 becomes it.
     was = earlier.corrected.table.cluster
@@ -115,7 +105,7 @@ def test_prototypes_are_the_means_of_those_who_take_part(taught):
 
 def test_junk_is_never_drawn_and_leaves_the_embeddings_of_others_as_they_are(earlier):
     """A junk image may show anything: what is learnt is the same to the bit."""
-    plain, painted = some(np.arange(150)), some(np.arange(150))
+    plain, painted = some_digits(np.arange(150)), some_digits(np.arange(150))
     start = start_from(earlier, plain, CPU)
     painted.images = painted.images.copy()
     painted.images[JUNK] = 16 - painted.images[JUNK]
@@ -139,7 +129,7 @@ def test_an_epoch_is_made_of_those_who_take_part(balance):
 
 
 def test_a_stopped_run_ends_with_the_same_bits(earlier, tmp_path):
-    source = some(np.arange(200))
+    source = some_digits(np.arange(200))
     config = continued(earlier).with_epochs(2)
     info = {"status": "running", "from": str(earlier.path)}
     whole, cut = (RunFolder.create(tmp_path / name, info, config) for name in ("whole", "cut"))
@@ -166,7 +156,7 @@ def test_another_number_of_clusters_is_refused(earlier):
 
 @pytest.mark.parametrize("method", ["cc-psl", "kmeans-pixels"])
 def test_heads_and_what_learns_nothing_keep_images_where_they_were_put(method, tmp_path):
-    source = some(np.arange(120))
+    source = some_digits(np.arange(120))
     config = quick_config(source, method=method)
     run = RunFolder.create(tmp_path / "run", {"status": "finished"}, config)
     train(config, source, CPU, Silent()).write(run)
