@@ -30,7 +30,8 @@ from propos.networks.pretrained import frozen
 from propos.networks.seeing import PART
 from propos.runner import Request, plan
 from propos.training.feeding import feed
-from propos.training.learner import build_learner, whiten
+from propos.training.learner import build_learner
+from propos.training.starting import start_learning
 
 TARGET = 1.15
 KINDS = ("propos", "bare")
@@ -58,7 +59,7 @@ def by_propos(folder: Path) -> int:
 
     with plan(Request(folder, 2, start="pretrained")) as planned:
         fed = feed(planned.config, planned.source, planned.device, silent)
-        whiten(build_learner(planned.config, fed, planned.device), fed)
+        start_learning(build_learner(planned.config, fed, planned.device), fed)
         return len(fed)
 
 

@@ -66,14 +66,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--loads", type=int, nargs="+", default=[0, 2, 5], help="busy programs beside the run")
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), help="which to compare")
     given = parser.parse_args()
+    settings = {name: SETTINGS[name] for name in given.settings}
     print(f"digits, {given.epochs} epochs; seconds, the median of {given.rounds} rounds\n")
-    print(f"| busy programs | {' | '.join(SETTINGS)} |\n|---|{'---|' * len(SETTINGS)}", flush=True)
+    print(f"| busy programs | {' | '.join(settings)} |\n|---|{'---|' * len(settings)}", flush=True)
     found = {}
     for load in given.loads:
         with busy(load):
-            rounds = [[seconds(own, given.epochs) for own in SETTINGS.values()] for _ in range(given.rounds)]
-        found[load] = dict(zip(SETTINGS, np.median(rounds, axis=0).tolist(), strict=True))
+            rounds = [[seconds(own, given.epochs) for own in settings.values()] for _ in range(given.rounds)]
+        found[load] = dict(zip(settings, np.median(rounds, axis=0).tolist(), strict=True))
         print(f"| {load} | {' | '.join(f'{each:.1f}' for each in found[load].values())} |", flush=True)
     print()
     for load, times in found.items():

@@ -104,6 +104,13 @@ class ViewSettings(Section):
         return interval
 
 
+class StrongSettings(Section):
+    """How a strong view is made, for stages that want one: the whole image, changed and with a square cut out."""
+
+    operations: Annotated[int, Field(ge=0, le=14)] = 4  # drawn with replacement
+    cutout: Fraction = 0.5  # the largest square's side, as a share of the view's
+
+
 class NetworkSettings(Section):
     """The backbone, the two heads and the moving average that makes the target."""
 
@@ -123,11 +130,18 @@ class NetworkSettings(Section):
 
 
 class StartSettings(Section):
-    """The pretrained network that sees the images first and never learns; without one, training starts from scratch."""
+    """The pretrained network that sees the images; without one, training starts from scratch."""
 
     network: str | None = None
     weights: str | None = None  # a file of them, in place of the installed package's
     sha256: str | None = None  # of the file they were read from
+    learns: Literal["nothing", "last", "all"] = "nothing"  # of the network: its last stage, or all of it
+    norms: Literal["kept", "learnt"] = "kept"  # the statistics of its batch norms, where it learns
+
+    @property
+    def sees_first(self) -> bool:
+        """Whether a part of the network that does not learn sees the images, and the learner what that makes."""
+        return self.network is not None and self.learns != "all"
 
 
 class PsaSettings(Section):
@@ -166,6 +180,57 @@ class PclSettings(Section):
     temperature: Positive = 1.0
 
 
+class HeadSettings(Section):
+    """Cluster heads on a trained network: how many, of which the lowest loss chooses one, and their rate."""
+
+    count: Annotated[int, Field(ge=1, le=1000)] = 1
+    lr: Positive = 1e-3  # for 256 images
+
+
+class NeighbourSettings(Section):
+    """The images that may stand beside an image, by the cosine of what a trained network makes of them."""
+
+    count: Annotated[int, Field(ge=1, le=10_000)] = 20
+
+
+class BalanceSettings(Section):
+    """How much cluster heads are held to equal shares."""
+
+    weight: NotNegative = 5.0
+
+
+class ConfidentSettings(Section):
+    """From which assignment on a cluster head's answer counts as a label."""
+
+    above: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.99
+
+
+class PretextSettings(Section):
+    """What learns the images before a method that builds on a trained network: another method, for so many epochs."""
+
+    method: str | None = None
+    share: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5  # of all epochs; 0: a finished run is gone on from
+
+
+class BankSettings(Section):
+    """A memory bank: an embedding of every image, which each step moves by a share of 1 − momentum."""
+
+    momentum: Fraction = 0.5
+
+
+class DecorrelationSettings(Section):
+    """Features told from one another."""
+
+    weight: NotNegative = 1.0
+    temperature: Positive = 2.0
+
+
+class OverclusteringSettings(Section):
+    """More clusters than are looked for, which a head tells apart: so many times as many, or one for two images."""
+
+    times: Count = 10
+
+
 class SuggestSettings(Section):
     """Choosing K from this range when scattering starts; once K is known, the range says that it was suggested."""
 
@@ -185,7 +250,7 @@ class EstepSettings(Section):
     embeddings: Literal["fresh", "streamed"] = "fresh"
     every: Count = 1
     restarts: Count = 10
-    # Where nothing is trained: k-means starts from clusters of images averaged with so many nearest; 0: as ever.
+    # Where no heads are trained: k-means starts from clusters of images averaged with so many nearest; 0: as ever.
     averaged: Annotated[int, Field(ge=0, le=1000)] = 0
 
 
@@ -196,11 +261,13 @@ class TrainSettings(Section):
     batch_size: Annotated[int, Field(ge=2)] = 256
     accumulate: Count = 1
     balanced: bool = False  # draw images so that every cluster is seen as often, from the first epoch on
-    optimiser: Literal["sgd", "adam", "lars"] = "sgd"
+    optimiser: Literal["sgd", "adam", "adamw", "lars"] = "sgd"
     lr: Positive = 0.05
     # After the warm-up: a cosine to 0 at the end; one as long as all epochs, which stops short of 0; one that began
-    # with the first epoch and changes with each, to which the warm-up rises; or no change.
-    schedule: Literal["cosine", "cosine-of-all", "cosine-by-epoch", "constant"] = "cosine"
+    # with the first epoch and changes with each, to which the warm-up rises; a tenth from each milestone on; or no
+    # change.
+    schedule: Literal["cosine", "cosine-of-all", "cosine-by-epoch", "steps", "constant"] = "cosine"
+    milestones: tuple[Annotated[float, Field(gt=0.0, lt=1.0)], ...] = ()  # shares of the epochs, for `steps`
     warmup: Annotated[int, Field(ge=0)] = 50
     weight_decay: NotNegative = 5e-4
     decay_norms: bool = True  # weight decay on biases and batch norm too
@@ -212,6 +279,12 @@ class TrainSettings(Section):
     recompute: bool = False  # the backbone's blocks pass twice instead of being remembered: less memory
     checkpoint_epochs: Count = 1
     checkpoint_minutes: Positive = 5.0
+
+
+class LogSettings(Section):
+    """What is written for other programs besides; it changes nothing that is learnt."""
+
+    tensorboard: bool = False  # curves and sheets of typical images, in the run's folder `tensorboard`
 
 
 class PixelSettings(Section):
@@ -234,6 +307,7 @@ class Config(Section):
     clusters: int | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     views: ViewSettings = ViewSettings()
+    strong: StrongSettings = StrongSettings()
     start: StartSettings = StartSettings()
     network: NetworkSettings = NetworkSettings()
     psa: PsaSettings = PsaSettings()
@@ -241,10 +315,19 @@ class Config(Section):
     queue: QueueSettings = QueueSettings()
     contrast: ContrastSettings = ContrastSettings()
     pcl: PclSettings = PclSettings()
+    pretext: PretextSettings = PretextSettings()
+    heads: HeadSettings = HeadSettings()
+    neighbours: NeighbourSettings = NeighbourSettings()
+    balance: BalanceSettings = BalanceSettings()
+    confident: ConfidentSettings = ConfidentSettings()
+    bank: BankSettings = BankSettings()
+    decorrelation: DecorrelationSettings = DecorrelationSettings()
+    overclustering: OverclusteringSettings = OverclusteringSettings()
     suggest: SuggestSettings = SuggestSettings()
     estep: EstepSettings = EstepSettings()
     train: TrainSettings = TrainSettings()
     pixels: PixelSettings = PixelSettings()
+    log: LogSettings = LogSettings()
     keep_epochs: tuple[Annotated[int, Field(ge=0)], ...] = ()
 
     @property

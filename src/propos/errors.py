@@ -18,6 +18,11 @@ class InputError(ValueError):
     """The person's input is wrong; nothing has been written (exit code 2)."""
 
 
+def no_such_run(path: object) -> InputError:
+    """Return what is said of a run folder that does not exist."""
+    return InputError(f"{path}: there is no such folder; propos run SOURCE says where it writes")
+
+
 class RunFailed(RuntimeError):  # noqa: N818 - reads as the sentence it prints
     """A run broke while running; its last checkpoint is kept and named (exit code 1).
 

@@ -11,6 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 Pair = tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]
+Assigned = tuple[Float[Tensor, "B *H K"], Float[Tensor, "B *H K"]]
+PAIRS = ("projections", "predictions", "targets", "assignments", "target_assignments")
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,14 @@ class Queue:
 
     embeddings: Float[Tensor, "Q D"]
     labels: Int[Tensor, " Q"]
+
+
+@dataclass(frozen=True)
+class Bank:
+    """An embedding of every image, unit vectors as earlier epochs left them, and the rows of the batch's images."""
+
+    embeddings: Float[Tensor, "N D"]
+    images: Int[Tensor, " B"]
 
 
 @dataclass(frozen=True)
@@ -40,21 +50,41 @@ class Outputs:
     projections: Pair  # online
     predictions: Pair  # of projection + σε
     targets: Pair  # without gradient where a target network or stop-gradient makes them
-    assignments: tuple[Float[Tensor, "B K"], Float[Tensor, "B K"]] | None = None  # the cluster head's
+    assignments: Assigned | None = None  # the cluster head's, or each head's
+    target_assignments: Assigned | None = None  # those of the heads' moving averages
+    shares: Float[Tensor, "H K"] | None = None  # of the images, lately, in each cluster, by the moving averages
+    chosen: Int[Tensor, ""] | None = None  # which of several heads answers
     clusters: int | None = None  # how many there are, where the step knows
     queue: Queue | None = None
+    bank: Bank | None = None
     groupings: tuple[Grouping, ...] = ()
     prepared: Mapping[str, Tensor] = field(default_factory=dict)  # the batch's rows of what the stage computed first
 
     def pairs(self) -> dict[str, Pair]:
         """Return what there is of both views, by name."""
-        named = {name: getattr(self, name) for name in ("projections", "predictions", "targets", "assignments")}
+        named = {name: getattr(self, name) for name in PAIRS}
         return {name: pair for name, pair in named.items() if pair is not None}
 
     def with_pairs(self, pairs: Mapping[str, Pair]) -> Outputs:
         """Return these outputs with other tensors of both views."""
         changes: dict[str, Any] = dict(pairs)
         return replace(self, **changes)
+
+    def of_heads(self) -> list[Outputs]:
+        """Return these outputs once for each cluster head, with that head's assignments alone."""
+        assert self.assignments is not None
+        first, second = self.assignments
+        if first.ndim == 2:
+            return [self]
+        heads = zip(first.unbind(dim=1), second.unbind(dim=1), strict=True)
+        return [replace(self, assignments=pair, chosen=None) for pair in heads]
+
+    def of_chosen_head(self) -> Outputs:
+        """Return these outputs with the assignments of the head that answers alone."""
+        if self.chosen is None or self.assignments is None:
+            return self
+        first, second = (view.index_select(1, self.chosen[None])[:, 0] for view in self.assignments)
+        return replace(self, assignments=(first, second), chosen=None)
 
     def with_queue(self, pair: Pair) -> Pair:
         """Return both views with the queue's embeddings after the batch's."""

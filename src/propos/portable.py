@@ -45,7 +45,7 @@ class Portable(nn.Module):
         self.grey = seeing is None and model.channels == 1
         self.seeing: nn.Module = nn.Identity() if seeing is None else seeing.network
         self.encoder, self.online = model.encoder, model.network.online
-        self.head = model.network.cluster_head if head else None
+        self.head = model.network.answering_head if head else None
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
         self.register_buffer("prototypes", model.prototypes.clone())
@@ -67,7 +67,7 @@ class Portable(nn.Module):
             weights = torch.softmax(embedding @ self.get_buffer("prototypes").T / CONFIDENCE_TEMPERATURE, dim=1)
         else:
             seen = features if self.encoder is self.online else self.online.backbone(fed)
-            weights = torch.softmax(self.head(seen), dim=1)
+            weights = torch.softmax(self.head.answer(seen), dim=1)
         confidence, rows = weights.max(dim=1)
         return self.get_buffer("ids")[rows], confidence, embedding
 

@@ -9,18 +9,26 @@ from helpers.processes import run_on
 from propos.distributed import gather
 from propos.objectives import (
     Alignment,
+    Bank,
     ClusterBalance,
     ClusterContrast,
+    ConfidentPull,
+    ConfidentPush,
+    FeatureDecorrelation,
     Grouping,
     InfoNce,
+    InstanceSoftmax,
     NegativeCosine,
+    NeighbourAgreement,
     NtXent,
     Outputs,
     ProtoNce,
     PrototypeAlignment,
     PrototypeScattering,
     PrototypeUniformity,
+    PseudoLabels,
     Queue,
+    SelfLabel,
 )
 
 BATCH, DIMENSION = 12, 6
@@ -37,6 +45,13 @@ OBJECTIVES = {
     "ProtoNCE": ProtoNce(),
     "cluster contrast": ClusterContrast(1.0),
     "cluster balance": ClusterBalance(),
+    "confident pull": ConfidentPull(2),
+    "confident push": ConfidentPush(2),
+    "agreement": NeighbourAgreement(),
+    "labels": SelfLabel(0.2),
+    "instance softmax": InstanceSoftmax(0.5),
+    "feature decorrelation": FeatureDecorrelation(2.0),
+    "pseudo-labels": PseudoLabels(),
 }
 
 
@@ -59,6 +74,7 @@ def losses_and_gradients(rank, world):
         targets=gathered([target.detach() for target in targets]),
         assignments=gathered([F.softmax(logit, dim=1) for logit in logits]),
         queue=Queue(F.normalize(drawn(5, DIMENSION, seed=1), dim=1), torch.tensor([0, 3, 2, -1, 4])),
+        bank=Bank(F.normalize(drawn(20, DIMENSION, seed=3), dim=1), gather(torch.arange(7, 7 + BATCH)[part])),
         groupings=(Grouping(gather(LABELS[part]), F.normalize(drawn(4, DIMENSION, seed=2), dim=1), torch.ones(4)),),
     )
     found = {}

@@ -31,9 +31,9 @@ def far_apart(found, expected):
     return float((flat[0] - flat[1]).norm() / flat[1].norm().clamp(min=1e-12))
 
 
-@pytest.mark.parametrize("case", together.CASES)
+@pytest.mark.parametrize("case", together.STEPS)
 def test_losses_gradients_and_labels_do_not_depend_on_the_number_of_processes(two, case):
-    one = together.one_step(together.CASES[case])
+    one = together.one_step(*together.STEPS[case])
     for process in two:
         found = process["steps"][case]
         assert torch.equal(found["labels"], one["labels"])
@@ -46,12 +46,12 @@ def test_losses_gradients_and_labels_do_not_depend_on_the_number_of_processes(tw
             apart = far_apart({name: found["gradients"][name]}, {name: gradient})
             assert apart < 2e-2 or gradient.norm() < 1e-4 * largest, name
         agree(found["buffers"], one["buffers"], rtol=1e-5, atol=1e-6)
-        for name in ("groupings", "queue", "streamed"):
+        for name in ("groupings", "queue", "bank", "streamed"):
             assert (name in found) == (name in one)
             torch.testing.assert_close(found.get(name, 0), one.get(name, 0), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", together.CASES)
+@pytest.mark.parametrize("case", together.STEPS)
 def test_every_process_ends_a_step_with_the_same_bits(two, case):
     first, second = (process["steps"][case] for process in two)
     for kind in ("gradients", "buffers"):

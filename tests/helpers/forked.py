@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import resource
+import runpy
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ FORKS.set_forkserver_preload(
         "propos.runner",
         "propos.training",
         "propos.report",
+        "propos.server",
         "torch.distributed.run",
     ]
 )
@@ -49,6 +51,13 @@ class Forked:
     def send_signal(self, number):
         if self.poll() is None:
             os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def said(self):
+        """Return what it has printed so far."""
+        return self._out.read_text() if self._out.exists() else ""
 
     def complaints(self):
         """Return what it has written to its error output so far."""
@@ -91,3 +100,9 @@ def command(*arguments):
 
     sys.argv = ["propos", *arguments]
     main()
+
+
+def script(path):
+    """Be a program of one file."""
+    sys.argv = [path]
+    runpy.run_path(path, run_name="__main__")

@@ -3,6 +3,8 @@
 import math
 
 import numpy as np
+import pytest
+import torch
 from scipy.optimize import linear_sum_assignment
 
 
@@ -41,6 +43,15 @@ def finite_difference(function, point, step=1e-6):
     return gradient
 
 
+def check(ours, theirs, point):
+    """Compare a loss and its gradient with plain loops and their finite differences."""
+    tensor = torch.tensor(point, requires_grad=True)
+    loss = ours(tensor)
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(theirs(point), abs=1e-9)
+    np.testing.assert_allclose(tensor.grad.numpy(), finite_difference(theirs, point), atol=1e-7)
+
+
 def cosine(a, b):
     return float(unit(a) @ unit(b))
 
@@ -74,6 +85,29 @@ def proto_nce(query, labels, centres, concentrations):
         if label >= 0:
             losses.append(-math.log(scores[label] / sum(scores)))
     return sum(losses) / max(1, len(losses))
+
+
+def instance_softmax(embeddings, bank, images, temperature):
+    total = 0.0
+    for embedding, own in zip(embeddings, images, strict=True):
+        scores = [math.exp(float(unit(embedding) @ row) / temperature) for row in bank]
+        total -= math.log(scores[own] / sum(scores))
+    return total / len(embeddings)
+
+
+def feature_decorrelation(embeddings, temperature):
+    rows = np.array([unit(row) for row in embeddings])
+    columns = [unit(column) for column in rows.T]
+    total = 0.0
+    for place, column in enumerate(columns):
+        scores = [math.exp(float(column @ other) / temperature) for other in columns]
+        total -= math.log(scores[place] / sum(scores))
+    return total / len(columns)
+
+
+def pseudo_labels(assignments, labels):
+    known = [-math.log(row[label]) for row, label in zip(assignments, labels, strict=True) if label >= 0]
+    return sum(known) / max(1, len(known))
 
 
 def prototype_alignment(prediction, target, labels, temperature):
@@ -111,3 +145,64 @@ def best_agreement(old, new, clusters):
         if before < clusters:
             shared[after, before] += 1
     return shared[linear_sum_assignment(-shared)].sum()
+
+
+def agreed_on(embeddings, labels, most):
+    """Which images have the cluster of all their k nearest, k chosen as DCBoost's paper says."""
+    rows, found = range(len(embeddings)), {}
+    for k in range(1, min(most, len(embeddings) - 1) + 1):
+        chosen = []
+        for i in rows:
+            near = sorted((j for j in rows if j != i), key=lambda j: -cosine(embeddings[i], embeddings[j]))[:k]
+            chosen.append(labels[i] >= 0 and all(labels[j] == labels[i] for j in near))
+        found[k] = chosen
+    return found[max(found, key=lambda k: (k * sum(found[k]), -k))]
+
+
+def confident_pull(online, target, labels):
+    """The pull as a sum over pairs of images, as the notes write it."""
+    present, total = sorted({int(label) for label in labels if label >= 0}), 0.0
+    for k in present:
+        ours = [unit(v) for v, label in zip(online, labels, strict=True) if label == k]
+        theirs = [unit(v) for v, label in zip(target, labels, strict=True) if label == k]
+        weight = 1 / (np.linalg.norm(sum(ours)) * np.linalg.norm(sum(theirs)))
+        total += weight * sum(float(np.sum((a - b) ** 2)) for a in ours for b in theirs)
+    return total / (2 * max(1, len(present)))
+
+
+def confident_push(online, target, labels):
+    ours, theirs = prototypes(online, labels), prototypes(target, labels)
+    rows = range(len(ours))
+    apart = [float(np.sum((ours[a] - theirs[b]) ** 2)) for a in rows for b in rows if a != b]
+    return -float(np.mean(apart)) if apart else 0.0
+
+
+def neighbour_agreement(first, second):
+    return -float(
+        np.mean([math.log(sum(p * q for p, q in zip(a, b, strict=True))) for a, b in zip(first, second, strict=True)])
+    )
+
+
+def self_label(plain, strong, above):
+    """A weighted cross-entropy as SCAN's code has it: a class weighs all over its images; over the sum of weights."""
+    sure = [(int(np.argmax(p)), s) for p, s in zip(plain, strong, strict=True) if max(p) > above]
+    counts = {k: sum(own == k for own, _ in sure) for k, _ in sure}
+    weights = [len(sure) / counts[k] for k, _ in sure]
+    losses = [-math.log(s[k]) * weight for (k, s), weight in zip(sure, weights, strict=True)]
+    return sum(losses) / sum(weights) if sure else 0.0
+
+
+def weighted_information(students, teachers, shares, power):
+    """TEMI's loss over both directions and all heads, as lists of views of images of heads of clusters."""
+    images, heads, clusters = np.shape(students[0])
+    total = 0.0
+    for h in range(heads):
+        for ours, theirs in ((0, 1), (1, 0)):
+            for i in range(images):
+                weight = np.mean([teachers[0][i][g] @ teachers[1][i][g] for g in range(heads)])
+                terms = [
+                    (students[ours][i][h][k] * teachers[theirs][i][h][k]) ** power / shares[h][k]
+                    for k in range(clusters)
+                ]
+                total -= weight * math.log(sum(terms)) / images / 2
+    return total / heads

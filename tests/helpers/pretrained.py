@@ -5,14 +5,26 @@ import torch
 from PIL import Image
 
 from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite
+from propos.networks.norm import BatchNorm
 
 COLOURS = {"green": (40, 160, 60), "red": (190, 50, 40), "blue": (40, 70, 200)}
 
 
-def random_weights(path, seed=0):
-    """Write a state dict of EfficientNet-Lite0 to a file."""
+def random_weights(path, seed=0, photos=None):
+    """Write a state dict of EfficientNet-Lite0 to a file; its batch norms may have seen square pictures of a folder.
+
+    Otherwise what it makes of pictures hardly differs: enough to tell them apart, too little to learn from.
+    """
     torch.manual_seed(seed)
-    torch.save(EfficientNetLite(LITE_SHAPES["efficientnet-lite0"]).state_dict(), path)
+    network = EfficientNetLite(LITE_SHAPES["efficientnet-lite0"])
+    if photos is not None:
+        pixels = np.stack([np.asarray(Image.open(file))[16:240, 16:240] for file in sorted(photos.rglob("*.png"))])
+        for module in network.modules():
+            if isinstance(module, BatchNorm):
+                module.momentum = 1.0
+        with torch.no_grad():
+            network((torch.from_numpy(pixels.astype(np.float32)).permute(0, 3, 1, 2) - 127) / 128)
+    torch.save(network.state_dict(), path)
     return path
 
 

@@ -11,13 +11,14 @@ from helpers import two_stages
 from helpers.small import CPU, digits, quick_config
 from propos.distributed import any_process, collect, gather, joined, rank, share
 from propos.errors import Interrupted
-from propos.methods import METHODS
+from propos.methods import METHODS, build_method
 from propos.networks.norm import BatchGroups, BatchNorm, set_groups
 from propos.runs import RunFolder
 from propos.training import Silent, train
 from propos.training.expectation import expectation
-from propos.training.learner import build_learner
+from propos.training.learner import at_stage, build_learner
 from propos.training.maximization import maximization_step
+from propos.training.opening import open_stage
 from propos.training.order import epoch_order
 from propos.training.state import first_state
 
@@ -36,6 +37,13 @@ VARIANTS = {
     "streamed": {"estep__embeddings": "streamed"},
 }
 CASES = {**{method: {"method": method} for method in TRAINED}, **VARIANTS}
+SEED = 1
+LATER = {
+    f"{method}, stage {number}": ({"method": method, "heads__count": 3, "seed": SEED}, number)
+    for method in TRAINED
+    for number in range(1, len(build_method(quick_config(method=method)).stages))
+}
+STEPS = {**{name: (settings, 0) for name, settings in CASES.items()}, **LATER}
 EPOCH = 1
 ROWS, CHANNELS = 13, 5
 
@@ -57,13 +65,15 @@ class Recording:
         return self.source.batch(positions)
 
 
-def one_step(settings):
-    """Return an E-step's labels, and the losses, gradients, buffers and leavings of the step after it."""
+def one_step(settings, number=0):
+    """Return an E-step's labels, and the losses, gradients, buffers and leavings of the step after it, in a stage."""
     source = digits()
-    learner = build_learner(quick_config(source, **settings), source, CPU)
-    found = expectation(learner, source, EPOCH, previous=None)
+    learner = at_stage(build_learner(quick_config(source, **settings), source, CPU), number)
+    epoch = max(EPOCH, learner.epochs.start)
+    found = expectation(learner, source, epoch, previous=None)
     state = first_state(learner)
-    state.epoch, state.partition = EPOCH, found.partition()
+    open_stage(learner, source, state)
+    state.epoch, state.partition = epoch, found.partition()
     if learner.config.estep.embeddings == "streamed":
         state.streamed = found.embeddings.clone()
     gradients = {}
@@ -74,13 +84,15 @@ def one_step(settings):
                 gradients[name] = parameter.grad.clone()
 
     learner.optimiser.register_step_pre_hook(keep)
-    positions = epoch_order(0, EPOCH, learner.schedule)[0]
+    positions = epoch_order(0, epoch, learner.schedule)[0]
     losses = maximization_step(learner, source, positions, state)
     buffers = {name: b.clone() for name, b in learner.network.named_buffers() if b.is_floating_point()}
     made = {"labels": found.labels, "losses": losses, "gradients": gradients, "buffers": buffers}
     made["groupings"] = [grouping.concentrations for grouping in found.groupings]
     if state.queue is not None:
         made["queue"] = state.queue.embeddings
+    if state.bank is not None:
+        made["bank"] = state.bank
     if state.streamed is not None:
         made["streamed"] = gather(state.streamed, len(source))
     return made
@@ -144,7 +156,7 @@ def everything(folder):
     two_stages.register()
     return {
         "stages": two_stage_run(folder),
-        "steps": {name: one_step(settings) for name, settings in CASES.items()},
+        "steps": {name: one_step(*case) for name, case in STEPS.items()},
         "norms": {groups: batch_norm(groups) for groups in (1, 2, 3, 4, 6)},
         "half": batch_norm(1, torch.bfloat16),
         "read": images_read(),

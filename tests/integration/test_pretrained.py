@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import shutil
 import signal
 
@@ -11,10 +10,11 @@ import pytest
 from PIL import Image
 
 from helpers import torchrun
-from helpers.command import command, run, start
+from helpers.command import command, start
 from helpers.hold import Hold
 from helpers.interruption import results
 from helpers.pretrained import pictures, random_weights
+from helpers.runs import write_edits
 from propos import run as propos_run
 from propos.data import find_source, list_caches, looks_photographic
 from propos.data.cache.store import cache_folder
@@ -77,6 +77,36 @@ def test_new_images_need_nothing_but_the_run(finished, here, tmp_path, capsys):
     assert [float(row["distance"]) for row in rows] == pytest.approx(finished.table.distance.tolist(), abs=1e-4)
 
 
+def test_corrections_hold_in_the_run_that_goes_on_from_them(finished, here, tmp_path, capsys):
+    """Nothing is trained; images are clustered anew with those a person answered for where they were put."""
+    folder = shutil.copytree(here / "run", tmp_path / "earlier")
+    names = finished.table.images
+    green, red, blue = (
+        int(finished.table.cluster[names.index(f"{colour}/0.png")]) for colour in ("green", "red", "blue")
+    )
+    edits = [
+        {"op": "move", "images": ["green/0.png"], "into": red},  # where it would never go by itself
+        {"op": "confirm", "images": ["red/1.png"]},
+        {"op": "junk", "images": ["blue/2.png", "blue/3.png"]},
+        {"op": "rename", "cluster": blue, "name": "sea"},
+    ]
+    write_edits(folder / "edits.jsonl", *edits)
+    result = command(capsys, "run", "--from", folder, "--out", tmp_path / "taught", "--no-report", "--quiet")
+    assert result.code == 0, result.err
+    taught = Run.open(tmp_path / "taught")
+    now = taught.corrected
+    where = dict(zip(now.table.images, now.table.cluster.tolist(), strict=True))
+    assert [where[name] for name in ("green/0.png", "red/1.png", "blue/2.png", "blue/3.png")] == [red, red, -1, -1]
+    assert {where[f"green/{number}.png"] for number in range(1, 8)} == {green}
+    assert {now.table.images[row] for row in np.flatnonzero(now.confirmed)} == {"green/0.png", "red/1.png"}
+    assert now.names() == {green: None, red: None, blue: "sea"}
+    # Junk takes no part in its old cluster's prototype, the moved image does in its new one's.
+    for number in (red, blue):
+        mean = taught.embeddings[now.table.cluster == number].mean(axis=0)
+        prototype = now.prototypes.vectors[now.prototypes.ids.tolist().index(number)]
+        np.testing.assert_allclose(prototype, mean / np.linalg.norm(mean), atol=1e-4)
+
+
 def test_another_seed_looks_at_no_image_again(finished, here, capsys):
     before = len(list_caches())
     flags = ["-k", 3, "--weights", here / "weights.pth", "--no-report", "--seed", 1, "--out", here / "second"]
@@ -137,7 +167,7 @@ def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, cap
     assert "are no longer those the run began with" in result.err
 
 
-def test_a_run_killed_among_its_features_goes_on_with_them(finished, here, tmp_path):
+def test_a_run_killed_among_its_features_goes_on_with_them(finished, here, tmp_path, capsys, monkeypatch):
     # Its images were kept by the first run; of other weights no features are.
     arguments = ["-k", 3, "--weights", random_weights(tmp_path / "weights.pth", seed=2), "--labels", "folders"]
     arguments += ["--no-report", "--quiet"]
@@ -147,11 +177,11 @@ def test_a_run_killed_among_its_features_goes_on_with_them(finished, here, tmp_p
     process.send_signal(signal.SIGKILL)
     process.communicate()
     building = next(path for path in cache_folder().glob("*/journal.jsonl")).with_name("images.npy").stat().st_ino
-    result = run("run", "--resume", "--out", tmp_path / "run", "--quiet")
+    result = command(capsys, "run", "--resume", "--out", tmp_path / "run", "--quiet")
     assert result.code == 0, result.err
     assert building in [path.stat().st_ino for path in cache_folder().glob("*/images.npy")]
-    own = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
-    assert run("run", here / "photos", *arguments, "--out", tmp_path / "whole", env=own).code == 0
+    monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
+    assert command(capsys, "run", here / "photos", *arguments, "--out", tmp_path / "whole").code == 0
     assert results(tmp_path / "run") == results(tmp_path / "whole")
 
 
@@ -186,6 +216,7 @@ def test_a_model_handed_on_says_what_its_weights_had_seen(finished, here, tmp_pa
         (["--weights", "nowhere.pth"], "nowhere.pth: is not a file"),
         (["--method", "kmeans-features", "--recipe", "photos"], "needs a pretrained network"),
         (["--weights", "WEIGHTS", "--method", "simclr"], "learns from images"),
+        (["--set", "network.backbone=resnet-small"], "use --start scratch to learn with another"),
     ],
 )
 def test_what_cannot_start_says_what_to_do(here, tmp_path, capsys, flags, said):
@@ -207,6 +238,10 @@ def drawings(folder):
     return folder
 
 
+def noise(side, channels):
+    return np.random.default_rng(0).integers(128, 256, (5, side, side, channels), dtype=np.uint8)
+
+
 def test_photographs_are_told_from_drawings(here, tmp_path):
     assert looks_photographic(find_source(here / "photos"))
     assert not looks_photographic(find_source(drawings(tmp_path / "drawings")))
@@ -214,7 +249,7 @@ def test_photographs_are_told_from_drawings(here, tmp_path):
 
 def test_the_images_choose_their_start(here, tmp_path, monkeypatch):
     photos, drawn = find_source(here / "photos"), find_source(drawings(tmp_path / "drawings"))
-    small = find_source(np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8))
+    small, grey, tiny = (find_source(noise(*shape)) for shape in [(32, 3), (32, 1), (8, 3)])
     monkeypatch.setattr("sys.path", [])  # nothing is installed
     name, why = choose_recipe(photos, "cpu", pretrained=True)
     assert name == "photos"
@@ -229,4 +264,8 @@ def test_the_images_choose_their_start(here, tmp_path, monkeypatch):
     assert "ImageNet" in why
     assert choose_recipe(photos, "cpu", pretrained=False)[0] == "photos"
     assert choose_recipe(drawn, "cpu", pretrained=True)[0] == "photos"
-    assert choose_recipe(small, "cpu", pretrained=True)[0] == "small-colour"
+    chosen = [choose_recipe(source, "cpu", pretrained=True)[0] for source in (small, grey, tiny)]
+    assert chosen == ["pretrained", "small-grey", "small-colour"]
+    assert (
+        choose_recipe(find_source(255 // noise(32, 3)), "cpu", pretrained=True)[0] == "small-colour"
+    )  # mostly one colour

@@ -50,7 +50,7 @@ def test_importing_everything_and_a_small_run_need_nothing_of_one_system_alone(t
     for number in range(8):
         picture(16, 16, seed=number).save(tmp_path / f"{number}.png")
     few = ["--epochs", "1", "--set", "train.batch_size=4", "--set", "network.backbone=resnet-small", "--device", "cpu"]
-    words = ["run", str(tmp_path), "-k", "2", "--out", str(tmp_path / "run"), *few]
+    words = ["run", str(tmp_path), "-k", "2", "--start", "scratch", "--out", str(tmp_path / "run"), *few]
     done = subprocess.run([sys.executable, "-c", ELSEWHERE, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "report" / "index.html").exists()

@@ -3,6 +3,7 @@
 from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.frames import USUAL_CROP, Frames, Shapes, shapes_of
 from propos.augment.kept import Kept, ask_what_is_kept
+from propos.augment.strong import StrongViews
 from propos.augment.views import RandomViews, plain_view
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Kept",
     "RandomViews",
     "Shapes",
+    "StrongViews",
     "ViewDraw",
     "ask_what_is_kept",
     "draw_views",

@@ -87,7 +87,7 @@ class RandomViews:
             blur_(views, draw.blur)
         if any(self.settings.solarise):
             solarise_(views, draw.solarise)
-        mean, std = _levels(self.mean, self.std, images.device)
+        mean, std = levels(self.mean, self.std, images.device)
         return views.sub_(mean).div_(std)
 
 
@@ -111,7 +111,7 @@ def plain_view(
         pixels = resample(
             images, _whole(device).expand(1, batch, 4), torch.zeros(1, batch, dtype=torch.bool, device=device), size
         )[0]
-    shift, scale = _levels(mean, std, device)
+    shift, scale = levels(mean, std, device)
     return (pixels - shift) / scale
 
 
@@ -144,7 +144,7 @@ def _filled(images: UInt8[Tensor, "B C H W"], frames: Frames | None) -> UInt8[Te
 
 
 @cache
-def _levels(
+def levels(
     mean: tuple[float, ...], std: tuple[float, ...], device: torch.device
 ) -> tuple[Float[Tensor, "C 1 1"], Float[Tensor, "C 1 1"]]:
     """Return mean and std on a device, where they stay."""

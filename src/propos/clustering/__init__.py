@@ -7,6 +7,7 @@ from propos.clustering.lloyd import Clustering
 from propos.clustering.matching import churn, stable_numbers
 from propos.clustering.neighbours import nearest_in_blocks, nearest_neighbours
 from propos.clustering.suggestion import Suggestion, points_to_look_at, suggest_clusters
+from propos.clustering.whitening import whitened
 
 __all__ = [
     "Clustering",
@@ -21,4 +22,5 @@ __all__ = [
     "stable_numbers",
     "start_from_averages",
     "suggest_clusters",
+    "whitened",
 ]

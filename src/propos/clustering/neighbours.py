@@ -11,6 +11,7 @@ from torch import Tensor
 from propos.clustering.points import spans
 
 COSINES_AT_A_TIME = 2**24
+BANK_AT_A_TIME = 2**16  # so many of a large bank: a product of fewer queries with all of it would wait for memory
 
 
 def nearest_in_blocks(
@@ -18,14 +19,29 @@ def nearest_in_blocks(
 ) -> Iterator[tuple[Float[Tensor, "q count"], Int[Tensor, "q count"]]]:
     """Yield the cosines and positions of the bank's unit vectors nearest to some queries, nearest first.
 
-    From `first` on, if given, the queries are the bank's own, and none is its own neighbour.
+    From `first` on, if given, the queries are the bank's own, and none is its own neighbour. Never more cosines than
+    `COSINES_AT_A_TIME` are there at once, however many vectors the bank holds.
     """
-    for span in spans(len(queries), max(1, COSINES_AT_A_TIME // len(bank))):
-        cosines = queries[span] @ bank.T
-        if first is not None:
-            cosines.diagonal(first + span.start).fill_(-torch.inf)
-        nearest, places = cosines.topk(count, dim=1)
-        yield nearest, places
+    for span in spans(len(queries), max(1, COSINES_AT_A_TIME // min(len(bank), BANK_AT_A_TIME))):
+        found: list[tuple[Tensor, Tensor]] = []
+        for part in spans(len(bank), BANK_AT_A_TIME):
+            cosines = queries[span] @ bank[part].T
+            if first is not None:
+                cosines.diagonal(first + span.start - part.start).fill_(-torch.inf)
+            nearest, places = cosines.topk(min(count, cosines.shape[1]), dim=1)
+            found = [_nearest_of([*found, (nearest, places + part.start)], count)]
+        yield found[0]
+
+
+def _nearest_of(
+    found: list[tuple[Float[Tensor, "q _"], Int[Tensor, "q _"]]], count: int
+) -> tuple[Float[Tensor, "q count"], Int[Tensor, "q count"]]:
+    """Return the nearest of what several parts of a bank gave."""
+    if len(found) == 1:
+        return found[0]
+    cosines, places = (torch.cat(each, dim=1) for each in zip(*found, strict=True))
+    nearest, order = cosines.topk(min(count, cosines.shape[1]), dim=1)
+    return nearest, places.gather(1, order)
 
 
 def nearest_neighbours(points: Float[Tensor, "N D"], count: int, rows: slice | None = None) -> Int[Tensor, "n count"]:

@@ -16,7 +16,6 @@ from jaxtyping import Bool, Float, Int
 
 CANDIDATES = 4_096  # of more images, as many, spread over all, may be chosen
 AUDIENCE = 4_096  # and as many are spoken for
-BLOCK = 8_192
 
 
 @dataclass(frozen=True)
@@ -39,41 +38,38 @@ def choose_questions(
 ) -> Asked:
     """Choose at most `count` images that nobody answered for yet; clusters go by id, those of junk are below 0."""
     unanswered = np.flatnonzero(~confirmed & (cluster >= 0))
-    reached = _reached(embeddings, prototypes, np.flatnonzero(confirmed & (cluster >= 0)), unanswered)
-    chosen = unanswered[_speakers(embeddings[unanswered], reached, min(count, len(unanswered)))]
+    answered = np.flatnonzero(confirmed & (cluster >= 0))
+    served_by = np.concatenate([prototypes, embeddings[_some(answered, AUDIENCE)]])
+    chosen = _speakers(embeddings, unanswered, served_by, min(count, len(unanswered)))
     own, other = _between(embeddings[chosen], prototypes, ids, cluster[chosen])
     group = _largest_first(np.sort(np.stack([own, other], axis=1), axis=1))
     order = np.lexsort((np.arange(len(chosen)), own, group))
     return Asked(chosen[order], group[order], ids[own[order]], ids[other[order]])
 
 
-def _reached(
-    embeddings: Float[np.ndarray, "N D"],
-    prototypes: Float[np.ndarray, "K D"],
-    answered: Int[np.ndarray, " A"],
-    rows: Int[np.ndarray, " M"],
-) -> Float[np.ndarray, " M"]:
-    """Return how near each image is to the nearest prototype or image that was answered for."""
-    places = np.concatenate([prototypes, embeddings[_some(answered, AUDIENCE)]])
-    blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
-    nearness = [(embeddings[block] @ places.T).max(axis=1) for block in blocks]
-    return np.concatenate(nearness) if nearness else np.zeros(0, np.float32)
-
-
 def _speakers(
-    embeddings: Float[np.ndarray, "M D"], reached: Float[np.ndarray, " M"], count: int
+    embeddings: Float[np.ndarray, "N D"],
+    unanswered: Int[np.ndarray, " M"],
+    served_by: Float[np.ndarray, "S D"],
+    count: int,
 ) -> Int[np.ndarray, " Q"]:
-    """Choose the images that come nearest to all, one after another; where nothing is gained, the worst served."""
-    everyone = np.arange(len(embeddings))
-    candidates, audience = _some(everyone, max(CANDIDATES, count)), _some(everyone, AUDIENCE)
+    """Choose the images that come nearest to all, one after another; where nothing is gained, the worst served.
+
+    What an image would gain only shrinks as others are chosen. So the gain that was last computed bounds it, and only
+    while the largest bound is an old one is it computed anew.
+    """
+    candidates, audience = _some(unanswered, max(CANDIDATES, count)), _some(unanswered, AUDIENCE)
     nearness = embeddings[candidates] @ embeddings[audience].T
-    reached, spoken_for = reached[audience].copy(), reached[candidates].copy()
-    left = np.ones(len(candidates), dtype=bool)
+    reached = (embeddings[audience] @ served_by.T).max(axis=1)
+    badly_served = 1e-6 * (1 - (embeddings[candidates] @ served_by.T).max(axis=1))
+    bound = np.array([np.maximum(row - reached, 0).sum() for row in nearness]) + badly_served
     chosen = np.zeros(count, dtype=np.int64)
     for place in range(count):
-        gain = np.maximum(nearness - reached, 0).sum(axis=1)
-        best = int(np.where(left, gain + 1e-6 * (1 - spoken_for), -1).argmax())
-        chosen[place], left[best] = candidates[best], False
+        best, computed = int(bound.argmax()), -1
+        while best != computed:
+            bound[best] = np.maximum(nearness[best] - reached, 0).sum() + badly_served[best]
+            best, computed = int(bound.argmax()), best
+        chosen[place], bound[best] = candidates[best], -np.inf
         reached = np.maximum(reached, nearness[best])
     return chosen
 

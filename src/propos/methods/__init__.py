@@ -8,13 +8,17 @@ from dataclasses import replace
 
 from propos.config import Config
 from propos.errors import InputError
+from propos.methods.about import ABOUT, About
 from propos.methods.baselines import kmeans_features, kmeans_pixels, kmeans_random
 from propos.methods.byol import byol
 from propos.methods.byol_cc import byol_cc
 from propos.methods.byol_pcl import byol_pcl
 from propos.methods.cc import cc
 from propos.methods.cc_psl import cc_psl
-from propos.methods.method import FurtherClusterings, Method, Pairing, QueueSpec, Stage, Term
+from propos.methods.dcboost import dcboost
+from propos.methods.deepcluster import deepcluster
+from propos.methods.idfd import idfd
+from propos.methods.method import BankSpec, FurtherClusterings, Method, Pairing, QueueSpec, Stage, Term
 from propos.methods.moco import moco
 from propos.methods.pcl import pcl
 from propos.methods.preparations import Confident, Features, Neighbours, Preparation, Seen
@@ -23,12 +27,18 @@ from propos.methods.propos_alignment_only import propos_alignment_only
 from propos.methods.propos_no_psa import propos_no_psa
 from propos.methods.propos_no_psl import propos_no_psl
 from propos.methods.propos_uniformity_only import propos_uniformity_only
+from propos.methods.scan import scan
 from propos.methods.simclr import simclr
 from propos.methods.simsiam import simsiam
+from propos.methods.temi import temi
 
 __all__ = [
+    "ABOUT",
+    "FEATURES_ALONE",
     "METHODS",
     "OF_FEATURES",
+    "About",
+    "BankSpec",
     "Confident",
     "Features",
     "FurtherClusterings",
@@ -60,21 +70,29 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "cc-psl": cc_psl,
     "byol-cc": byol_cc,
     "byol-pcl": byol_pcl,
+    "scan": scan,
+    "temi": temi,
+    "dcboost": dcboost,
+    "deepcluster": deepcluster,
+    "idfd": idfd,
     "kmeans-features": kmeans_features,
     "kmeans-pixels": kmeans_pixels,
     "kmeans-random": kmeans_random,
 }
 
 
-OF_FEATURES = ("kmeans-features", "propos")  # what a pretrained start goes with
+OF_FEATURES = ("kmeans-features", "propos", "temi", "dcboost")  # what a pretrained start goes with
 
 
-def check_method(name: str) -> None:
-    """Refuse a method that does not exist."""
+FEATURES_ALONE = ("kmeans-features",)  # and what goes with nothing else
+
+
+def check_method(name: str, said: str = "--method") -> None:
+    """Refuse a method that does not exist; `said` is how it was asked for."""
     if name not in METHODS:
         near = difflib.get_close_matches(name, METHODS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(METHODS)}"
-        raise InputError(f"--method {name}: there is none of this name: {hint}")
+        raise InputError(f"{said} {name}: there is none of this name: {hint}")
 
 
 def build_method(config: Config) -> Method:
@@ -95,8 +113,18 @@ def _check_start(config: Config) -> None:
             f"--method {config.method}: learns from images, not from a pretrained network's features: "
             f"use --start scratch, or one of {', '.join(OF_FEATURES)}"
         )
-    if config.start.network is None and config.method == "kmeans-features":
-        raise InputError("--method kmeans-features: needs a pretrained network: use --start pretrained")
+    if config.start.network is not None and config.network.backbone != "whitened":
+        raise InputError(
+            f"network.backbone = {config.network.backbone}: the backbone is the pretrained {config.start.network}: "
+            "use --start scratch to learn with another"
+        )
+    if config.start.learns != "nothing" and (config.start.network is None or config.method != "propos"):
+        raise InputError(
+            f"start.learns = {config.start.learns}: it is ProPos that tunes a pretrained network: use --start "
+            "pretrained and --method propos"
+        )
+    if config.start.network is None and config.method in FEATURES_ALONE:
+        raise InputError(f"--method {config.method}: needs a pretrained network: use --start pretrained")
 
 
 def describe(name: str) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
+
+from torch import Tensor
 
 from propos.errors import InputError
 from propos.methods.preparations import Preparation
 from propos.networks import EVERY_PART, PartName, Parts
 from propos.objectives import Objective
+from propos.outputs import Outputs
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class Term:
         return bool(self.weight) and self.starts <= epoch and (self.ends is None or epoch < self.ends)
 
     @property
+    def by_head(self) -> Callable[[Outputs, Tensor], Tensor] | None:
+        """The objective's loss for each of several cluster heads, where it has one; their sum is the loss."""
+        return getattr(self.objective, "by_head", None)
+
+    @property
     def reads_clusters(self) -> bool:
         """Whether it needs to know the images' clusters; then images without one take no part in it."""
         return bool(getattr(self.objective, "reads_clusters", False))
@@ -42,12 +50,27 @@ class QueueSpec:
 
 
 @dataclass(frozen=True)
+class BankSpec:
+    """An embedding of every image is kept, which each step moves by a share of 1 − momentum."""
+
+    momentum: float
+
+
+@dataclass(frozen=True)
 class FurtherClusterings:
     """Numbers of clusters that the E-step finds as well, from an epoch on, and the temperature of their tightness."""
 
     clusters: tuple[int, ...]
     starts: int
     temperature: float
+    setting: str = "pcl.clusters"  # what says how many
+    at_most_half: bool = False  # never more than one for two images
+    whitened: bool = False  # found in embeddings without correlations, anew every time
+    balanced: bool = False  # every cluster of the first is drawn from as often
+
+    def numbers(self, images: int) -> tuple[int, ...]:
+        """Return how many clusters are found among so many images."""
+        return tuple(min(each, max(2, images // 2)) if self.at_most_half else each for each in self.clusters)
 
 
 @dataclass(frozen=True)
@@ -55,14 +78,16 @@ class Pairing:
     """What the two views of a step are of, and how each is made.
 
     The second view is of the image itself, or of one of its neighbours, drawn anew in every step (the stage then opens
-    with `Neighbours`). A random view is augmented as the settings say, a plain one is the whole image. Where a stage is
-    fed features in place of images (it opens with `Features`), there are no views: they are what is paired.
+    with `Neighbours`). A random view is augmented as the settings say, a strong one is changed more, a plain one is the
+    whole image. Where a stage is fed features in place of images (it opens with `Features`), there are no views: they
+    are what is paired.
     """
 
     partner: Literal["itself", "neighbour"] = "itself"
-    first: Literal["random", "plain"] = "random"
-    second: Literal["random", "plain"] = "random"
+    first: Literal["random", "strong", "plain"] = "random"
+    second: Literal["random", "strong", "plain"] = "random"
     of: Literal["images", "features"] = "images"
+    settled: bool = False  # the first view passes as for a prediction, without a gradient
 
 
 @dataclass(frozen=True)
@@ -82,7 +107,9 @@ class Stage:
     noise: float = 0.0  # σ of the noise on projections before the predictor
     noise_starts: int = 0
     queue: QueueSpec | None = None
+    bank: BankSpec | None = None
     further: FurtherClusterings | None = None
+    resets: tuple[PartName, ...] = ()  # parts that begin anew after every E-step
     balanced: bool = False  # whether every cluster is drawn from as often
 
     def __post_init__(self) -> None:

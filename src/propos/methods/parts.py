@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from propos.config import Config
 from propos.errors import InputError
 from propos.methods.method import FurtherClusterings, Pairing, QueueSpec
 from propos.methods.preparations import Features, Neighbours
-from propos.networks import Head, Parts, feature_width
+from propos.networks import Head, Parts, Tuning, feature_width
 
 NEAR = 10  # images that may stand for an image's other view, where there are only features
 
 
 def byol_parts(config: Config, cluster_head: Head | None = None) -> Parts:
-    """Return a projector and a predictor of FC-BN-ReLU-FC, and a target that is a moving average."""
+    """Return a projector and a predictor of FC-BN-ReLU-FC, and a target that is a moving average.
+
+    Where a pretrained network is tuned there are no heads: clusters are found in what it makes, from those that it
+    makes before it learns, and a head drawn at random would lose them.
+    """
+    tuning = tuning_of(config)
+    if tuning is not None:
+        return Parts(projector=None, target="moving average", cluster_head=cluster_head, tuning=tuning)
     head = Head((config.network.hidden, config.network.dimension))
     return Parts(projector=head, predictor=head, target="moving average", cluster_head=cluster_head)
 
 
+def tuning_of(config: Config) -> Tuning | None:
+    """Return what of a pretrained network the settings let learn."""
+    start = config.start
+    if start.network is None or start.learns == "nothing":
+        return None
+    return Tuning(start.network, start.learns, start.norms == "kept")
+
+
 def feeding(config: Config) -> dict[str, Any]:
     """Return what a stage is fed that trains heads: pairs of views, or features of an image and of a near one.
+
+    Where the network's last stage learns these are the maps that it reads; where all of it does, views of the two.
 
     A pretrained network's features are computed once, so there are no random views of them; what is near by them shows
     the same kind of thing nine times in ten (docs/pretrained.md).
     """
     if config.start.network is None:
         return {}
+    if config.start.learns != "nothing":
+        seen: Literal["random", "plain"] = "plain" if config.start.learns == "last" else "random"
+        return {
+            "trains": ("backbone",),
+            "pairs": Pairing(partner="neighbour", first=seen, second=seen),
+            "opens_with": (Neighbours(NEAR),),
+        }
     return {
         "trains": ("projector", "predictor"),
         "pairs": Pairing(partner="neighbour", of="features"),
@@ -37,6 +61,12 @@ def feeding(config: Config) -> dict[str, Any]:
 def plain_head(config: Config, outer: int) -> Head:
     """Return a head d-d-ReLU-outer without batch norm, d the width of the backbone's output."""
     return Head((feature_width(config.network.backbone, config.network.width), outer), norm=False)
+
+
+def linear_head(config: Config) -> Head:
+    """Return a cluster head of one layer."""
+    assert config.clusters is not None
+    return Head((config.clusters,))
 
 
 def moco_parts(config: Config) -> Parts:

@@ -38,16 +38,24 @@ class Preparation(Protocol):
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The images nearest to each by the cosine of their embeddings, or of their features, nearest first."""
+    """The images nearest to each by the cosine of their embeddings, or of their features, nearest first.
+
+    With `itself`, each image comes before its neighbours.
+    """
 
     count: int
     name: str = "neighbours"
     of: Literal["embeddings", "features"] = "embeddings"
+    itself: bool = False
 
     def __call__(self, seen: Seen) -> Int[Tensor, "n count"]:
         """Return the rows of this process's images."""
         points = seen.embeddings if self.of == "embeddings" else F.normalize(seen.features, dim=1)
-        return nearest_neighbours(points, min(self.count, len(points) - 1), seen.mine)
+        others = nearest_neighbours(points, min(self.count, len(points) - 1), seen.mine)
+        if not self.itself:
+            return others
+        own = torch.arange(seen.mine.start, seen.mine.stop, device=others.device)
+        return torch.cat([own[:, None], others], dim=1)
 
 
 @dataclass(frozen=True)

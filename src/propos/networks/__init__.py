@@ -1,6 +1,6 @@
 """The networks: backbones, heads, and the twin of online and target."""
 
-from propos.networks.heads import Head, Mlp
+from propos.networks.heads import Head, Heads, Mlp, restart
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.precision import autocast
 from propos.networks.pretrained import (
@@ -14,8 +14,10 @@ from propos.networks.pretrained import (
     read_pretrained,
 )
 from propos.networks.resnet import ResNet, backbone, feature_width, smallest_side
-from propos.networks.seeing import Seeing, Whitening
+from propos.networks.seeing import Seeing
+from propos.networks.tuned import Tuned, Tuning, trunk_features
 from propos.networks.twin import Encoder, TwinNetwork, build_network
+from propos.networks.whitening import Whitening
 
 __all__ = [
     "EVERY_PART",
@@ -23,12 +25,15 @@ __all__ = [
     "PRETRAINED",
     "Encoder",
     "Head",
+    "Heads",
     "Mlp",
     "PartName",
     "Parts",
     "Pretrained",
     "ResNet",
     "Seeing",
+    "Tuned",
+    "Tuning",
     "TwinNetwork",
     "Weights",
     "Whitening",
@@ -40,5 +45,7 @@ __all__ = [
     "installed",
     "origin_of",
     "read_pretrained",
+    "restart",
     "smallest_side",
+    "trunk_features",
 ]

@@ -110,7 +110,7 @@ class EfficientNetLite(nn.Module):
             ends = number in (0, len(STAGES) - 1)  # the first and the last stage are not deepened
             for place in range(depth if ends else math.ceil(depth * shape.depth)):
                 blocks.append(InvertedResidual(inner, outer, kernel, 1 if place else stride, expansion))
-                inner = outer
+                self.last_width, inner = inner, outer  # what the last block reads, and what it makes
         self.blocks = nn.Sequential(*blocks)
         self.head = ConvNorm(inner, HEAD, 1)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -18,6 +20,23 @@ class Head:
     widths: tuple[int, ...]  # of each layer's output; the last is the head's
     norm: bool = True  # after each layer but the last
     norm_last: bool = False
+    smooth: bool = False  # GELU in place of ReLU
+    directions: bool = False  # the last layer compares directions
+    temperature: float = 1.0  # by which the output is divided
+    relu_first: bool = False  # for what reads the output of another head
+
+
+class Directions(nn.Module):
+    """A layer without a bias that compares directions: the cosine with each row's, times a gain that is learnt."""
+
+    def __init__(self, inner: int, outer: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(nn.Linear(inner, outer, bias=False).weight.detach())
+        self.gain = nn.Parameter(torch.ones(outer))
+
+    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
+        """Return what each row makes of each image."""
+        return F.linear(F.normalize(features, dim=1), F.normalize(self.weight, dim=1)) * self.gain
 
 
 class Mlp(nn.Sequential):
@@ -27,20 +46,47 @@ class Mlp(nn.Sequential):
     """
 
     def __init__(self, inner: int, head: Head) -> None:
-        layers: list[nn.Module] = []
-        for width in head.widths[:-1]:
-            layers += [nn.Linear(inner, width), *([BatchNorm(width)] if head.norm else []), nn.ReLU(inplace=True)]
+        layers: list[nn.Module] = [nn.ReLU()] if head.relu_first else []
+        hidden = head.widths[:-1]
+        for number, width in enumerate(hidden):
+            layers += [nn.Linear(inner, width), *([BatchNorm(width)] if head.norm else [])]
+            if not (head.directions and number == len(hidden) - 1):  # what is compared lies on the whole sphere
+                layers.append(nn.GELU() if head.smooth else nn.ReLU(inplace=True))
             inner = width
-        layers.append(nn.Linear(inner, head.widths[-1]))
+        layers.append((Directions if head.directions else nn.Linear)(inner, head.widths[-1]))
         if head.norm_last:
             layers.append(BatchNorm(head.widths[-1]))
         super().__init__(*layers)
+        self.temperature = head.temperature
 
     def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
         """Return what the layers make of features, which may come in half precision."""
         with full_precision(features.device):
-            made: Tensor = super().forward(features.to(self.get_parameter("0.weight").dtype))  # type: ignore[no-untyped-call]
-        return made
+            made: Tensor = super().forward(features.to(next(self.parameters()).dtype))  # type: ignore[no-untyped-call]
+        return made if self.temperature == 1.0 else made / self.temperature
+
+    def answer(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
+        """Return what it says of features: the one head that there is."""
+        answered: Tensor = self(features)
+        return answered
+
+
+class Heads(nn.Module):
+    """Several heads of one kind, each with first weights of its own, of which one is chosen to answer."""
+
+    def __init__(self, inner: int, head: Head, count: int) -> None:
+        super().__init__()
+        self.each = nn.ModuleList(Mlp(inner, head) for _ in range(count))
+        self.register_buffer("chosen", torch.zeros((), dtype=torch.long))
+
+    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B H K"]:
+        """Return what each head says of features."""
+        return torch.stack([head(features) for head in self.each], dim=1)
+
+    def answer(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
+        """Return what the chosen head says of features."""
+        said: Tensor = self(features)
+        return said.index_select(1, self.get_buffer("chosen")[None])[:, 0]
 
 
 def initialise_predictor(predictor: Mlp) -> None:
@@ -49,3 +95,13 @@ def initialise_predictor(predictor: Mlp) -> None:
         if isinstance(layer, nn.Linear):
             nn.init.normal_(layer.weight, std=0.01)
             nn.init.zeros_(layer.bias)
+
+
+def restart(head: nn.Module, seed: int) -> None:
+    """Start a head's linear layers once more at N(0, 0.01) with zero bias, by a seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for layer in head.modules():
+            if isinstance(layer, nn.Linear):
+                layer.weight.copy_(0.01 * torch.randn(layer.weight.shape))
+                layer.bias.zero_()

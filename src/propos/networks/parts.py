@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from propos.networks.heads import Head
+from propos.networks.tuned import Tuning
 
 PartName = Literal["backbone", "projector", "predictor", "cluster_head"]
 EVERY_PART: tuple[PartName, ...] = ("backbone", "projector", "predictor", "cluster_head")
@@ -18,12 +19,18 @@ class Parts:
 
     The targets of a moving average are a second encoder's; with stop-gradient they are the online projections
     without their gradient; with none, the online projections themselves. Without a predictor predictions are the
-    projections; one that does not start small starts as torch's layers do. A cluster head reads the backbone's features
-    and ends in a softmax. Without a projector there is no network at all: an image's embedding is its pixels.
+    projections; one that does not start small starts as torch's layers do. A cluster head reads the backbone's
+    features, or the projections, and ends in a softmax; of several, one is chosen by its loss. A head's target is its
+    moving average, which then answers. Without a projector an image's embedding is what the backbone makes of it: its
+    pixels, its whitened features, or, where a pretrained network is tuned, what that network makes by now.
     """
 
     projector: Head | None
     predictor: Head | None = None
     target: TargetKind = "none"
     cluster_head: Head | None = None
+    heads: int = 1  # cluster heads of this kind
+    head_target: bool = False
     predictor_starts_small: bool = True
+    cluster_head_reads: Literal["features", "projections"] = "features"
+    tuning: Tuning | None = None

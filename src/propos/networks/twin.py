@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from itertools import chain
 
 import torch
@@ -12,11 +13,12 @@ from torch import Tensor, nn
 
 from propos.config import NetworkSettings
 from propos.distributed import gather, share
-from propos.networks.heads import Mlp, initialise_predictor
+from propos.networks.heads import Heads, Mlp, initialise_predictor
 from propos.networks.norm import ALONE, BatchGroups, set_groups
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.resnet import ResNet, backbone
-from propos.networks.seeing import Whitening
+from propos.networks.tuned import Tuned
+from propos.networks.whitening import Whitening
 from propos.outputs import Outputs, Pair
 
 Views = tuple[Float[Tensor, "B ..."], Float[Tensor, "B ..."]]  # images, or the backbone's features of them
@@ -32,7 +34,9 @@ class Encoder(nn.Module):
         super().__init__()
         self.backbone: nn.Module
         self.projector: nn.Module
-        if settings.backbone == "whitened":
+        if parts.tuning is not None:
+            self.backbone, self.features = Tuned(parts.tuning, settings.components), settings.components
+        elif settings.backbone == "whitened":
             self.backbone, self.features = Whitening(channels, settings.components), settings.components
         elif parts.projector is None:
             self.backbone, self.features = nn.Flatten(), 0
@@ -64,7 +68,7 @@ class TwinNetwork(nn.Module):
     def __init__(self, settings: NetworkSettings, parts: Parts, channels: int) -> None:
         super().__init__()
         self.parts, self.joint, self.bn_groups = parts, settings.joint_views, settings.bn_groups
-        self.groups, self.learning = ALONE, EVERY_PART
+        self.groups, self.learning, self.settled = ALONE, EVERY_PART, False
         self.online = Encoder(settings, parts, channels)
         self.target: Encoder | None = None
         if parts.target == "moving average":
@@ -75,9 +79,22 @@ class TwinNetwork(nn.Module):
             self.predictor = Mlp(parts.projector.widths[-1], parts.predictor)
             if parts.predictor_starts_small:
                 initialise_predictor(self.predictor)
-        self.cluster_head: Mlp | None = None
+        self.cluster_head: Mlp | Heads | None = None
         if parts.cluster_head is not None:
-            self.cluster_head = Mlp(self.online.features, parts.cluster_head)
+            kind, inner = parts.cluster_head, self.online.features
+            if parts.cluster_head_reads == "projections":
+                assert parts.projector is not None
+                inner = parts.projector.widths[-1]
+            self.cluster_head = Mlp(inner, kind) if parts.heads == 1 else Heads(inner, kind, parts.heads)
+        self.target_head: Mlp | Heads | None = None
+        if parts.head_target:
+            assert parts.cluster_head is not None
+            self.target_head = copy.deepcopy(self.cluster_head)
+            assert self.target_head is not None
+            self.target_head.requires_grad_(False)
+            # How much of the images, lately, the target heads put into each cluster.
+            clusters = parts.cluster_head.widths[-1]
+            self.register_buffer("shares", torch.full((parts.heads, clusters), 1 / clusters))
         # Channels last measured faster, on CPUs too (docs/speed.md); torch leaves the keyword out of its types.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -115,25 +132,70 @@ class TwinNetwork(nn.Module):
         batch: int | None = None,
         shuffle: Int[Tensor, " batch"] | None = None,
         features_given: bool = False,
+        settled: bool = False,
     ) -> Outputs:
         """Pass both views of this process's share of a batch through every part; given features, all but the backbone.
 
-        With `shuffle`, an order of the batch, the target's batch norm groups the batch in that order.
+        With `shuffle`, an order of the batch, the target's batch norm groups the batch in that order. With `settled`
+        the first view passes as for a prediction: by what batch norm has learnt so far, and without a gradient.
         """
         batch = batch or len(views[0])
+        self.settled = settled
         self.groups = BatchGroups.of(batch, self.bn_groups)
-        seen = self.groups.doubled() if self.joint else self.groups
+        seen = self.groups.doubled() if self.joint and not settled else self.groups
         set_groups(self, seen.twice() if self._behind else seen)
         features = views if features_given else self._both(self.online.backbone, views)
         projections = self._both(self.online.projector, features)
         noisy = projections if noise is None else (projections[0] + noise[0], projections[1] + noise[1])
         predictions = self._both(self.predictor, noisy)
-        assignments = None
-        if self.cluster_head is not None:
-            first, second = self._both(self.cluster_head, features)
-            assignments = F.softmax(first, dim=1), F.softmax(second, dim=1)
         target = None if self.target is None else self.target.projector if features_given else self.target
-        return Outputs(projections, predictions, self._targets(target, views, projections, batch, shuffle), assignments)
+        outputs = Outputs(projections, predictions, self._targets(target, views, projections, batch, shuffle))
+        if self.cluster_head is None:
+            return outputs
+        read = projections if self.parts.cluster_head_reads == "projections" else features
+        return self._assigned(outputs, self.cluster_head, read)
+
+    def _assigned(self, outputs: Outputs, head: Mlp | Heads, features: Pair) -> Outputs:
+        """Return outputs with what the cluster heads, and their targets, say of what they read."""
+        first, second = self._both(head, features)
+        outputs = replace(outputs, assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))
+        if isinstance(head, Heads):
+            outputs = replace(outputs, chosen=head.get_buffer("chosen"))
+        if self.target_head is None:
+            return outputs
+        with torch.no_grad():
+            first, second = self._both(self.target_head, features)
+        return replace(outputs, target_assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))
+
+    @property
+    def answering_head(self) -> Mlp | Heads | None:
+        """The cluster head that answers: its moving average, where there is one."""
+        return self.cluster_head if self.target_head is None else self.target_head
+
+    @torch.no_grad()
+    def choose_head(self, losses: Float[Tensor, " H"]) -> None:
+        """Have the head with the lowest loss answer."""
+        for heads in (self.cluster_head, self.target_head):
+            if isinstance(heads, Heads):
+                heads.get_buffer("chosen").copy_(losses.argmin())
+
+    @torch.no_grad()
+    def move_shares(self, assigned: Pair, step: float = 0.1) -> Float[Tensor, "H K"]:
+        """Move what is remembered of clusters' shares towards those of both views of a batch, and return it."""
+        shares = self.get_buffer("shares")
+        now = (assigned[0].mean(dim=0) + assigned[1].mean(dim=0)) / 2
+        shares.lerp_(now.view(shares.shape), step)
+        return shares.clone()
+
+    def answered(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
+        """Return what the cluster head that answers makes of the online backbone's features, before its softmax."""
+        assert self.answering_head is not None
+        projects = self.parts.cluster_head_reads == "projections"
+        return self.answering_head.answer(self.online.projector(features) if projects else features)
+
+    def part(self, name: PartName) -> nn.Module:
+        """Return a part of the online network."""
+        return self._own_parts()[name]
 
     def encoder(self, which: str) -> Encoder:
         """Return the online or the target encoder."""
@@ -144,9 +206,13 @@ class TwinNetwork(nn.Module):
     @torch.no_grad()
     def move_target(self, momentum: float) -> None:
         """Move what learns of the target, if there is one, a step of 1 - momentum towards the online network."""
-        if self.target is None:
-            return
-        pairs = zip(self.target.parameters(), self.online.parameters(), strict=True)
+        twins = ((self.target, self.online), (self.target_head, self.cluster_head))
+        pairs = (
+            pair
+            for target, online in twins
+            if target is not None and online is not None
+            for pair in zip(target.parameters(), online.parameters(), strict=True)
+        )
         moving = [(ours, theirs) for ours, theirs in pairs if theirs.requires_grad]
         if moving:
             torch._foreach_lerp_([ours for ours, _ in moving], [theirs for _, theirs in moving], 1 - momentum)
@@ -196,9 +262,21 @@ class TwinNetwork(nn.Module):
     @property
     def _behind(self) -> bool:
         """Whether the views pass one behind the other in one go, to share the messages of batch norm."""
-        return self.groups.shared and not self.joint
+        return self.groups.shared and not self.joint and not self.settled
+
+    def _settled(self, part: nn.Module, view: Tensor) -> Tensor:
+        """Return what a part, as it predicts, makes of a view."""
+        learning = [module for module in part.modules() if module.training]
+        part.eval()
+        with torch.no_grad():
+            made: Tensor = part(view)
+        for module in learning:
+            module.training = True
+        return made
 
     def _both(self, part: nn.Module, pair: tuple[Tensor, Tensor]) -> Pair:
+        if self.settled:
+            return self._settled(part, pair[0]), part(pair[1])
         if not self.joint and not self._behind:
             return part(pair[0]), part(pair[1])
         rows = [count for count in self.groups.here if count]

@@ -3,23 +3,41 @@
 from propos.objectives.alignment import Alignment, alignment
 from propos.objectives.cluster_balance import ClusterBalance, cluster_balance
 from propos.objectives.cluster_contrast import ClusterContrast, cluster_contrast
+from propos.objectives.confident_pull import ConfidentPull, confident_pull
+from propos.objectives.confident_push import ConfidentPush, confident_push
+from propos.objectives.feature_decorrelation import FeatureDecorrelation, feature_decorrelation
+from propos.objectives.heads import ChosenHead, EachHead
 from propos.objectives.info_nce import InfoNce, info_nce
+from propos.objectives.instance_softmax import InstanceSoftmax, instance_softmax
 from propos.objectives.negative_cosine import NegativeCosine, negative_cosine
+from propos.objectives.neighbour_agreement import NeighbourAgreement, neighbour_agreement
 from propos.objectives.nt_xent import NtXent, nt_xent
 from propos.objectives.objective import Objective
 from propos.objectives.proto_nce import ProtoNce, proto_nce
 from propos.objectives.prototype_alignment import PrototypeAlignment, prototype_alignment
 from propos.objectives.prototype_scattering import PrototypeScattering, prototype_scattering
 from propos.objectives.prototype_uniformity import PrototypeUniformity, prototype_uniformity
-from propos.outputs import Grouping, Outputs, Queue
+from propos.objectives.pseudo_labels import PseudoLabels, pseudo_labels
+from propos.objectives.self_label import SelfLabel, self_label
+from propos.objectives.sinkhorn import sinkhorn
+from propos.objectives.weighted_information import WeightedInformation, weighted_information
+from propos.outputs import Bank, Grouping, Outputs, Queue
 
 __all__ = [
     "Alignment",
+    "Bank",
+    "ChosenHead",
     "ClusterBalance",
     "ClusterContrast",
+    "ConfidentPull",
+    "ConfidentPush",
+    "EachHead",
+    "FeatureDecorrelation",
     "Grouping",
     "InfoNce",
+    "InstanceSoftmax",
     "NegativeCosine",
+    "NeighbourAgreement",
     "NtXent",
     "Objective",
     "Outputs",
@@ -27,15 +45,27 @@ __all__ = [
     "PrototypeAlignment",
     "PrototypeScattering",
     "PrototypeUniformity",
+    "PseudoLabels",
     "Queue",
+    "SelfLabel",
+    "WeightedInformation",
     "alignment",
     "cluster_balance",
     "cluster_contrast",
+    "confident_pull",
+    "confident_push",
+    "feature_decorrelation",
     "info_nce",
+    "instance_softmax",
     "negative_cosine",
+    "neighbour_agreement",
     "nt_xent",
     "proto_nce",
     "prototype_alignment",
     "prototype_scattering",
     "prototype_uniformity",
+    "pseudo_labels",
+    "self_label",
+    "sinkhorn",
+    "weighted_information",
 ]

@@ -1,4 +1,4 @@
-"""CC's guard against one cluster taking everything."""
+"""CC's and SCAN's guard against one cluster taking everything."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ def cluster_balance(assignments: Float[Tensor, "B K"]) -> Float[Tensor, ""]:
 
 
 class ClusterBalance:
-    """The balance of both views, summed."""
+    """The balance of both views, summed, or of the first alone."""
+
+    def __init__(self, first_alone: bool = False) -> None:
+        self.first_alone = first_alone
 
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
         assert outputs.assignments is not None
         first, second = outputs.assignments
-        return cluster_balance(first) + cluster_balance(second)
+        return cluster_balance(first) if self.first_alone else cluster_balance(first) + cluster_balance(second)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from propos.config import Config
-from propos.recipes.table import PAPER
+from propos.recipes.table import PAPER, SYSTEMS
 
 PERSONAL = ("source", "data", "labels", "recipe", "method", "clusters", "seed", "keep_epochs", "suggest.", "pixels.")
 
@@ -91,6 +91,7 @@ ELSEWHERE: Mapping[str, Said] = {
     **_elsewhere(_FOR_CIFAR, views__saturation=0.4, views__hue=0.1),
     **_elsewhere("as torchvision's ColorJitter, with which the released code makes them", views__colours="in-turn"),
     **_elsewhere("nothing is pretrained", start__network=None, start__weights=None, start__sha256=None),
+    **_elsewhere("nothing is pretrained", start__learns="nothing", start__norms="kept"),
     **_elsewhere("as released for CIFAR-10; CIFAR-20's has both views in one pass", network__joint_views=False),
     **_elsewhere("SimCLR's and CC's; ProPos has none", contrast__temperature=0.5),
     **_elsewhere("CC's; ProPos has none", contrast__cluster_temperature=1.0),
@@ -103,9 +104,17 @@ OURS: Mapping[str, str] = {
     "views.preset": "a name for the views below",
     "network.components": "of pretrained features alone",
     "network.whitening": "of pretrained features alone",
+    **dict.fromkeys(("strong.operations", "strong.cutout"), "of stages with strong views alone"),
+    **dict.fromkeys(("pretext.method", "pretext.share"), "of methods that build on another alone"),
+    **dict.fromkeys(("heads.count", "heads.lr", "neighbours.count"), "of methods with cluster heads of a later stage"),
+    **dict.fromkeys(("balance.weight", "confident.above"), "of methods with cluster heads of a later stage"),
+    **dict.fromkeys(("bank.momentum", "decorrelation.weight", "decorrelation.temperature"), "of IDFD alone"),
+    "overclustering.times": "of DeepCluster alone",
+    "train.milestones": "of the schedule of steps alone",
     "train.precision": "of the backbone; on a GPU half precision unless told otherwise",
     **dict.fromkeys(("train.deterministic", "train.compile", "train.recompute"), "how it is computed, not what"),
     **dict.fromkeys(("train.checkpoint_epochs", "train.checkpoint_minutes"), "when it is kept, not what"),
+    "log.tensorboard": "who watches, not what is learnt",
 }
 
 # What the paper says of some data sets, or of the experiment a recipe is for.
@@ -225,6 +234,8 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
 }
 _NO_TARGET = "it has no target encoder to shuffle the batch of"
 _CC = "“For CC, we used their official code”, which has this"
+_AUTHORS = "the paper trains no such system; its authors' released code has this"
+_ALONE = "the paper trains no such system; its authors' code runs on one device"
 OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     "simsiam": {
         "network.hidden": "the width of SimSiam's own heads",
@@ -235,6 +246,14 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     },
     "simclr": {
         "network.bn_groups": "the paper trains no SimCLR; its own code has SyncBN",
+        "network.shuffle_bn": _NO_TARGET,
+    },
+    "scan": {
+        "network.bn_groups": "the paper trains no SCAN; its code has one device",
+        "network.shuffle_bn": _NO_TARGET,
+    },
+    "temi": {
+        "network.bn_groups": "the heads it trains have no batch norm",
         "network.shuffle_bn": _NO_TARGET,
     },
     **{
@@ -248,8 +267,23 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         }
         for method in ("cc", "cc-psl")
     },
+    "deepcluster": {
+        **dict.fromkeys(("train.schedule", "train.warmup", "train.weight_decay"), _AUTHORS),
+        "network.bn_groups": _ALONE,
+        "network.shuffle_bn": _NO_TARGET,
+        "psl.start": "there is no warm-up, and nothing is scattered",
+    },
+    "idfd": {
+        **dict.fromkeys(("train.schedule", "train.warmup", "train.batch_size", "train.lr"), _AUTHORS),
+        "network.dimension": _AUTHORS,
+        "contrast.temperature": _AUTHORS,
+        "network.bn_groups": _ALONE,
+        "network.shuffle_bn": _NO_TARGET,
+        "psl.start": "there is no warm-up, and nothing is scattered",
+    },
 }
 _SMALL = "for one machine without a GPU (docs/results.md)"
+_SYSTEM = "as those who published the method have it"
 
 
 def against_paper(name: str, config: Config) -> list[Row]:
@@ -262,6 +296,7 @@ def against_paper(name: str, config: Config) -> list[Row]:
             continue
         row = Row(key, ours, said.get(key), OURS.get(key))
         if row.differs:
-            row = Row(key, ours, row.said, why.get(key) if name in PAPER else why.get(key, _SMALL))
+            otherwise = None if name in PAPER else _SYSTEM if name in SYSTEMS else _SMALL
+            row = Row(key, ours, row.said, why.get(key, otherwise))
         rows.append(row)
     return rows

@@ -7,6 +7,7 @@ from propos.recipes.table import PAPER
 
 TINY_SIDE = 16
 SMALL_SIDE = 64
+LEAST_SEEN = 16  # pixels of a photograph from which a pretrained network makes more of it than of noise
 NETWORK = "efficientnet-lite0"
 
 
@@ -24,8 +25,9 @@ def choose_recipe(unopened: UnopenedSource, device: str, pretrained: bool = Fals
     if own is not None:
         images += f"; the paper's for {own} is a GPU's work (--recipe {own})"
     name = _for_kind(unopened, device)
-    large = max(unopened.height, unopened.width) > SMALL_SIDE
-    if not pretrained or not large or unopened.published is not None:
+    side = max(unopened.height, unopened.width)
+    may_be_seen = side > SMALL_SIDE or (side >= LEAST_SEEN and unopened.channels == 3)
+    if not pretrained or not may_be_seen or unopened.published is not None:
         return name, images
     return _photographs(unopened, name, images)
 

@@ -28,7 +28,10 @@ _ADAM = {
     "train.weight_decay": 0.0,
 }
 
-# Part of the method whatever it is trained on.
+_TEMI = {"heads.count": 16, "heads.lr": 4e-3, "neighbours.count": 50}
+
+# Part of the method whatever it is trained on. One that builds on a trained network says whose, by default, and for
+# which share of the epochs that is trained first: DCBoost was put in at epoch 800 of 1,000.
 OWN: Mapping[str, Mapping[str, Any]] = {
     "moco": _MOCO,
     "pcl": _MOCO,
@@ -36,6 +39,11 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "simclr": _ONE_GROUP,
     "cc": {**_ADAM, **_ONE_GROUP},
     "cc-psl": {**_ADAM, **_ONE_GROUP},
+    "scan": {"pretext.method": "simclr", "pretext.share": 0.625},
+    "temi": {"pretext.method": "simclr", "pretext.share": 0.5, **_TEMI},
+    "dcboost": {"pretext.method": "propos", "pretext.share": 0.8},
+    "deepcluster": _ONE_GROUP,
+    "idfd": {**_ONE_GROUP, "contrast.temperature": 1.0},
 }
 
 # Sizes and rates that belong to the paper's recipes; a small recipe keeps its own. `train.lr` is for 256 images.
@@ -45,18 +53,41 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
     "pcl": {"train.batch_size": 512},
     "cc": {"network.dimension": 128},
     "cc-psl": {"network.dimension": 128},
+    "scan": {"heads.lr": 1e-4},
+    "temi": {"heads.lr": 1e-4, "network.momentum": 0.996},
+    "deepcluster": {"train.schedule": "constant", "train.warmup": 0, "train.weight_decay": 1e-5},
+    "idfd": {
+        "network.dimension": 128,
+        "train.batch_size": 128,
+        "train.lr": 0.06,
+        "train.schedule": "steps",
+        "train.milestones": (0.3, 0.475, 0.65, 0.825),
+        "train.warmup": 0,
+    },
 }
 
 
-def for_method(config: Config, method: str, at_scale: bool) -> Config:
-    """Return a recipe's settings as a method wants them.
+def for_method(config: Config, method: str, at_scale: bool, below: str | None = None) -> Config:
+    """Return a recipe's settings as a method wants them; `below` is what it builds on, where that is not its usual.
 
     A method without a warm-up still scatters clusters only after as many epochs as the recipe's would take.
-    What a recipe adds to ProPos is ProPos's alone.
+    What a recipe adds to ProPos is ProPos's alone. What learns first has the recipe as it wants it.
     """
     changes = {**OWN.get(method, {}), **(AT_SCALE.get(method, {}) if at_scale else {})}
+    if "pretext.method" in changes:
+        first = below or changes["pretext.method"]
+        return for_method(config, first, at_scale).with_settings({**changes, "pretext.method": first, "method": method})
     if "train.warmup" in changes:
         changes["psl.start"] = config.psl_start
     if method != "propos":
         changes["contrast.weight"] = 0.0
-    return config.with_settings({**changes, "method": method})
+    return config.with_settings({**changes, "method": method, "pretext.method": None})
+
+
+def on_top(config: Config, method: str) -> Config:
+    """Return the settings of a finished run as a method wants them that goes on from its network."""
+    own = OWN.get(method, {})
+    if "pretext.method" not in own:
+        return for_method(config, method, at_scale=False)
+    below = {"pretext.method": config.pretext.method or config.method, "pretext.share": 0.0}
+    return config.with_settings({**own, **below, "method": method})

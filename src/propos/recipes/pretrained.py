@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from propos.config import (
     Config,
     EstepSettings,
@@ -11,6 +14,17 @@ from propos.config import (
     TrainSettings,
     ViewSettings,
 )
+
+# What tuning a pretrained network changes: a few careful epochs from clusters that are there from the start.
+TUNING: Mapping[str, Any] = {
+    "method": "propos",
+    "psl.start": 0,
+    "train.epochs": 5,
+    "train.batch_size": 128,
+    "train.lr": 0.01,
+    "train.warmup": 1,
+    "train.weight_decay": 1e-4,
+}
 
 
 def pretrained() -> Config:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from propos.config import Config
-from propos.recipes import paper, released, small
+from propos.recipes import paper, released, small, systems
 from propos.recipes.pretrained import pretrained
 
 Recipe = Callable[[], Config]
@@ -44,4 +44,10 @@ PAPER: dict[str, Recipe] = {
     "imagenet-dogs-released": released.imagenet_dogs_released,
     "imagenet-1k-released": released.imagenet_1k_released,
 }
-RECIPES = SMALL | PAPER
+SYSTEMS: dict[str, Recipe] = {
+    "scan-cifar-10": systems.scan_cifar_10,
+    "temi-dino": systems.temi_dino,
+    "dcboost-cifar-10": systems.dcboost_cifar_10,
+    "idfd-cifar-10": systems.idfd_cifar_10,
+}
+RECIPES = SMALL | PAPER | SYSTEMS

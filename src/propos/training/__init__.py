@@ -1,5 +1,6 @@
 """The EM loop and what it needs."""
 
+from propos.training.board import check_board
 from propos.training.choosing import clusters_needed
 from propos.training.continuation import WarmStart, continued, fitting_channels, start_from
 from propos.training.estimate import estimate_seconds
@@ -17,6 +18,7 @@ __all__ = [
     "Progress",
     "Silent",
     "WarmStart",
+    "check_board",
     "choose_device",
     "clusters_needed",
     "continued",

@@ -96,6 +96,8 @@ def _tensors(learner: Learner, state: State, streamed: Tensor | None) -> dict[st
         tensors["state.streamed"] = streamed
     if state.queue is not None:
         tensors |= {"state.queue.embeddings": state.queue.embeddings, "state.queue.images": state.queue.images}
+    if state.bank is not None:
+        tensors["state.bank"] = state.bank
     tensors |= {f"state.prepared.{name}": rows for name, rows in state.prepared.items()}
     if state.losses is not None:
         tensors["state.losses"] = state.losses
@@ -153,6 +155,7 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[L
         partition=_partition(tensors),
         streamed=None if streamed is None else streamed[share(len(streamed))].clone(),
         queue=_queue(tensors, plain.queue_next),
+        bank=tensors.get("state.bank"),
         prepared={name[15:]: rows for name, rows in tensors.items() if name.startswith("state.prepared.")},
         losses=tensors.get("state.losses"),
         # The history is written before the checkpoint; lines of epochs that will be done again are dropped.

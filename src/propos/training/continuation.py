@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,18 +21,28 @@ from propos.data import Source, UnopenedSource
 from propos.distributed import bytes_from_first_process, world_size
 from propos.errors import InputError
 from propos.methods import build_method
+from propos.networks import Tuned, Whitening, build_network
 from propos.runs import Run, RunFolder, write_atomically
 from propos.training.corrections import Corrections, corrections_of, numbers_of
 from propos.training.expectation import Assignment, Partition
+from propos.training.feeding import fed_channels
 from propos.training.learner import Learner
 from propos.training.model import KINDS, Model, check_weights
 from propos.training.numerics import numerics
 from propos.training.restoring import check_labels
+from propos.training.seeds import derive
 from propos.training.state import State
 
 FILE = "start.safetensors"
 LENGTH_SHARE = 0.25  # of the earlier run's epochs, by default
-SHAPING = ("backbone", "stem", "width", "hidden", "dimension")  # of the network: what decides which weights there are
+SHAPING = (
+    "backbone",
+    "stem",
+    "width",
+    "hidden",
+    "dimension",
+    "components",
+)  # of the network: what decides which weights there are
 SAME = 1e-3  # the same image through the same network has embeddings closer than this
 
 
@@ -124,13 +135,16 @@ def continued(run: Run) -> Config:
         raise InputError(f"{run.path}: is not finished (status: {run.info.status}): finish it with --resume first")
     if run.info.earlier is None:
         config = config.with_epochs(max(1, math.ceil(config.train.epochs * LENGTH_SHARE)))
-    config = config.with_settings({"psl.start": 0, "suggest.range": None, "keep_epochs": ()})
+    config = config.with_settings({"psl.start": 0, "suggest.range": None, "keep_epochs": (), "pretext.share": 0.0})
     corrected = run.corrected
     return config.with_settings({"clusters": len(corrected.prototypes.ids)}) if corrected.edited else config
 
 
-def start_from(run: Run, source: Source, device: torch.device) -> WarmStart:
-    """Look up which images an earlier run knew, and return what to begin with."""
+def start_from(run: Run, source: Source, device: torch.device, config: Config | None = None) -> WarmStart:
+    """Look up which images an earlier run knew, and return what to begin with.
+
+    `config` are the settings to go on with, where they are others than the run's.
+    """
     with numerics(run.config.train):
         model = Model.as_found(run, device)
         embeddings = model.embeddings(source)
@@ -140,8 +154,44 @@ def start_from(run: Run, source: Source, device: torch.device) -> WarmStart:
     labels, corrections = corrections_of(corrected, rows)
     if shared == 0:
         labels = assign(embeddings, prototypes.to(device))[0].cpu().numpy()
-    weights = {name: tensor.cpu() for name, tensor in model.network.state_dict().items()}
+    weights = _carried_over(model, config or run.config)
     return WarmStart(weights, prototypes, torch.from_numpy(labels.astype(np.int64)), shared, corrections)
+
+
+def _carried_over(model: Model, config: Config) -> dict[str, Tensor]:
+    """Return the weights to begin with: the earlier run's; those of parts that it had not begin by chance.
+
+    A target that it had not is its online network.
+    """
+    weights: dict[str, Tensor] = {name: tensor.cpu() for name, tensor in model.network.state_dict().items()}
+    before, now = build_method(model.config).parts, build_method(config).parts
+    if before == now:
+        return weights
+    if now.tuning is not None:
+        return _to_tune(model, config)
+    fresh = build_network(config.network, now, fed_channels(config), derive(config.seed, "network")).state_dict()
+    others = tuple(f"{part}." for part in ("predictor", "cluster_head") if getattr(before, part) != getattr(now, part))
+
+    def begins(name: str, by_chance: Tensor) -> Tensor:
+        if name.startswith(others):
+            return by_chance
+        return weights.get(name, weights.get(re.sub("^target", "online", name), by_chance))
+
+    return {name: begins(name, tensor) for name, tensor in fresh.items()}
+
+
+def _to_tune(model: Model, config: Config) -> dict[str, Tensor]:
+    """Return the weights to tune a pretrained network from, of a run that left it as it was."""
+    network = build_network(config.network, build_method(config).parts, fed_channels(config), 0)
+    tuned, whitening = network.online.backbone, model.network.online.backbone
+    assert isinstance(tuned, Tuned)
+    assert isinstance(whitening, Whitening)
+    assert model.seeing is not None
+    assert network.target is not None
+    tuned.begin_with(model.seeing.weights)
+    tuned.whitening.load_state_dict(whitening.state_dict())
+    network.target.load_state_dict(network.online.state_dict())
+    return dict(network.state_dict())
 
 
 def fitting_channels(run: Run, config: Config, unopened: UnopenedSource, name: str) -> int:
@@ -184,7 +234,10 @@ def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
     if corrected.edited and config.clusters != len(corrected.prototypes.ids):
         there = len(corrected.prototypes.ids)
         raise InputError(f"-k: {run.path} was corrected and has {there} clusters by now: leave out -k")
-    if before.projector is None and not corrected.edited:
+    parts, trains = build_method(config).parts, before.projector is not None or before.tuning is not None
+    if not trains and parts.tuning is not None and parts.tuning.network == earlier.start.network:
+        return  # it is tuned from here
+    if not trains and not corrected.edited:
         raise InputError(f"{run.path}: was made by {earlier.method}, which learns nothing to go on from: start anew")
     if before.cluster_head is not None and set(corrected.prototypes.ids) != set(run.prototypes.ids):
         raise InputError(
@@ -192,7 +245,9 @@ def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
         )
     if before.cluster_head is not None and config.clusters != earlier.clusters:
         raise InputError(f"{run.path}: its cluster head is of {earlier.clusters} clusters: say -k {earlier.clusters}")
-    if before != build_method(config).parts:
+    if config.pretext.method in (earlier.method, earlier.pretext.method) and config.pretext.method is not None:
+        return  # it is made to go on from what such a network has learnt
+    if before != parts:
         raise InputError(f"--method {config.method}: {run.path} was trained by {earlier.method}, whose network differs")
 
 

@@ -20,6 +20,7 @@ from propos.training.feeding import plain
 from propos.training.reading import read, reading_ahead
 
 BATCH = 512
+LARGE = 32  # images at a time through all of a pretrained network: more measured no faster, and take more memory
 
 
 def embed(encoder: Encoder, source: Source, config: Config) -> Float[Tensor, "n D"]:
@@ -40,15 +41,15 @@ class _Seeing(nn.Module):
 
     def __init__(self, network: TwinNetwork, embeds: str) -> None:
         super().__init__()
-        self.encoder, self.online, self.head = network.encoder(embeds), network.online, network.cluster_head
+        self.encoder, self.online, self.network = network.encoder(embeds), network.online, network
 
     def forward(self, images: Float[Tensor, "B C S S"]) -> tuple[Tensor, Tensor, Tensor | None]:
         features = self.encoder.backbone(images)
         embeddings = F.normalize(self.encoder.projector(features), dim=1)
-        if self.head is None:
+        if self.network.cluster_head is None:
             return embeddings, features, None
         seen = features if self.encoder is self.online else self.online.backbone(images)
-        return embeddings, features, F.softmax(self.head(seen), dim=1)
+        return embeddings, features, F.softmax(self.network.answered(seen), dim=1)
 
 
 def see_batches(
@@ -59,18 +60,34 @@ def see_batches(
 
 
 def head_clusters(network: TwinNetwork, source: Source, config: Config) -> Int[Tensor, " N"] | None:
-    """Return the cluster that the network's cluster head, if it has one, puts each image into."""
-    if network.cluster_head is None:
+    """Return the cluster that the network's cluster head, if it has one of as many clusters, puts each image into."""
+    head = network.parts.cluster_head
+    if head is None or head.widths[-1] != config.clusters:
         return None
-    head = nn.Sequential(network.online.backbone, network.cluster_head)
-    mine = output_batches(head, network.online.device, source, config, share(len(source)))
+    mine = output_batches(_Answering(network), network.online.device, source, config, share(len(source)))
     return gather(torch.cat([scores.argmax(dim=1) for scores in mine]), len(source))
 
 
-def batches_in_order(images: slice) -> Iterator[Int[np.ndarray, " B"]]:
+class _Answering(nn.Module):
+    """A backbone and the cluster head that answers."""
+
+    def __init__(self, network: TwinNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Float[Tensor, "B ..."]) -> Float[Tensor, "B K"]:
+        return self.network.answered(self.network.online.backbone(images))
+
+
+def batch_of(config: Config) -> int:
+    """Return how many images are embedded together."""
+    return LARGE if config.start.learns == "all" else BATCH
+
+
+def batches_in_order(images: slice, batch: int) -> Iterator[Int[np.ndarray, " B"]]:
     """Yield the positions of a run of images, a batch at a time."""
-    for start in range(images.start, images.stop, BATCH):
-        yield np.arange(start, min(start + BATCH, images.stop))
+    for start in range(images.start, images.stop, batch):
+        yield np.arange(start, min(start + batch, images.stop))
 
 
 def _in_float32(made: Any) -> Any:
@@ -90,8 +107,8 @@ def output_batches(
     which = which or slice(0, len(source))
     try:
         with reading_ahead(source, device) as ahead:
-            prefetch(ahead, batches_in_order(which))
-            for positions in batches_in_order(which):
+            prefetch(ahead, batches_in_order(which, batch_of(config)))
+            for positions in batches_in_order(which, batch_of(config)):
                 view = plain(read(ahead, positions, device), config, shapes_of(source, positions))
                 with autocast(device, config.train.precision):
                     made = part(view)

@@ -13,7 +13,7 @@ from propos.data import Source
 from propos.distributed import from_first_process, world_size
 from propos.networks.seeing import PART
 from propos.training.choosing import estep_due
-from propos.training.embedding import BATCH, embed_batches
+from propos.training.embedding import batch_of, embed_batches
 from propos.training.expectation import Partition
 from propos.training.feeding import FeatureSource, pretrained_of, seen_by
 from propos.training.learner import Learner, at_stage, build_learner
@@ -45,7 +45,7 @@ def _estimate(config: Config, source: Source, device: torch.device) -> float:
     def embed() -> None:
         next(iter(embed_batches(encoder, source, config)))
 
-    per_batch, batches = _seconds(embed, device), np.ceil(len(source) / BATCH / world_size())
+    per_batch, batches = _seconds(embed, device), np.ceil(len(source) / batch_of(config) / world_size())
     steps, esteps = 0.0, 1
     per_step = 0.0
     for number in range(len(learner.method.stages) if learner.method.terms else 0):

@@ -9,7 +9,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.clustering import churn, concentrations, spherical_kmeans, stable_numbers, start_from_averages
+from propos.clustering import (
+    churn,
+    concentrations,
+    spherical_kmeans,
+    stable_numbers,
+    start_from_averages,
+    whitened,
+)
 from propos.data import Source
 from propos.distributed import any_process, gather, rows_of_all, share, sum_over_processes, world_size
 from propos.errors import RunFailed
@@ -85,10 +92,11 @@ def expectation(
     draw = generator(config.seed, "k-means", epoch)
     start = None if previous is None else previous.start(config.clusters)
     restarts = config.estep.restarts
-    if start is None and config.estep.averaged and not learner.method.terms:
-        everyone = gather(points, len(source))
-        start = start_from_averages(everyone, config.clusters, config.estep.averaged, restarts, draw)
-        restarts = 0
+    if config.estep.averaged and (not learner.method.terms or learner.method.parts.tuning is not None):
+        if start is None:
+            everyone = gather(points, len(source))
+            start = start_from_averages(everyone, config.clusters, config.estep.averaged, restarts, draw)
+        restarts = 0  # another start could end in clusters that straddle kinds
     clustering = spherical_kmeans(points, config.clusters, restarts, draw, previous=start, sharded=world_size() > 1)
     groupings = _groupings(learner, points, epoch, previous)
     labels = gather(clustering.labels, len(source)).to(embeddings.device)
@@ -207,8 +215,10 @@ def _groupings(
         return ()
     before = () if previous is None else previous.groupings
     rows, points = len(points), points if part is None else points[part]
+    if further.whitened:
+        points, before = whitened(points, sharded=world_size() > 1), ()  # its axes are others every time
     groupings = []
-    for place, clusters in enumerate(further.clusters):
+    for place, clusters in enumerate(further.numbers(learner.schedule.images)):
         draw = generator(learner.config.seed, "grouping", epoch, place)
         last = before[place].prototypes.to(points.device) if before else None
         each = spherical_kmeans(points, clusters, 1, draw, previous=last, sharded=world_size() > 1)

@@ -14,7 +14,7 @@ from propos.augment import Shapes, plain_view, shapes_of
 from propos.config import Config
 from propos.data import Skipped, Source, Statistics, kept_features, prefetch
 from propos.errors import InputError, Interrupted
-from propos.networks import Seeing, find_pretrained, read_pretrained
+from propos.networks import Seeing, Weights, find_pretrained, read_pretrained, trunk_features
 from propos.work import Working
 
 BATCH = 128  # images that are seen before they are written down
@@ -72,15 +72,20 @@ def plain(
 
 
 def pretrained_of(config: Config) -> Seeing | None:
-    """Return the pretrained network that complete settings start from, if they do; its weights must be the same."""
-    start = config.start
-    if start.network is None:
+    """Return the pretrained network that sees images before the learner does, if the settings want one."""
+    if not config.start.sees_first:
         return None
+    return Seeing(weights_of_start(config), config.start.learns == "last")
+
+
+def weights_of_start(config: Config) -> Weights:
+    """Return the weights of the pretrained network that complete settings start from; they must be the same."""
+    start = config.start
     weights = read_pretrained(start.network, start.weights)
     if start.sha256 not in (None, weights.sha256):
         where = start.weights or f"the installed weights of {start.network}"
         raise InputError(f"{where}: are no longer those the run began with (SHA-256 {str(start.sha256)[:12]}…)")
-    return Seeing(weights)
+    return weights
 
 
 def seen_by(seeing: Seeing | None, source: Source, device: torch.device) -> Source:
@@ -122,14 +127,17 @@ def feed(
         return np.asarray(seen.batch(positions), np.float32)
 
     with working(f"Looking at images with {seeing.weights.network.name}") as progress:
-        known = f"{seeing.weights.network.name} {seeing.weights.sha256} {device.type}"
+        part = " below its last stage" if config.start.learns == "last" else ""
+        known = f"{seeing.weights.network.name}{part} {seeing.weights.sha256} {device.type}"
         rows = kept_features(source, known, seeing.features, batches, see, progress)
     return FeatureSource(source, rows, seeing.features)
 
 
 def fed_channels(config: Config) -> int:
     """Return how many channels, or features, the settings' network is fed."""
-    if config.start.network is None:
+    if not config.start.sees_first:
         assert config.pixels.mean is not None
         return len(config.pixels.mean)
-    return find_pretrained(config.start.network).features
+    assert config.start.network is not None
+    network = find_pretrained(config.start.network)
+    return trunk_features(network) if config.start.learns == "last" else network.features

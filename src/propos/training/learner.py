@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from propos.augment import RandomViews
+from propos.augment import RandomViews, StrongViews
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import launched, local_rank, world_size
 from propos.errors import InputError
 from propos.methods import Method, Stage, build_method
-from propos.networks import TwinNetwork, Whitening, build_network
+from propos.networks import TwinNetwork, build_network, restart
 from propos.training.optimiser import build_optimiser
 from propos.training.schedule import Schedule
 from propos.training.seeds import derive
-
-FEATURES = 1024  # rows of features that are looked at together
 
 
 @dataclass(frozen=True)
@@ -39,16 +36,23 @@ class Learner:
     optimiser: torch.optim.Optimizer
     scaler: torch.amp.GradScaler
     views: RandomViews
+    strong: StrongViews
     schedule: Schedule
+
+    @property
+    def columns(self) -> int:
+        """How many losses a step has: one a term, and where there are several cluster heads one a head."""
+        heads = self.method.parts.heads if self.method.parts.cluster_head is not None else 1
+        return len(self.stage.terms) + (heads if heads > 1 else 0)
+
+    @property
+    def dimension(self) -> int:
+        """The width of embeddings: the projector's, or that of the features themselves."""
+        return self.config.network.dimension if self.method.parts.projector else self.network.online.features
 
     def since(self, epoch: int) -> int:
         """Return an epoch of the run as one of the stage."""
         return epoch - self.epochs.start
-
-    def varying(self) -> list[Tensor]:
-        """Return what a step leaves different on each process: gradients, and the running buffers of batch norm."""
-        gradients = [parameter.grad for parameter in self.network.trained() if parameter.grad is not None]
-        return [*gradients, *self.network.moving_buffers()]
 
 
 def build_learner(config: Config, source: Source, device: torch.device, left_out: int = 0) -> Learner:
@@ -64,9 +68,10 @@ def build_learner(config: Config, source: Source, device: torch.device, left_out
     if config.train.compile:
         network.compile_backbones()
     views = RandomViews(config.views, config.pixels.mean, config.pixels.std)
+    strong = StrongViews(config.views, config.strong, config.pixels.mean, config.pixels.std)
     images = len(source), len(source.unlabelled or ()), left_out
     stage = _of_stage(config, method, network, device, images, 0)
-    return Learner(config, device, network, method, views=views, images=images, **stage)
+    return Learner(config, device, network, method, views=views, strong=strong, images=images, **stage)
 
 
 def at_stage(learner: Learner, number: int) -> Learner:
@@ -105,15 +110,16 @@ def _of_stage(
     }
 
 
-def whiten(learner: Learner, source: Source) -> None:
-    """Fit what evens out a pretrained network's features, where the network is fed those, to all images."""
-    online = learner.network.online.backbone
-    if not isinstance(online, Whitening):
-        return
-    parts = (np.arange(start, min(start + FEATURES, len(source))) for start in range(0, len(source), FEATURES))
-    online.fit((torch.from_numpy(source.batch(part)) for part in parts), learner.config.network.whitening)
-    if learner.network.target is not None:
-        learner.network.target.backbone.load_state_dict(online.state_dict())
+@torch.no_grad()
+def begin_anew(learner: Learner, epoch: int) -> None:
+    """Start the parts that the stage resets once more, by chance, with an optimiser that knows nothing of them."""
+    for part in learner.stage.resets:
+        module = learner.network.part(part)
+        restart(module, derive(learner.seed, "reset", epoch))
+        for parameter in module.parameters():
+            for value in learner.optimiser.state[parameter].values():
+                if isinstance(value, Tensor):
+                    value.zero_()
 
 
 def check_shares(config: Config, images: int) -> None:

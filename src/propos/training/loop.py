@@ -12,15 +12,16 @@ from propos.config import Config
 from propos.data import Source, prefetch
 from propos.distributed import share
 from propos.evaluation import numbered
+from propos.methods import Stage
 from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
 from propos.training.choosing import choose_clusters, estep_due, first_estep
 from propos.training.continuation import WarmStart
 from propos.training.corrections import Corrections
 from propos.training.embedding import head_clusters
-from propos.training.expectation import expectation
+from propos.training.expectation import Partition, expectation
 from propos.training.feeding import feed
-from propos.training.learner import Learner, at_stage, build_learner, whiten
+from propos.training.learner import Learner, at_stage, begin_anew, build_learner
 from propos.training.maximization import maximization_step
 from propos.training.model import Fitted, fitted
 from propos.training.numerics import numerics
@@ -29,6 +30,7 @@ from propos.training.order import epoch_order
 from propos.training.progress import Progress
 from propos.training.reading import reading_ahead
 from propos.training.recorder import Recorder
+from propos.training.starting import start_learning
 from propos.training.state import State
 
 
@@ -67,7 +69,7 @@ def _train(
     if start is not None:
         start.begin(learner, state)
     elif state.fresh:
-        whiten(learner, source)
+        start_learning(learner, source)
     recorder = Recorder(learner, state, run, progress, stop)
     labels = None if source.labels is None else numbered(source.labels)
     stages = learner.method.stages if learner.method.terms else ()
@@ -84,6 +86,9 @@ def _train(
                 due = estep_due(config, learner.stage, since, epoch)
                 before = state.partition, state.streamed, said
                 answer = expectation(learner, source, epoch, *before) if due else None
+                if answer is not None:
+                    begin_anew(learner, epoch)
+                    recorder.show(answer, source)
                 recorder.open_epoch(answer, labels)
             for batch in epoch_batches(learner, source, state, said):
                 recorder.after_step(maximization_step(learner, source, batch, state))
@@ -93,9 +98,17 @@ def _train(
     answer = expectation(learner, source, state.epoch, state.partition, corrections=said)
     if start is not None and said is None and learner.stage.answer == "k-means":
         answer = start.renumber(answer)
+    recorder.show(answer, source, last=True)
     by_head = answer.labels if learner.stage.answer == "head" else head_clusters(learner.network, source, config)
     recorder.close_run(answer, labels, by_head)
     return fitted(learner, source, answer, state.history, said)
+
+
+def _balance(stage: Stage, partition: Partition) -> Int[Tensor, " N"] | None:
+    """Return the clusters of which each is drawn from as often, if any are."""
+    if stage.further is not None and stage.further.balanced and partition.groupings:
+        return partition.groupings[0].labels
+    return partition.labels if stage.balanced else None
 
 
 def epoch_batches(
@@ -103,7 +116,7 @@ def epoch_batches(
 ) -> Iterator[Int[Tensor, " A*B"]]:
     """Yield the images of each step of the epoch that is left, and have the source look ahead for them."""
     assert state.partition is not None
-    balance = state.partition.labels if learner.stage.balanced else None
+    balance = _balance(learner.stage, state.partition)
     drawn = None if corrections is None else corrections.taking_part.nonzero()[:, 0]
     batches = epoch_order(learner.config.seed, state.epoch, learner.schedule, balance, drawn)[state.step :]
     mine = share(learner.schedule.batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -10,10 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.data import Source
-from propos.distributed import gather_together, mean_over_processes, share
+from propos.distributed import averaged, gather_together, share
 from propos.methods import Term
 from propos.networks import autocast
-from propos.outputs import Grouping, Outputs
+from propos.outputs import Bank, Grouping, Outputs
+from propos.training.bank import moved
 from propos.training.learner import Learner
 from propos.training.optimiser import set_rates
 from propos.training.pairs import paired_views
@@ -26,22 +28,23 @@ from propos.transfer import send
 def maximization_step(
     learner: Learner, source: Source, positions: Int[Tensor, " A*B"], state: State
 ) -> Float[Tensor, " T"]:
-    """Take one optimiser step on the images at these positions and return the loss of each of the method's terms.
+    """Take one optimiser step on the images at these positions and return the loss of each term and of each head.
 
     Accumulated batches are each a batch of their own for batch norm and prototypes. What the step makes of its
-    images is left in the state's queue and streamed embeddings, where there are any.
+    images is left in the state's queue, bank and streamed embeddings, where there are any.
     """
     step = learner.since(state.epoch) * learner.schedule.steps + state.step
     set_rates(learner.optimiser, learner.schedule, step)
     learner.network.begin_step()
     batches = positions.chunk(learner.schedule.accumulate)
-    losses = torch.zeros(len(learner.stage.terms), device=learner.device)
+    losses = torch.zeros(learner.columns, device=learner.device)
     for part, batch in enumerate(batches):
         where = send(batch, learner.device)
         outputs = _outputs(learner, source, batch, where, state, (step, part))
-        losses += _backward(learner, outputs, _labels(state, where), state.epoch) / len(batches)
+        last = part == len(batches) - 1
+        with averaged(learner.network.trained(), learner.network.moving_buffers()) if last else nullcontext():
+            losses += _backward(learner, outputs, _labels(state, where), state.epoch) / len(batches)
         _remember(learner, outputs, batch, where, state)
-    mean_over_processes(learner.varying())
     learner.scaler.step(learner.optimiser)
     learner.scaler.update()
     learner.optimiser.zero_grad(set_to_none=True)
@@ -56,11 +59,16 @@ def active_terms(learner: Learner, epoch: int) -> list[tuple[int, Term]]:
 
 
 def _backward(learner: Learner, outputs: Outputs, labels: Int[Tensor, " B"], epoch: int) -> Float[Tensor, " T"]:
-    """Add the gradients of one batch and return the loss of each term."""
-    losses = torch.zeros(len(learner.stage.terms), device=learner.device)
-    total = torch.zeros((), device=learner.device)
+    """Add the gradients of one batch and return the loss of each term, and of each of several heads over the terms."""
+    losses = torch.zeros(learner.columns, device=learner.device)
+    total, terms = torch.zeros((), device=learner.device), len(learner.stage.terms)
     for place, term in active_terms(learner, epoch):
-        loss = term.objective(outputs, labels)
+        if term.by_head is None:
+            loss = term.objective(outputs, labels)
+        else:
+            each = term.by_head(outputs, labels)
+            loss = each.sum()
+            losses[terms:] += term.weight * each.detach()[: learner.columns - terms]
         losses[place] = loss.detach()
         total = total + term.weight * loss
     if not total.requires_grad:
@@ -83,7 +91,7 @@ def _outputs(
     views = paired_views(learner, source, batch, state, when)
     noise, shuffle = None, None
     if stage.noise and learner.since(state.epoch) >= stage.noise_starts:
-        shape = 2, len(batch), config.network.dimension
+        shape = 2, len(batch), learner.dimension
         drawn = torch.randn(shape, generator=generator(learner.seed, "noise", *when))
         first, second = send(stage.noise * drawn[:, part], device)
         noise = first, second
@@ -92,12 +100,18 @@ def _outputs(
         shuffle = send(shuffle, device)
 
     with autocast(device, learner.schedule.settings.precision):
-        passed = learner.network(views, noise, len(batch), shuffle, stage.pairs.of == "features")
+        passed = learner.network(
+            views, noise, len(batch), shuffle, stage.pairs.of == "features", settled=stage.pairs.settled
+        )
     assert state.partition is not None
+    outputs = _gathered(passed, len(batch))
+    if outputs.target_assignments is not None:
+        outputs = replace(outputs, shares=learner.network.move_shares(outputs.target_assignments))
     return replace(
-        _gathered(passed, len(batch)),
+        outputs,
         clusters=config.clusters,
         queue=None if state.queue is None else state.queue.entries(state.partition.labels),
+        bank=None if state.bank is None else Bank(state.bank, where),
         groupings=tuple(
             Grouping(labels_of(where, each.labels), each.prototypes, each.concentrations)
             for each in state.partition.groupings
@@ -114,23 +128,30 @@ def _labels(state: State, where: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
 def _gathered(passed: Outputs, batch: int) -> Outputs:
     """Return what all processes made of a batch, in float32."""
     pairs = passed.pairs()
-    whole = iter(gather_together([view.float() for pair in pairs.values() for view in pair], batch))
-    return passed.with_pairs({name: (next(whole), next(whole)) for name in pairs})
+    views = [view.float() for pair in pairs.values() for view in pair]
+    whole = gather_together([view.flatten(1) for view in views], batch)
+    shaped = (each.view(-1, *view.shape[1:]) for each, view in zip(whole, views, strict=True))
+    return passed.with_pairs({name: (next(shaped), next(shaped)) for name in pairs})
 
 
 def _remember(
     learner: Learner, outputs: Outputs, batch: Int[Tensor, " B"], where: Int[Tensor, " B"], state: State
 ) -> None:
     """Leave what the step made of its images where later steps and the E-step look for it."""
-    if state.queue is None and state.streamed is None:
+    if state.queue is None and state.streamed is None and state.bank is None:
         return
     made = outputs.targets if learner.method.embeds == "target" else outputs.projections
     of_image = made[:1] if learner.stage.pairs.partner == "neighbour" else made
     views = [F.normalize(view.detach(), dim=1) for view in of_image]
     if state.queue is not None:
         state.queue.push(torch.cat(views), where.repeat(len(views)))
+    if state.bank is None and state.streamed is None:
+        return
+    both = F.normalize(sum(views[1:], start=views[0]), dim=1)
+    if state.bank is not None and learner.stage.bank is not None:
+        state.bank = moved(state.bank, where, both, learner.stage.bank.momentum)
     if state.streamed is not None:
         mine = share(learner.schedule.images)
         # Asked of the host's copy of the positions: how many are known decides a shape.
         known = send(((batch >= mine.start) & (batch < mine.stop)).nonzero()[:, 0], learner.device)
-        state.streamed[where[known] - mine.start] = F.normalize(sum(views[1:], start=views[0]), dim=1)[known]
+        state.streamed[where[known] - mine.start] = both[known]

@@ -284,11 +284,12 @@ def _network(config: Config) -> TwinNetwork:
 
 
 def _seeing(config: Config, path: Path) -> Seeing | None:
-    """Return the pretrained network of a run, from its own copy."""
-    if config.start.network is None:
+    """Return the pretrained network that sees images before a run's own does, from the run's copy."""
+    start = config.start
+    if not start.sees_first:
         return None
-    weights = read_pretrained(config.start.network, path)
-    return Seeing(replace(weights, sha256=config.start.sha256 or weights.sha256))
+    weights = read_pretrained(start.network, path)
+    return Seeing(replace(weights, sha256=start.sha256 or weights.sha256), start.learns == "last")
 
 
 def _kind(tensor: Tensor) -> str:

@@ -7,6 +7,7 @@ import torch
 from propos.data import Source
 from propos.distributed import gather, share
 from propos.methods import Seen
+from propos.training.bank import first_bank
 from propos.training.corrections import Corrections
 from propos.training.embedding import see_batches
 from propos.training.expectation import Partition
@@ -18,6 +19,7 @@ def open_stage(learner: Learner, source: Source, state: State, corrections: Corr
     """Put a state at the start of the learner's stage; where it is inside it already, complete it."""
     if state.stage != learner.number:
         state.stage, state.queue, state.streamed, state.prepared = learner.number, first_queue(learner), None, {}
+        state.bank = first_bank(learner)
         if state.partition is not None:
             # A head's clusters have nothing to do with those of k-means before it.
             prototypes = state.partition.prototypes[: 0 if learner.stage.answer == "head" else None]

@@ -28,8 +28,9 @@ def build_optimiser(
     if settings.optimiser == "lars":
         return Lars(groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay)
     fused = device.type in ("cpu", "cuda")
-    if settings.optimiser == "adam":
-        return torch.optim.Adam(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=fused)
+    if settings.optimiser in ("adam", "adamw"):
+        kind = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.AdamW
+        return kind(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=fused)
     return torch.optim.SGD(
         groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay, fused=fused
     )

@@ -30,11 +30,23 @@ def paired_views(
         return table[send(batch[mine], table.device)], table[send(partners[mine], table.device)]
     if partners is batch and (pairs.first, pairs.second) == ("random", "random"):
         return _random_views(learner, source, batch, when)
-    # What is random is drawn alike for both: which of the two views is taken decides.
-    random, plain = _random_views, _plain_view
-    first = plain(learner, source, batch) if pairs.first == "plain" else random(learner, source, batch, when)[0]
-    second = plain(learner, source, partners) if pairs.second == "plain" else random(learner, source, partners, when)[1]
-    return first, second
+    first = _view(learner, source, when, 0, pairs.first, batch)
+    return first, _view(learner, source, when, 1, pairs.second, partners)
+
+
+def _view(
+    learner: Learner, source: Source, when: tuple[int, int], place: int, kind: str, batch: Int[Tensor, " B"]
+) -> Float[Tensor, "b ..."]:
+    """Return the first or the second view of a pair, of the kind that the stage wants."""
+    if kind == "random":  # drawn alike for both: which of the two views is taken decides
+        return _random_views(learner, source, batch, when)[place]
+    images, aspects, frames = _images(learner, source, batch)
+    mine = share(len(batch))
+    shapes = Shapes(None if aspects is None else aspects[mine], frames)
+    if kind == "plain":
+        return plain(images, learner.config, shapes)
+    draw = generator(learner.seed, "strong", place, *when)
+    return learner.strong(images, draw, (len(batch), mine), shapes)
 
 
 def _neighbours(learner: Learner, batch: Int[Tensor, " B"], state: State, when: tuple[int, int]) -> Int[Tensor, " B"]:
@@ -49,12 +61,6 @@ def _random_views(learner: Learner, source: Source, batch: Int[Tensor, " B"], wh
     images, aspects, frames = _images(learner, source, batch)
     draw, mine = generator(learner.seed, "views", *when), (len(batch), share(len(batch)))
     return learner.views(images, draw, aspects, mine, frames)
-
-
-def _plain_view(learner: Learner, source: Source, batch: Int[Tensor, " B"]) -> Float[Tensor, "b C S S"]:
-    images, aspects, frames = _images(learner, source, batch)
-    mine = None if aspects is None else aspects[share(len(batch))]
-    return plain(images, learner.config, Shapes(mine, frames))
 
 
 def _images(

@@ -70,12 +70,12 @@ def _check_method(config: Config, source: Source) -> None:
     method = build_method(config)
     if method.terms:
         method.spans(config.train.epochs)
-    further = (stage.further for stage in method.stages)
-    finest = max((clusters for each in further if each is not None for clusters in each.clusters), default=0)
+    further = [stage.further for stage in method.stages if stage.further is not None]
+    finest, setting = max(((max(each.numbers(len(source))), each.setting) for each in further), default=(0, ""))
     distinct = distinct_images(source, enough=finest) if finest else 0
     if distinct < finest:
         raise InputError(
-            f"pcl.clusters holds {finest}: only {distinct} images differ; set smaller numbers (--set pcl.clusters=[…])"
+            f"{setting} makes {finest} clusters: only {distinct} images differ; set it smaller (--set {setting}=…)"
         )
 
 

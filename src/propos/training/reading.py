@@ -54,6 +54,11 @@ class ReadAhead:
         self._ahead: dict[bytes, Future[Arriving]] = {}
         self._announced: Iterator[Positions] = iter(())
 
+    @property
+    def behind(self) -> Source:
+        """The source it is made of."""
+        return self._source
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 

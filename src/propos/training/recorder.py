@@ -9,10 +9,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.data import Source
 from propos.distributed import any_process, collect
 from propos.errors import Interrupted, RunFailed
 from propos.evaluation import scores
 from propos.runs import RunFolder
+from propos.training.board import Board
 from propos.training.checkpoint import save_checkpoint
 from propos.training.expectation import Assignment
 from propos.training.health import Labels, Record, measure, warnings
@@ -45,6 +47,12 @@ class Recorder:
         self.saves = any_process(run is not None)[0]
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()
+        self.board = Board(learner.config, run, state.epoch) if learner.config.log.tensorboard and self.saves else None
+
+    def show(self, assignment: Assignment, source: Source, last: bool = False) -> None:
+        """Have TensorBoard show what an E-step found, where it is wanted."""
+        if self.board is not None:
+            self.board.show(assignment, source, self.state.epoch, last)
 
     def open_epoch(self, assignment: Assignment | None, labels: Labels) -> None:
         """Take in the E-step that opens an epoch, or that there was none."""
@@ -56,7 +64,7 @@ class Recorder:
             self._keep_embeddings(state.epoch - 1, assignment)
             if self.learner.config.estep.embeddings == "streamed" and state.streamed is None:
                 state.streamed = assignment.embeddings.clone()
-        state.losses = torch.zeros(self.learner.schedule.steps, len(self.learner.stage.terms))
+        state.losses = torch.zeros(self.learner.schedule.steps, self.learner.columns)
         state.losses = state.losses.to(self.learner.device)
         state.spend("estep", self._lap())
         self._stop_if(any_process(self.stop())[0])
@@ -78,8 +86,9 @@ class Recorder:
         self._stop_if(asked)
 
     def close_epoch(self) -> None:
-        """Write an epoch's line and, when it is time to, a checkpoint."""
+        """Write an epoch's line and, when it is time to, a checkpoint; of several heads the best one answers now."""
         self._stop_on_nan()
+        self._choose_head()
         record = self._record()
         self.state.next_epoch()
         self._write(record)
@@ -110,6 +119,16 @@ class Recorder:
         record["seconds"] = {"estep": self._lap()}
         self._keep_embeddings(self.state.epoch - 1, assignment)
         self._write(record)
+        if self.board is not None:
+            self.board.close()
+
+    def _choose_head(self) -> None:
+        """Choose among several cluster heads by the losses of the epoch; a stage in which none has one keeps it."""
+        learner, losses = self.learner, self.state.losses
+        assert losses is not None
+        active = (term for _, term in active_terms(learner, self.state.epoch))
+        if learner.columns > len(learner.stage.terms) and any(term.by_head is not None for term in active):
+            learner.network.choose_head(losses[:, len(learner.stage.terms) :].mean(dim=0))
 
     def _keep_embeddings(self, epoch: int, assignment: Assignment) -> None:
         """Keep the embeddings after an epoch whose weights are kept: the report shows them and knows no networks."""
@@ -128,6 +147,8 @@ class Recorder:
             self.progress.warn(f"{warning['code']}: {warning['text']}")
         if self.run is not None:
             self.run.write_history(self.state.history)
+        if self.board is not None:
+            self.board.record(record)
         self.progress.epoch(record)
 
     def _record(self) -> Record:

@@ -15,7 +15,8 @@ from propos.runs import Measures
 from propos.training.learner import Learner
 
 OPTIMISER = re.compile(r"optimiser\.(\d{1,6})\.(\w+)")
-KEPT = {"sgd": {"momentum_buffer"}, "lars": {"momentum_buffer"}, "adam": {"step", "exp_avg", "exp_avg_sq"}}
+_ADAM = {"step", "exp_avg", "exp_avg_sq"}
+KEPT = {"sgd": {"momentum_buffer"}, "lars": {"momentum_buffer"}, "adam": _ADAM, "adamw": _ADAM}
 Whole = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -93,7 +94,7 @@ def _check_optimiser(tensors: Mapping[str, Tensor], learner: Learner, where: str
 
 def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
     config, images = learner.config, learner.schedule.images
-    dimension, spec = config.network.dimension, learner.stage.queue
+    dimension, spec = learner.dimension, learner.stage.queue
     if "state.labels" in tensors:
         check_labels(tensors["state.labels"], images, config.clusters, where)
         prototypes = _rows(tensors, "state.prototypes", dimension, where)
@@ -102,6 +103,8 @@ def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, 
         _check_groupings(tensors, learner, where)
     if "state.streamed" in tensors:
         _check(tensors, "state.streamed", (images, dimension), torch.float32, where)
+    if learner.stage.bank is not None:
+        _check(tensors, "state.bank", (sum(learner.images[:2]), dimension), torch.float32, where)
     if (spec is None) != (plain.queue_next is None):
         raise _unfit(where, "queue_next: the method's queue is another")
     if spec is not None and plain.queue_next is not None:
@@ -115,8 +118,8 @@ def _check_groupings(tensors: Mapping[str, Tensor], learner: Learner, where: str
     names = {name for name in tensors if name.startswith("state.grouping.")}
     if not names:
         return
-    images, dimension = learner.schedule.images, learner.config.network.dimension
-    further = () if learner.stage.further is None else learner.stage.further.clusters
+    images, dimension = learner.schedule.images, learner.dimension
+    further = () if learner.stage.further is None else learner.stage.further.numbers(images)
     for place, clusters in enumerate(further):
         prefix = f"state.grouping.{place}"
         _check(tensors, f"{prefix}.labels", (images,), torch.int64, where)
@@ -152,7 +155,7 @@ def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, learner: Learne
         return
     if plain.epoch == epochs.stop or "state.labels" not in tensors:
         raise _unfit(where, "it stands in an epoch that has no clusters, or is past the last")
-    _check(tensors, "state.losses", (steps, len(learner.stage.terms)), torch.float32, where)
+    _check(tensors, "state.losses", (steps, learner.columns), torch.float32, where)
 
 
 def _rows(tensors: Mapping[str, Tensor], name: str, dimension: int, where: str) -> Tensor:

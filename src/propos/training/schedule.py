@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from propos.config import NetworkSettings, TrainSettings
 
+TENTH = 0.1  # of the rate is left from each milestone on
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -62,6 +64,9 @@ class Schedule:
         match self.settings.schedule:
             case "constant":
                 return self.peak
+            case "steps":
+                passed = sum(step >= round(share * total) for share in self.settings.milestones)
+                return self.peak * TENTH**passed
             case "cosine":
                 progress = (step - warmup + 1) / max(1, total - warmup)
             case "cosine-of-all":

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.training.bank import first_bank
 from propos.training.expectation import Partition, unassigned
 from propos.training.health import Record
 from propos.training.learner import Learner
@@ -25,6 +26,7 @@ class State:
     partition: Partition | None = None
     streamed: Float[Tensor, "n D"] | None = None  # the last embedding of each image of this process's share
     queue: Memory | None = None
+    bank: Float[Tensor, "N D"] | None = None  # of every image, on every process
     prepared: dict[str, Tensor] = field(default_factory=dict)  # what the stage computed of all images when it opened
     neighbours: Int[Tensor, "N count"] | None = None  # those of `prepared` on the host, which reads their images
     losses: Float[Tensor, "S T"] | None = None  # of this epoch's steps so far, by term
@@ -57,10 +59,10 @@ def first_state(learner: Learner) -> State:
     config = learner.config
     # Where K is suggested, training begins before there is an E-step.
     partition = None if config.suggest.range is None else unassigned(learner.schedule.images, learner.device)
-    return State(partition=partition, queue=first_queue(learner))
+    return State(partition=partition, queue=first_queue(learner), bank=first_bank(learner))
 
 
 def first_queue(learner: Learner) -> Memory | None:
     """Return the queue with which a stage begins, if it has one."""
     spec = learner.stage.queue
-    return None if spec is None else Memory.start(spec, learner.config.network.dimension, learner.seed, learner.device)
+    return None if spec is None else Memory.start(spec, learner.dimension, learner.seed, learner.device)

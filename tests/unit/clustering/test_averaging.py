@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from propos.clustering import spherical_kmeans, start_from_averages
-from propos.clustering.averaging import averaged
+from propos.clustering import nearest_neighbours, spherical_kmeans, start_from_averages
+from propos.clustering.averaging import averaged, togetherness
 
 
 def draws(seed=0):
@@ -48,3 +48,25 @@ def test_of_many_points_a_sample_says_where_clusters_begin():
     start = start_from_averages(torch.from_numpy(points).float(), 4, 4, 3, draws())
     assert sorted(start.argmax(dim=1).tolist()) == [0, 1, 2, 3]
     assert start.max(dim=1).values.min() > 0.99
+
+
+def test_every_cluster_counts_the_same_in_how_much_neighbours_are_together():
+    labels = torch.tensor([0, 0, 0, 1])
+    near = torch.tensor([[1, 2], [0, 3], [3, 0], [0, 1]])
+    # In the first cluster all, half and half of two neighbours; in the second none: (2/3 + 0) / 2.
+    assert togetherness(labels, near, 2) == pytest.approx(1 / 3)
+
+
+def test_clusters_that_are_kinds_of_uneven_size_are_more_together_than_those_that_k_means_likes_best():
+    rng = np.random.default_rng(0)
+    axes = np.eye(8)
+    small = axes[1] + axes[2]
+    centres = np.repeat([axes[0], small + 0.5 * axes[3], small - 0.5 * axes[3]], [240, 30, 30], axis=0)
+    noise = rng.normal(0, 1, (300, 8)) * np.repeat([0.35, 0.08], [240, 60])[:, None]
+    points = torch.nn.functional.normalize(torch.from_numpy(centres + noise).float(), dim=1)
+    kinds = torch.from_numpy(np.repeat([0, 1, 2], [240, 30, 30]))
+    likes = spherical_kmeans(points, 3, 10, draws())
+    means = torch.nn.functional.normalize(torch.stack([points[kinds == kind].sum(dim=0) for kind in range(3)]), dim=1)
+    assert likes.inertia < float((1 - (points * means[kinds]).sum(dim=1)).sum())  # it cuts the large one in two
+    near = nearest_neighbours(points, 20)
+    assert togetherness(kinds, near, 3) > togetherness(likes.labels, near, 3) + 0.05

@@ -53,6 +53,8 @@ WORDS = {
     "views.keep": ("squares", "shapes"),
     "views.plain": ("whole", "centre"),
     "views.colours": ("at-once", "in-turn"),
+    "start.learns": ("nothing", "last"),
+    "start.norms": ("kept", "learnt"),
     "network.backbone": ("resnet18", "resnet-small"),
     "network.stem": ("small", "imagenet"),
     "network.momentum_schedule": ("constant", "cosine"),

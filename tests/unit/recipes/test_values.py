@@ -4,10 +4,10 @@ import pytest
 
 from propos.data import UnopenedSource
 from propos.methods import build_method
-from propos.recipes import PAPER, RECIPES, build_recipe, choose_recipe
+from propos.recipes import PAPER, RECIPES, SYSTEMS, build_recipe, choose_recipe
 
 SYNC = {"imagenet-1k-released"}
-SMALL = [name for name in RECIPES if name not in PAPER]
+SMALL = [name for name in RECIPES if name not in PAPER and name not in SYSTEMS]
 
 
 def test_the_papers_recipes_are_its_rows():
@@ -163,3 +163,20 @@ def test_photographs_keep_their_shape_and_are_tested_on_their_middle_at_full_siz
 def test_the_papers_colours_change_in_turn_and_those_of_small_recipes_at_once():
     assert {build_recipe(name).views.colours for name in PAPER} == {"in-turn"}
     assert {build_recipe(name).views.colours for name in SMALL} == {"at-once"}
+
+
+def test_other_systems_have_the_settings_they_were_published_with():
+    scan, temi, boost, idfd = (build_recipe(name) for name in SYSTEMS)
+    assert [len(span) for span in build_method(scan.with_settings({"clusters": 10})).spans(800)] == [500, 200, 100]
+    assert scan.heads.lr * scan.train.batch_size / 256 == pytest.approx(1e-4)
+    assert scan.train.lr * scan.train.batch_size / 256 == pytest.approx(0.4)
+    assert (scan.neighbours.count, scan.balance.weight, scan.confident.above) == (20, 5.0, 0.99)
+    assert (temi.heads.count, temi.neighbours.count, temi.network.momentum) == (16, 50, 0.996)
+    assert temi.heads.lr * temi.train.batch_size / 256 == pytest.approx(4e-4)
+    assert [len(span) for span in build_method(boost).spans(1000)] == [800, 200]
+    assert build_method(boost).stages[1].changes["lr"] == pytest.approx(0.005)
+    assert idfd.train.lr * idfd.train.batch_size / 256 == pytest.approx(0.03)
+    assert [share * idfd.train.epochs for share in idfd.train.milestones] == pytest.approx([600, 950, 1300, 1650])
+    assert (idfd.train.weight_decay, idfd.train.warmup, idfd.train.schedule) == (5e-4, 0, "steps")
+    assert (idfd.bank.momentum, idfd.contrast.temperature, idfd.decorrelation.temperature) == (0.5, 1.0, 2.0)
+    assert (idfd.views.crop_scale, idfd.views.flip, idfd.views.hue) == ((0.2, 1.0), 0.0, 0.0)

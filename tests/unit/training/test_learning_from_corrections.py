@@ -1,6 +1,5 @@
 """Learning from a corrected run: who stays, who takes no part, and what holds in the new run."""
 
-import json
 import shutil
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 import torch
 
 from helpers.interruption import results
+from helpers.runs import corrected
 from helpers.small import CPU, finished_run, quick_config, some_digits
 from propos.errors import InputError, Interrupted
 from propos.runs import Run, RunFolder
@@ -18,12 +18,6 @@ from propos.training.order import epoch_order
 from propos.training.schedule import Schedule
 
 SPLIT, JUNK, MOVED, CONFIRMED = [3, 4, 5, 6], [10, 11, 12], [20, 21], [30, 31]
-
-
-def corrected(folder, *edits):
-    lines = (json.dumps({"v": 1, "id": f"e{number}", **edit}) + "\n" for number, edit in enumerate(edits))
-    (folder / "edits.jsonl").write_text("".join(lines))
-    return Run.open(folder)
 
 
 @pytest.fixture(scope="module")

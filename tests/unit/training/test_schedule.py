@@ -71,3 +71,12 @@ def test_momentum_is_constant_or_rises_to_one():
     assert plan.momentum(0) == pytest.approx(0.99)
     assert plan.momentum(50) == pytest.approx(1 - 0.01 * (math.cos(math.pi / 2) + 1) / 2)
     assert plan.momentum(100) == pytest.approx(1.0)
+
+
+def test_a_tenth_of_the_rate_is_left_from_each_milestone_on():
+    plan = schedule(
+        images=2560, batch_size=256, lr=0.03, warmup=0, epochs=20, schedule="steps", milestones=(0.3, 0.475)
+    )
+    # Of 200 steps the 60th and the 95th.
+    rates = [plan.learning_rate(step) for step in (0, 59, 60, 94, 95, 199)]
+    assert rates == pytest.approx([0.03, 0.03, 0.003, 0.003, 0.0003, 0.0003])

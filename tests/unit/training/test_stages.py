@@ -172,6 +172,15 @@ def test_neighbours_are_the_nearest_others():
     assert nearest_neighbours(points[:3], 10).shape == (3, 2)
 
 
+@pytest.mark.parametrize("rows", [None, slice(20, 33)])
+def test_a_bank_in_parts_has_the_neighbours_of_the_whole(monkeypatch, rows):
+    points = F.normalize(torch.randn(50, 6, generator=torch.Generator().manual_seed(0)), dim=1)
+    whole = nearest_neighbours(points, 9, rows)
+    monkeypatch.setattr("propos.clustering.neighbours.BANK_AT_A_TIME", 7)  # the last part has one vector
+    monkeypatch.setattr("propos.clustering.neighbours.COSINES_AT_A_TIME", 40)
+    assert torch.equal(nearest_neighbours(points, 9, rows), whole)
+
+
 def test_the_confident_are_the_surest_of_each_cluster():
     assignments = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]])
     seen = Seen(torch.zeros(6, 2), torch.zeros(6, 2), assignments, slice(0, 6))
@@ -254,6 +263,7 @@ def test_a_stage_that_is_fed_features_leaves_the_backbone_out():
     ]
 
 
-def test_all_methods_of_the_paper_have_one_stage():
+def test_methods_that_build_on_no_other_have_one_stage():
     for name in set(METHODS) - {two_stages.NAME, "kmeans-features"}:
-        assert len(build_method(quick_config(method=name)).stages) == 1
+        config = quick_config(method=name)
+        assert (len(build_method(config).stages) == 1) is (config.pretext.method is None)

@@ -11,7 +11,7 @@ from helpers.awkward import picture
 from helpers.small import digits, quick_config
 from helpers.waiting import META, Waits
 from propos.data import from_array, open_folder
-from propos.methods import METHODS
+from propos.methods import METHODS, build_method
 from propos.training.embedding import embed_batches, see_batches
 from propos.training.estimate import late_state
 from propos.training.learner import at_stage, build_learner
@@ -40,6 +40,9 @@ CASES = {
     "blocks that pass again": {"train__recompute": True},
     "views together": {"network__joint_views": True},
 }
+LATER = [
+    (method, number) for method in TRAINED for number in range(1, len(build_method(quick_config(method=method)).stages))
+]
 # Positions, images, ten kinds of draws, noise, an order for batch norm, lists of the blurred, solarised and known.
 MOST_SENT = 18
 
@@ -71,8 +74,8 @@ def _constants():
 
 
 def test_every_method_is_tried_in_every_variant():
-    assert len(TRAINED) == 14
-    assert len(CASES) == 14 * 4 + 2
+    assert len(TRAINED) >= 15
+    assert len(CASES) == len(TRAINED) * 4 + 2
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -109,6 +112,17 @@ def test_nothing_waits_for_photographs_in_their_shape_with_the_papers_colours(tm
     assert found.waits == []
 
 
+def opened(learner):
+    """Return a state in the learner's stage with what it computes when it opens, made up."""
+    state = state_of(learner)
+    for preparation in learner.stage.opens_with:
+        state.prepared[preparation.name] = torch.zeros(200, 5, dtype=torch.int64, device=META)
+    if "features" in state.prepared:
+        state.prepared["features"] = torch.zeros(200, learner.network.online.features, device=META)
+    state.neighbours = torch.zeros(200, 5, dtype=torch.int64)
+    return state
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_no_step_of_a_later_stage_waits(number):
     two_stages.register()
@@ -116,11 +130,16 @@ def test_no_step_of_a_later_stage_waits(number):
         learner = at_stage(learner_on_meta(**two_stages.QUICK), number)
     finally:
         two_stages.unregister()
-    state = state_of(learner)
-    for preparation in learner.stage.opens_with:
-        state.prepared[preparation.name] = torch.zeros(200, 5, dtype=torch.int64, device=META)
-    state.neighbours = torch.zeros(200, 5, dtype=torch.int64)
-    assert watched_step(learner, digits(), state).waits == []
+    assert watched_step(learner, digits(), opened(learner)).waits == []
+
+
+@pytest.mark.parametrize(("method", "number"), LATER)
+def test_no_step_of_a_methods_later_stage_waits(method, number):
+    learner = at_stage(learner_on_meta(method=method), number)
+    watched_step(learner, digits(), opened(learner))
+    found = watched_step(learner, digits(), opened(learner))
+    assert found.waits == []
+    assert found.unrepeatable == []
 
 
 @pytest.mark.parametrize(("method", "side"), [("propos", 8), ("propos", 6), ("cc", 8), ("simsiam", 8)])

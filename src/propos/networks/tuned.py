@@ -1,0 +1,120 @@
+"""The part of a pretrained network that goes on learning, and the part below it that is passed once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from propos.errors import InputError
+from propos.networks.efficientnet import EfficientNetLite
+from propos.networks.norm import BatchNorm
+from propos.networks.pretrained import Pretrained, Weights, find_pretrained
+from propos.networks.whitening import Whitening
+
+Learns = Literal["last", "all"]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Which network is tuned, how much of it, and whether its batch norms keep the statistics they came with."""
+
+    network: str
+    learns: Learns
+    keeps_norms: bool
+
+
+class Trunk(nn.Module):
+    """All of a network below its last stage: images in, the maps that the stage reads, as one row an image."""
+
+    def __init__(self, network: EfficientNetLite) -> None:
+        super().__init__()
+        self.stem, self.blocks = network.stem, network.blocks[:-1]
+
+    def forward(self, images: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
+        """Return the maps of the images."""
+        maps: Tensor = self.blocks(F.relu6(self.stem(images), inplace=True))
+        return maps.flatten(1)
+
+
+class LastStage(nn.Module):
+    """A network's last block and the convolution after it: a row of maps in, pooled features out."""
+
+    def __init__(self, network: EfficientNetLite) -> None:
+        super().__init__()
+        self.block, self.head = network.blocks[-1], network.head
+        self.inner = network.last_width
+
+    def forward(self, rows: Float[Tensor, "B M"]) -> Float[Tensor, "B F"]:
+        """Return the pooled features of the maps."""
+        side = math.isqrt(rows.shape[1] // self.inner)
+        maps = rows.view(-1, self.inner, side, side).contiguous(memory_format=torch.channels_last)
+        return F.relu6(self.head(self.block(maps)), inplace=True).mean(dim=(2, 3))
+
+
+class Tuned(nn.Module):
+    """What learns of a pretrained network, and the whitening of what it makes, which stays as it was fitted."""
+
+    def __init__(self, tuning: Tuning, components: int) -> None:
+        super().__init__()
+        network = find_pretrained(tuning.network)
+        self.learns, self.keeps_norms = tuning.learns, tuning.keeps_norms
+        self.top = _top(network, network.build(), tuning.learns)
+        self.whitening = Whitening(network.features, components)
+        self.features = components
+
+    def forward(self, fed: Float[Tensor, "B ..."]) -> Float[Tensor, "B C"]:
+        """Return the whitened features of images, or of the maps that the frozen part made of them."""
+        if fed.ndim == 4:
+            fed = fed.expand(-1, 3, -1, -1)  # grey is seen as colours without a hue
+        whitened: Tensor = self.whitening(self.top(fed).float())
+        return whitened
+
+    def train(self, mode: bool = True) -> Tuned:
+        """Set the mode of all parts; batch norms that keep their statistics are never in training mode."""
+        super().train(mode)
+        if self.keeps_norms:
+            for module in self.modules():
+                if isinstance(module, BatchNorm | nn.BatchNorm2d):
+                    module.eval()
+        return self
+
+    def begin_with(self, weights: Weights) -> None:
+        """Take over the weights that others trained."""
+        network = weights.network.build()
+        network.load_state_dict(weights.state)
+        self.top.load_state_dict(_top(weights.network, network, self.learns).state_dict())
+
+
+def trunk_of(network: nn.Module, name: str) -> Trunk:
+    """Return what of a network is passed once where its last stage learns."""
+    return Trunk(_in_stages(network, name))
+
+
+def trunk_features(network: Pretrained) -> int:
+    """Return how many numbers the frozen part makes of an image where the last stage learns."""
+    with torch.device("meta"):
+        built = _in_stages(network.build(), network.name)
+    side = network.side
+    for _ in range(5):  # each halving rounds up
+        side = math.ceil(side / 2)
+    return built.last_width * side**2
+
+
+def _top(network: Pretrained, built: nn.Module, learns: Learns) -> nn.Module:
+    return built if learns == "all" else LastStage(_in_stages(built, network.name))
+
+
+def _in_stages(network: nn.Module, name: str) -> EfficientNetLite:
+    """Return a network whose stages are known, or refuse one whose are not."""
+    if not isinstance(network, EfficientNetLite):
+        raise InputError(
+            f"start.learns = last: which stage of {name} is its last is not known: set start.learns=all, or take "
+            "efficientnet-lite0"
+        )
+    return network

@@ -1,0 +1,68 @@
+"""Other systems with their own published settings, where those are known."""
+
+from __future__ import annotations
+
+from propos.config import Config
+from propos.recipes.methods import for_method
+from propos.recipes.paper import cifar_10, cifar_10_r18
+from propos.recipes.pretrained import pretrained
+
+
+def scan_cifar_10() -> Config:
+    """CIFAR-10 with SCAN, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as it has.
+
+    There 50 epochs in batches of 128 and 200 in batches of 1,000 follow; here all batches have 512.
+    """
+    config = for_method(cifar_10_r18(), "scan", at_scale=True)
+    return config.with_settings(
+        {
+            "recipe": "scan-cifar-10",
+            "views.crop_scale": (0.2, 1.0),
+            "network.dimension": 128,
+            "contrast.temperature": 0.1,
+            "pretext.share": 500 / 800,
+            "heads.lr": 5e-5,  # 1e-4 whatever the batch
+            "train.epochs": 800,
+            "train.batch_size": 512,
+            "train.lr": 0.2,  # 0.4 for 512 images
+            "train.warmup": 0,
+            "train.weight_decay": 1e-4,
+        }
+    )
+
+
+def temi_dino() -> Config:
+    """Photographs with TEMI on DINO's ViT-B/16 (timm), as in its public code: 16 heads, 50 neighbours, 100 epochs."""
+    config = for_method(pretrained(), "temi", at_scale=True)
+    return config.with_settings(
+        {
+            "recipe": "temi-dino",
+            "start.network": "timm/vit_base_patch16_224.dino",
+            "network.components": 768,  # all, none of them evened out
+            "network.whitening": 0.0,
+            "train.epochs": 100,
+            "train.batch_size": 1024,
+        }
+    )
+
+
+def dcboost_cifar_10() -> Config:
+    """CIFAR-10 with DCBoost on ProPos, as its paper says: ResNet-34, put in at epoch 800 of 1,000."""
+    config = for_method(cifar_10(), "dcboost", at_scale=True)
+    return config.with_settings({"recipe": "dcboost-cifar-10", "train.batch_size": 512})
+
+
+def idfd_cifar_10() -> Config:
+    """CIFAR-10 with IDFD, as in its public code: ResNet-18, 2,000 epochs in batches of 128."""
+    views = {
+        "views.crop_scale": (0.2, 1.0),
+        "views.flip": 0.0,
+        "views.jitter": 1.0,
+        "views.brightness": 0.4,
+        "views.contrast": 0.4,
+        "views.saturation": 0.4,
+        "views.hue": 0.0,
+        "views.grey": 0.2,
+    }
+    config = for_method(cifar_10_r18(), "idfd", at_scale=True)
+    return config.with_settings({"recipe": "idfd-cifar-10", **views, "train.epochs": 2000, "estep.restarts": 20})

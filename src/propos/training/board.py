@@ -1,0 +1,125 @@
+"""A run's curves and its most typical images for TensorBoard, written beside the run's own files."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Int, UInt8
+from PIL import Image
+
+from propos.config import Config
+from propos.data import Source, upright
+from propos.distributed import collect, share
+from propos.errors import InputError
+from propos.runs import Record, RunFolder
+from propos.training.expectation import Assignment
+from propos.training.feeding import FeatureSource
+from propos.training.reading import ReadAhead, read
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard.writer import SummaryWriter
+
+FOLDER = "tensorboard"
+SHEETS = 10  # about so many in a run
+ROWS, COLUMNS, SIDE, GAP = 40, 12, 48, 2  # of a sheet: clusters, images of each, pixels of an image, and between
+SIZES = {"smallest_cluster": "smallest", "largest_cluster": "largest", "imbalance_ratio": "balance", "churn": "moved"}
+SCORES = ("nmi", "ami", "ari", "accuracy")
+
+
+def check_board(config: Config) -> None:
+    """Refuse to begin where TensorBoard is wanted and not installed."""
+    if config.log.tensorboard and find_spec("tensorboard") is None:
+        raise InputError("log.tensorboard: TensorBoard is not installed: pip install 'propos[tensorboard]'")
+
+
+class Board:
+    """Writes a run's measures and sheets; of several processes the first has the folder, and all are asked."""
+
+    def __init__(self, config: Config, run: RunFolder | None, epoch: int) -> None:
+        self._every = max(1, config.train.epochs // SHEETS)
+        # What a run wrote after its last checkpoint is written again.
+        self._writer = None if run is None else _writer(run.path / FOLDER, epoch)
+
+    def record(self, record: Record) -> None:
+        """Write an epoch's line."""
+        if self._writer is None:
+            return
+        for name, value in scalars(record).items():
+            self._writer.add_scalar(name, value, record["epoch"])
+        self._writer.flush()
+
+    def show(self, assignment: Assignment, source: Source, epoch: int, last: bool = False) -> None:
+        """Write the sizes of the clusters and, every few epochs, a sheet of their most typical images."""
+        if not last and epoch % self._every:
+            return
+        near = _closeness(assignment, len(source))
+        if self._writer is None or near is None:
+            return
+        labels = assignment.labels.cpu().numpy()
+        sizes = np.bincount(labels[labels >= 0], minlength=len(assignment.prototypes))
+        self._writer.add_histogram("clusters/sizes", sizes, epoch)
+        rows = [typical(labels == cluster, near) for cluster in range(min(len(sizes), ROWS))]
+        self._writer.add_image("clusters/typical", sheet(source, rows), epoch, dataformats="HWC")
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def scalars(record: Record) -> dict[str, float]:
+    """Return an epoch's numbers by the names under which TensorBoard shows them; what does not apply is left out."""
+    measures = record["measures"]
+    named = {f"losses/{name}": value for name, value in record["losses"].items()}
+    named |= {f"rates/{name}": value for name, value in record["rates"].items()}
+    named |= {f"clusters/{shown}": measures.get(name) for name, shown in SIZES.items()}
+    named |= {f"scores/{part}{name}": measures.get(part + name) for part in ("", "head_") for name in SCORES}
+    if "uniformity_std" in measures:
+        named["spread"] = measures["uniformity_std"] / measures["uniformity_reference"]
+    return {name: float(value) for name, value in named.items() if value is not None}
+
+
+def typical(members: np.ndarray, near: np.ndarray) -> Int[np.ndarray, " m"]:
+    """Return a cluster's images nearest to its prototype, the nearest first."""
+    rows: Int[np.ndarray, " m"] = members.nonzero()[0]
+    return rows[np.argsort(-near[rows], kind="stable")][:COLUMNS]
+
+
+def sheet(source: Source, rows: list[Int[np.ndarray, " m"]]) -> UInt8[np.ndarray, "H W 3"]:
+    """Draw images in a row for each cluster."""
+    step = SIDE + GAP
+    drawn = Image.new("RGB", (COLUMNS * step, max(1, len(rows)) * step), "white")
+    for row, positions in enumerate(rows):
+        for column, picture in enumerate(_pictures(source, positions)):
+            drawn.paste(picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR), (column * step, row * step))
+    return np.asarray(drawn)
+
+
+def _pictures(source: Source, positions: Int[np.ndarray, " B"]) -> list[Image.Image]:
+    """Return images as people see them, whatever the network is fed."""
+    if not len(positions):
+        return []
+    fed = source.behind if isinstance(source, ReadAhead) else source
+    seen = fed.images if isinstance(fed, FeatureSource) else source
+    pixels = read(seen, positions, torch.device("cpu")).cpu().numpy()
+    images = [upright(seen, image, int(position)) for image, position in zip(pixels, positions, strict=True)]
+    return [Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0)) for image in images]
+
+
+def _closeness(assignment: Assignment, images: int) -> np.ndarray | None:
+    """Return each image's cosine with its cluster's prototype, on the first process."""
+    labels = assignment.labels[share(images)].clamp(min=0)
+    cosines = (assignment.embeddings * assignment.prototypes[labels]).sum(dim=1)
+    whole = collect(cosines.float().cpu(), images)
+    return None if whole is None else whole.numpy()
+
+
+def _writer(folder: Path, epoch: int) -> SummaryWriter:
+    from torch.utils.tensorboard.writer import SummaryWriter
+
+    return SummaryWriter(str(folder), purge_step=epoch or None)

@@ -1,0 +1,36 @@
+"""What a learner takes over from a pretrained network before its first epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from propos.data import Source
+from propos.distributed import gather, share
+from propos.networks import Tuned, Whitening
+from propos.training.embedding import output_batches
+from propos.training.feeding import weights_of_start
+from propos.training.learner import Learner
+
+FEATURES = 1024  # rows of features that are looked at together
+
+
+def start_learning(learner: Learner, source: Source) -> None:
+    """Give what learns of a pretrained network its weights, and fit what evens out its features to all images."""
+    online, target = learner.network.online.backbone, learner.network.target
+    if isinstance(online, Tuned):
+        _begin_tuning(online, learner, source)
+    elif isinstance(online, Whitening):
+        parts = (np.arange(start, min(start + FEATURES, len(source))) for start in range(0, len(source), FEATURES))
+        online.fit((torch.from_numpy(source.batch(part)) for part in parts), learner.config.network.whitening)
+    else:
+        return
+    if target is not None:
+        target.backbone.load_state_dict(online.state_dict())
+
+
+def _begin_tuning(online: Tuned, learner: Learner, source: Source) -> None:
+    config = learner.config
+    online.begin_with(weights_of_start(config))
+    mine = torch.cat(list(output_batches(online.top, learner.device, source, config, share(len(source)))))
+    online.whitening.fit(gather(mine, len(source)).split(FEATURES), config.network.whitening)

@@ -1,0 +1,164 @@
+"""A pretrained network that goes on learning from the clusters it gives; its weights here are drawn at random."""
+
+import csv
+import shutil
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from helpers.command import command
+from helpers.interruption import results
+from helpers.pretrained import pictures, random_weights
+from propos import run as propos_run
+from propos.errors import Interrupted
+from propos.portable import Portable
+from propos.report.words import settings_in_words
+from propos.runner import Request, carry_out, plan
+from propos.runs import Run
+from propos.training import Model
+
+SETTINGS = {"train.batch_size": 12, "train.lr": 0.5, "start.learns": "last"}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tuning")
+    pictures(folder / "photos", width=256, height=256)
+    random_weights(folder / "weights.pth", photos=folder / "photos")
+    return folder
+
+
+def tuned(here, out, **more):
+    settings = {**SETTINGS, **more.pop("settings", {})}
+    given = {"weights": here / "weights.pth", "epochs": 2, **more}
+    return propos_run(
+        here / "photos", 3, out=out, labels="folders", settings=settings, quiet=True, report=False, **given
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(here):
+    return tuned(here, here / "run")
+
+
+def test_tuning_begins_with_the_clusters_that_the_frozen_network_gives(finished, here, tmp_path):
+    frozen = propos_run(
+        here / "photos", 3, out=tmp_path / "frozen", weights=here / "weights.pth", labels="folders", quiet=True,
+        report=False,
+    )  # fmt: skip
+    first, last = finished.history[0]["measures"], frozen.history[-1]["measures"]
+    assert {name: first[name] for name in ("accuracy", "nmi")} == {name: last[name] for name in ("accuracy", "nmi")}
+    assert len(finished.history) == 3
+    assert set(finished.history[-2]["losses"]) == {"psa", "psl", "total"}
+    assert finished.embeddings.shape == (24, 64)
+    assert not np.allclose(finished.embeddings, frozen.embeddings, atol=1e-3)  # it learnt
+
+
+def test_of_the_network_only_what_learns_is_in_the_run_twice(finished):
+    names = {name.partition(".")[0] + " " + name.split(".")[2] for name in finished.weights()}
+    assert names == {"online top", "online whitening", "target top", "target whitening"}
+    assert not [name for name in finished.weights() if "stem" in name]
+    assert (finished.path / "backbone.safetensors").is_file()
+
+
+def test_the_page_says_that_its_last_stage_was_tuned(finished):
+    words = dict(settings_in_words(finished.config, finished.info, 24, finished.corrected))
+    assert words["Seen by"] == "efficientnet-lite0, pretrained and its last stage tuned to these images"
+    assert words["Training"].startswith("2 epochs in batches of 12")
+
+
+def test_new_images_need_nothing_but_the_tuned_run(finished, here, tmp_path, capsys):
+    shutil.copytree(here / "run", tmp_path / "moved")
+    shutil.copytree(here / "photos", tmp_path / "new")
+    (here / "weights.pth").rename(tmp_path / "gone.pth")
+    try:
+        result = command(capsys, "predict", tmp_path / "moved", tmp_path / "new", "-o", tmp_path / "new.csv")
+    finally:
+        (tmp_path / "gone.pth").rename(here / "weights.pth")
+    assert result.code == 0, result.err
+    with (tmp_path / "new.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["cluster"]) for row in rows] == finished.table.cluster.tolist()
+    assert [float(row["distance"]) for row in rows] == pytest.approx(finished.table.distance.tolist(), abs=1e-3)
+
+
+def test_tuning_that_was_stopped_goes_on_to_the_same_bits(finished, here, tmp_path):
+    asked = iter(range(2))
+
+    @contextmanager
+    def stopping():
+        yield lambda: next(asked, None) is None
+
+    given = Request(here / "photos", 3, labels="folders", weights=here / "weights.pth", epochs=2, settings=SETTINGS)
+    with plan(given) as planned, pytest.raises(Interrupted):
+        carry_out(planned, tmp_path / "run", stopping=stopping)
+    assert propos_run(resume=True, out=tmp_path / "run", quiet=True, report=False).finished
+    assert results(tmp_path / "run") == results(here / "run")
+
+
+def test_what_is_handed_on_as_onnx_answers_as_the_tuned_run(finished, here):
+    portable = Portable(Model.from_run(finished, torch.device("cpu"))).eval()
+    # The shorter side is 256 already: what the network sees is the middle of 224.
+    files = [here / "photos" / name for name in finished.table.images[:6]]
+    pixels = np.stack([np.asarray(Image.open(file))[16:240, 16:240] for file in files])
+    with torch.no_grad():
+        cluster, _, embedding = portable(torch.from_numpy(pixels))
+    assert cluster.tolist() == finished.table.cluster[:6].tolist()
+    np.testing.assert_allclose(embedding.numpy(), finished.embeddings[:6], atol=1e-3)
+
+
+def test_tuning_goes_on_from_a_run(finished, here, tmp_path, capsys):
+    frozen = tmp_path / "frozen"
+    propos_run(here / "photos", 3, out=frozen, weights=here / "weights.pth", quiet=True, report=False)
+    before = Run.open(frozen)
+    flags = [
+        "--set",
+        "start.learns=last",
+        "--set",
+        "train.batch_size=12",
+        "--set",
+        "train.lr=1e-6",
+        "--epochs",
+        1,
+        "--no-report",
+        "--quiet",
+    ]
+    result = command(capsys, "run", "--from", frozen, *flags, "--out", tmp_path / "tuned")
+    assert result.code == 0, result.err
+    after = Run.open(tmp_path / "tuned")
+    assert (after.table.cluster == before.table.cluster).mean() > 0.9
+    assert after.config.method == "propos"
+    again = command(
+        capsys,
+        "run",
+        "--from",
+        tmp_path / "tuned",
+        "--epochs",
+        1,
+        "--no-report",
+        "--quiet",
+        "--out",
+        tmp_path / "again",
+    )
+    assert again.code == 0, again.err
+
+
+def test_everything_learns_where_it_is_asked_for(here, tmp_path, capsys):
+    settings = {"start.learns": "all", "start.norms": "learnt"}
+    run = tuned(here, tmp_path / "run", epochs=1, settings=settings)
+    assert [name for name in run.weights() if name.startswith("online.backbone.top.stem")]
+    assert not (tmp_path / "run" / "backbone.safetensors").exists()
+    result = command(capsys, "predict", tmp_path / "run", here / "photos", "-o", tmp_path / "new.csv")
+    assert result.code == 0, result.err
+    with (tmp_path / "new.csv").open(newline="") as file:
+        assert [int(row["cluster"]) for row in csv.DictReader(file)] == run.table.cluster.tolist()
+
+
+def test_what_cannot_be_tuned_says_what_to_do(here, tmp_path, capsys):
+    flags = ["--set", "start.learns=last", "--start", "scratch", "--out", tmp_path / "run"]
+    result = command(capsys, "run", here / "photos", "-k", 3, *flags)
+    assert result.code == 2
+    assert "it is ProPos that tunes a pretrained network" in result.err
