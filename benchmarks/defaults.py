@@ -10,18 +10,14 @@ import argparse
 import json
 import statistics
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
-from sklearn.mixture import GaussianMixture
 
-from propos.data import Source
+from peers import PEERS, REPEATS, Labels, pixels_of
 from propos.data.arrays import ArraySource
 from propos.evaluation import scores
 from propos.runner import Request, plan
@@ -29,57 +25,18 @@ from propos.training import Silent, train
 from sets import SETS
 
 Row = dict[str, Any]
-Pixels = Float[np.ndarray, "N D"]
-Labels = Int[np.ndarray, " N"]
 OURS = "propos"
 
 
 def ours(source: ArraySource, clusters: int, seed: int) -> tuple[Labels, Row]:
     """Train with the defaults; return the clusters, and what was chosen for the images."""
     images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
-    with plan(Request(images, clusters, seed=seed, labels=source.labels, start="scratch"), "cpu") as planned:
+    with plan(Request(images, clusters, seed=seed, labels=source.labels), "cpu") as planned:
         config = planned.config
         fitted = train(config, planned.source, planned.device, Silent())
     curve = [[line["epoch"], line["measures"]["accuracy"]] for line in fitted.history if "measures" in line]
     chosen = {"recipe": config.recipe, "epochs": config.train.epochs, "size": config.views.size}
     return fitted.table.cluster, {**chosen, "curve": curve}
-
-
-def umap_of(pixels: Pixels, seed: int) -> Float[np.ndarray, "N 2"]:
-    """Return the images laid out as UMAP's documentation does it for clustering."""
-    from umap import UMAP
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        laid: Float[np.ndarray, "N 2"] = UMAP(n_neighbors=30, min_dist=0.0, random_state=seed).fit_transform(pixels)
-    return laid
-
-
-def mixture(points: Pixels, clusters: int, seed: int) -> Labels:
-    """Return the components of a mixture of Gaussians that points belong to."""
-    found: Labels = GaussianMixture(clusters, n_init=5, random_state=seed).fit_predict(points.astype(np.float64))
-    return found
-
-
-def spectral(pixels: Pixels, clusters: int, seed: int) -> Labels:
-    """Return spectral clusters of the graph of ten nearest neighbours."""
-    method = SpectralClustering(clusters, affinity="nearest_neighbors", n_neighbors=10, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the graph has several parts
-        found: Labels = method.fit_predict(pixels)
-    return found
-
-
-PEERS: dict[str, Callable[[Pixels, int, int], Labels]] = {
-    "k-means": lambda pixels, clusters, seed: KMeans(clusters, n_init=10, random_state=seed).fit_predict(pixels),
-    "Ward": lambda pixels, clusters, seed: AgglomerativeClustering(clusters).fit_predict(pixels),
-    "spectral": spectral,
-    "UMAP + k-means": lambda pixels, clusters, seed: KMeans(clusters, n_init=10, random_state=seed).fit_predict(
-        umap_of(pixels, seed)
-    ),
-    "UMAP + mixture": lambda pixels, clusters, seed: mixture(umap_of(pixels, seed), clusters, seed),
-}
-REPEATS = ("Ward",)  # whatever the seed
 
 
 def measured(name: str, source: ArraySource, method: str, seed: int) -> Row:
@@ -91,15 +48,11 @@ def measured(name: str, source: ArraySource, method: str, seed: int) -> Row:
     if method == OURS:
         found, about = ours(source, clusters, seed)
     else:
-        found = PEERS[method](_pixels(source), clusters, seed)
+        found = PEERS[method](pixels_of(source), clusters, seed)
     seconds = time.process_time() - begin
     scored = scores(truth, np.asarray(found, np.int64))
     row = {"set": name, "method": method, "seed": seed, "seconds": round(seconds, 1)}
     return row | {key: round(float(scored[key]), 4) for key in ("accuracy", "nmi")} | about
-
-
-def _pixels(source: Source) -> Pixels:
-    return source.batch(np.arange(len(source))).reshape(len(source), -1).astype(np.float32) / 255
 
 
 def measure(path: Path, names: list[str], methods: list[str], seeds: list[int]) -> list[Row]:

@@ -1,71 +1,115 @@
-"""Every method on digits at the same length: scores, spread, balance and seconds over three seeds.
+"""Every method on small sets at equal processor time, beside what people reach for first, over some seeds.
 
-Each run has one thread, so that two of them fill two cores without waiting for each other. Results are written as they
-come; started again, the script goes on where it stopped.
+A method is first trained for two epochs to see what one costs, then for as many as the time allows, with its schedule
+made for that length. Each run has one thread. Results are written as they come, a line each; started again, the script
+goes on where it stopped. Labels only score, and it is always the last E-step that is scored.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
+from peers import PEERS, REPEATS, pixels_of
+from propos.config import Config
 from propos.data import Source, open_source
-from propos.methods import METHODS
+from propos.data.arrays import ArraySource
+from propos.evaluation import scores
+from propos.methods import FEATURES_ALONE, METHODS, build_method
 from propos.outputs import Grouping
 from propos.recipes import build_recipe
+from propos.runner import Request, plan
 from propos.training import Silent, prepare, train
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.maximization import maximization_step
 from propos.training.order import epoch_order
+from sets import SETS
 
 Row = dict[str, Any]
 SCORES = ("accuracy", "nmi", "ari")
-AS_IN_THE_PAPER = {"contrast.weight": 0.0}  # the recipe adds a contrast to ProPos, which would not be compared then
+FEW = 2  # epochs that tell what one costs
+# Recipes add a contrast of images to ProPos; as in the paper it is without.
+VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in METHODS if name not in FEATURES_ALONE},
+    "propos, as in the paper": ("propos", {"contrast.weight": 0.0}),
+}
+OURS = ["propos", "propos, as in the paper", *(name for name in VARIANTS if not name.startswith("propos"))]
 
 
-def run(method: str, seed: int, epochs: int) -> Row:
-    """Train once and return what the last E-step measured."""
+def run(place: str, name: str, seed: int, seconds: float) -> Row:
+    """Cluster a set once and return what came of it."""
     torch.set_num_threads(1)
-    source = open_source("digits")
-    config = prepare(
-        build_recipe("digits", method).with_epochs(epochs).with_settings({**AS_IN_THE_PAPER, "seed": seed}), source
-    )
-    begin = time.perf_counter()
-    last = train(config, source, torch.device("cpu"), Silent()).history[-1]["measures"]
-    row = {"method": method, "seed": seed, "epochs": epochs, "seconds": time.perf_counter() - begin}
-    row |= {name: last[name] for name in (*SCORES, "imbalance_ratio")}
+    source = SETS[place]()
+    assert source.labels is not None
+    truth = np.unique(source.labels, return_inverse=True)[1]
+    row = {"set": place, "method": name, "seed": seed, "time": seconds}
+    if name in PEERS:
+        begin = time.process_time()
+        found = np.asarray(PEERS[name](pixels_of(source), int(truth.max()) + 1, seed), np.int64)
+        scored = scores(truth, found)
+        return row | {"seconds": time.process_time() - begin} | {key: float(scored[key]) for key in SCORES}
+    return row | trained(source, *VARIANTS[name], seed, seconds)
+
+
+def trained(source: ArraySource, method: str, settings: dict[str, Any], seed: int, seconds: float) -> Row:
+    """Train a method for so many of the processor's seconds."""
+    images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
+    request = Request(images, method=method, seed=seed, labels=source.labels, start="scratch", settings=settings)
+    with plan(request, "cpu") as planned:
+        config = planned.config
+        trains = bool(build_method(config).terms)
+        if trains:
+            few = config.with_epochs(max(FEW, len(build_method(config).stages)))
+            spent = min(_timed(few, planned)[1] for _ in range(2)) / few.train.epochs  # the first has much to load
+            config = config.with_epochs(max(few.train.epochs, int(seconds / spent)))
+        last, spent = _timed(config, planned)
+    row = {"seconds": spent, "recipe": config.recipe} | ({"epochs": config.train.epochs} if trains else {})
+    row |= {key: last[key] for key in (*SCORES, "imbalance_ratio")}
     row["spread"] = last["uniformity_std"] / last["uniformity_reference"]
-    return row | {name: last[name] for name in ("head_accuracy", "head_nmi") if name in last}
+    return row | {key: last[key] for key in ("head_accuracy", "head_nmi") if key in last}
 
 
-def rows(path: Path, epochs: int, seeds: int, workers: int) -> list[Row]:
-    """Return every run's row, training those that the file does not hold yet."""
+def _timed(config: Config, planned: Any) -> tuple[Row, float]:
+    begin = time.process_time()
+    last = train(config, planned.source, torch.device("cpu"), Silent()).history[-1]["measures"]
+    return last, time.process_time() - begin
+
+
+def rows(path: Path, wanted: list[tuple[str, str, int, float]], workers: int) -> list[Row]:
+    """Return every wanted row, measuring those that the file does not hold yet."""
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    known = {(row["method"], row["seed"], row["epochs"]) for row in done}
-    wanted = [(method, seed, epochs) for seed in range(seeds) for method in METHODS]
+    known = {_key(row) for row in done}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file, ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        futures = [pool.submit(run, *each) for each in wanted if each not in known]
+        futures = {pool.submit(run, *each): each for each in wanted if each not in known}
         for future in as_completed(futures):
-            row = future.result()
+            try:
+                row = future.result()
+            except Exception as error:  # one method's failure is no reason to lose the others
+                print(f"{futures[future]}: {error}", flush=True)
+                continue
             done.append(row)
             print(json.dumps(row), file=file, flush=True)
-            print(f"{row['method']} seed {row['seed']}: accuracy {row['accuracy']:.3f}", flush=True)
-    return [row for row in done if (row["method"], row["seed"], row["epochs"]) in set(wanted)]
+            print(f"{row['set']}, {row['method']}, seed {row['seed']}: {row['accuracy']:.3f}", flush=True)
+    return [row for row in done if _key(row) in set(wanted)]
+
+
+def _key(row: Row) -> tuple[str, str, int, float]:
+    return row["set"], row["method"], row["seed"], row["time"]
 
 
 def step_ratios(rounds: int = 15) -> dict[str, float]:
@@ -89,7 +133,9 @@ def step_ratios(rounds: int = 15) -> dict[str, float]:
 def late_step(method: str, source: Source) -> Callable[[], object]:
     """Return a step of a method late in training, every term at work; finer clusterings are made up."""
     learner = build_learner(
-        prepare(build_recipe("digits", method).with_settings(AS_IN_THE_PAPER), source), source, torch.device("cpu")
+        prepare(build_recipe("digits", method).with_settings({"contrast.weight": 0.0}), source),
+        source,
+        torch.device("cpu"),
     )
     positions, state = epoch_order(0, 0, learner.schedule)[0], late_state(learner)
     assert state.partition is not None
@@ -101,40 +147,60 @@ def late_step(method: str, source: Source) -> Callable[[], object]:
     return lambda: maximization_step(learner, source, positions, state)
 
 
-def table(found: Iterable[Row], steps: dict[str, float]) -> Iterator[str]:
-    """Yield the lines of a table: mean ± standard deviation over the seeds, a step as times BYOL's."""
+def table(found: Iterable[Row], names: list[str]) -> Iterator[str]:
+    """Yield the lines of a table: mean ± standard deviation over the seeds; seconds and epochs are medians."""
     of: dict[str, list[Row]] = {}
     for row in found:
         of.setdefault(row["method"], []).append(row)
-    yield "| method | accuracy | NMI | ARI | spread | smallest / largest cluster | seconds | a step, times BYOL's |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for method in METHODS:
-        cells = [_mean(of[method], name) for name in (*SCORES, "spread", "imbalance_ratio")]
-        seconds = statistics.median(row["seconds"] for row in of[method])
-        step = f"{steps[method]:.2f}" if method in steps else "–"
-        yield f"| `{method}` | {' | '.join(cells)} | {seconds:.0f} | {step} |"
-        if "head_nmi" in of[method][0]:
-            by_head = [_mean(of[method], name) for name in ("head_accuracy", "head_nmi")]
-            yield f"| by its cluster head | {' | '.join(by_head)} | | | | | |"
+    yield "| method | seeds | accuracy | NMI | ARI | spread | smallest / largest cluster | epochs | processor seconds |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name in names:
+        here = of.get(name, [])
+        if not here:
+            continue
+        cells = [_mean(here, key) for key in (*SCORES, "spread", "imbalance_ratio")]
+        epochs = "–" if "epochs" not in here[0] else f"{statistics.median(row['epochs'] for row in here):.0f}"
+        seconds = statistics.median(row["seconds"] for row in here)
+        yield f"| `{name}` | {len(here)} | {' | '.join(cells)} | {epochs} | {seconds:.0f} |"
+        if "head_nmi" in here[0]:
+            by_head = [_mean(here, key) for key in ("head_accuracy", "head_nmi")]
+            yield f"| by its cluster head | | {' | '.join(by_head)} | | | | | |"
 
 
-def _mean(found: list[Row], name: str) -> str:
-    values = [row[name] for row in found]
-    spread = statistics.stdev(values) if len(values) > 1 else math.nan
-    return f"{statistics.mean(values):.3f} ± {spread:.3f}"
+def _mean(found: list[Row], key: str) -> str:
+    values = [row[key] for row in found if key in row]
+    if not values:
+        return "–"
+    return f"{statistics.mean(values):.3f}" + (f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else "")
 
 
 def main() -> None:
-    """Train what is missing and print the table."""
+    """Measure what is missing and print a table for each set."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=["digits", "fashion-mnist 3,000"])
+    parser.add_argument("--methods", nargs="+", choices=[*OURS, *VARIANTS, *PEERS], default=[*OURS, *PEERS])
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="of the processor, for each run of a method of ours"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--results", type=Path, default=Path("runs/bench-methods.jsonl"))
+    parser.add_argument("--steps", action="store_true", help="only time a late step of each method against BYOL's")
     arguments = parser.parse_args()
-    found = rows(arguments.results, arguments.epochs, arguments.seeds, arguments.workers)
-    print(f"\n{arguments.epochs} epochs on 1,797 digits, {arguments.seeds} seeds, one thread a run\n")
-    print(*table(found, step_ratios()), sep="\n")
+    if arguments.steps:
+        print(*(f"{name}: {ratio:.2f}" for name, ratio in step_ratios().items()), sep="\n")
+        return
+    wanted = [
+        (place, name, seed, 0.0 if name in PEERS else arguments.seconds)
+        for seed in range(arguments.seeds)
+        for place in arguments.sets
+        for name in arguments.methods
+        if not (seed and name in REPEATS)
+    ]
+    found = rows(arguments.results, wanted, arguments.workers)
+    for place in arguments.sets:
+        print(f"\n{place}: {arguments.seconds:g} s of processor time a run, one thread each\n")
+        print(*table([row for row in found if row["set"] == place], arguments.methods), sep="\n")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import fmean, stdev
 
+from propos.figures import Chart, Series
 from propos.reproduce.cells import Setup
-from propos.reproduce.parts import Chart, Part, Series
+from propos.reproduce.parts import Part
 from propos.reproduce.results import Results
 
 

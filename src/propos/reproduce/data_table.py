@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from propos.data import benchmark
+from propos.figures import Words
 from propos.reproduce.images import look
 from propos.reproduce.paper import paper
-from propos.reproduce.parts import NOT_FOUND, Part, Words
+from propos.reproduce.parts import NOT_FOUND, Part
 from propos.reproduce.results import Results
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from propos.data import benchmark
 from propos.durations import duration
 from propos.reproduce.budgets import task
-from propos.reproduce.carrying import is_finished, words
+from propos.reproduce.carrying import words
 from propos.reproduce.cells import Cell
 from propos.reproduce.hours import A100, UTILISATION, on_a100, operations, speed
 from propos.reproduce.items import Item, timed
 from propos.reproduce.place import Place
 from propos.reproduce.reproducing import Wanted
+from propos.runner.working import is_finished
 
 
 def list_items(wanted: Wanted, place: Place, device: str) -> Iterable[str]:

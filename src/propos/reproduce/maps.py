@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from propos.figures import Chart, Map, Pictures, Series
 from propos.reproduce.cells import Cell, Setup
 from propos.reproduce.items import SIGMAS
-from propos.reproduce.parts import Chart, Map, Part, Pictures, Series
+from propos.reproduce.parts import Part
 from propos.reproduce.results import Results
 
 TITLES = {

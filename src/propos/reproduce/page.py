@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from propos.reproduce.drawing import draw
-from propos.reproduce.parts import QUOTED, Assembled, Chart, Entry, Map, Pictures, Table, Words
+from propos.figures import Chart, Map, Pictures, Words, draw
+from propos.reproduce.parts import QUOTED, Assembled, Entry, Table
 from propos.reproduce.writing import WITHIN, ours_words, paper_words, summary
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -1,4 +1,4 @@
-"""What an item is made of when it is written down: tables of numbers, charts, maps and pictures."""
+"""What an item is made of when it is written down: tables of numbers beside the paper's, and what figures draw."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Literal
 
+from propos.figures import Chart, Map, Pictures, Words
 from propos.reproduce.paper import Printed
 
 NOT_FOUND = "data not found"
@@ -69,55 +70,6 @@ class Table:
     rows: Sequence[tuple[str, Sequence[Entry]]]
     digits: int = 1
     head: str = "method"
-
-
-@dataclass(frozen=True)
-class Words:
-    """A plain table of words."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Series:
-    """A line of a chart: its points, and how far they spread over seeds."""
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    sd: Sequence[float | None] = ()
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Lines over one axis; `ticks` are words for its places, evenly spaced."""
-
-    title: str
-    across: str
-    series: Sequence[Series]
-    ticks: Sequence[str] = ()
-    level: tuple[str, float] | None = None  # a line to compare with
-
-
-@dataclass(frozen=True)
-class Map:
-    """Dots in the unit square, coloured by group; some are ringed."""
-
-    title: str
-    x: Sequence[float]
-    y: Sequence[float]
-    group: Sequence[int]
-    ringed: Sequence[int] = ()
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """Rows of small pictures, PNG files as base64, with a word above each column and before each row."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[str]]]
 
 
 Part = Table | Words | Chart | Map | Pictures

@@ -11,7 +11,7 @@ from propos.errors import InputError
 from propos.plain import parse_json, read_text
 from propos.reproduce.assembling import READ, assemble
 from propos.reproduce.budgets import BUDGETS, Budget, Task, task
-from propos.reproduce.carrying import Manner, work_through
+from propos.reproduce.carrying import train_cells
 from propos.reproduce.cells import Cell
 from propos.reproduce.items import ITEMS, Item
 from propos.reproduce.page import page
@@ -19,6 +19,7 @@ from propos.reproduce.place import Place
 from propos.reproduce.results import Results
 from propos.reproduce.timing import time_all
 from propos.reproduce.writing import write_item
+from propos.runner.working import Manner
 from propos.runs import waited_for, write_atomically
 
 STATE = "reproduce.json"
@@ -68,7 +69,7 @@ def reproduce(wanted: Wanted, place: Place, manner: Manner, train: bool = True) 
         each: [name for item in wanted.items if each.cell in item.cells(wanted.seeds) for name in READ.get(item.id, [])]
         for each in tasks
     }
-    problems = work_through(wanted.own(tasks), place, manner, readings)
+    problems = train_cells(wanted.own(tasks), place, manner, readings)
     if wanted.share[0] == 1 and any(item.id == TIMED for item in wanted.items):
         problems += time_all(wanted.budget, place, manner.device, manner.say)
     write_all(place)

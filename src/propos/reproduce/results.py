@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from propos.errors import InputError
 from propos.reproduce.budgets import Budget, Task, task
 from propos.reproduce.cells import Cell, Setup
 from propos.reproduce.images import STAND_IN
 from propos.reproduce.items import NAMES, Item
 from propos.reproduce.parts import NOT_FOUND, NOT_YET, Ours
 from propos.reproduce.place import Place
+from propos.runner.working import finished_run
 from propos.runs import Run
 
 Measures = Mapping[str, Any]
@@ -37,17 +37,9 @@ class Results:
     @cached_property
     def runs(self) -> dict[Cell, Run]:
         """Those that are finished."""
-        return {cell: run for cell, each in self.tasks.items() if (run := self._finished(each)) is not None}
-
-    def _finished(self, wanted: Task) -> Run | None:
-        folder = self.place.run(wanted)
-        if not (folder / "run.json").is_file():
-            return None
-        try:
-            run = Run.open(folder)
-        except InputError:
-            return None  # another process may be making it this moment
-        return run if run.finished else None
+        return {
+            cell: run for cell, each in self.tasks.items() if (run := finished_run(self.place.run(each))) is not None
+        }
 
     def cells(self, setup: Setup) -> list[Cell]:
         """Return the cells of a set-up, a seed each."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from propos.figures import Chart, Series
 from propos.reproduce.budgets import shown
 from propos.reproduce.cells import Setup
 from propos.reproduce.items import (
@@ -20,7 +21,7 @@ from propos.reproduce.items import (
     queues,
     varied,
 )
-from propos.reproduce.parts import Chart, Ours, Part, Series
+from propos.reproduce.parts import Ours, Part
 from propos.reproduce.results import Results
 
 BOTH = {"BYOL": "byol", "ProPos": "propos"}

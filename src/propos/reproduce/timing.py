@@ -14,13 +14,14 @@ import torch
 from propos.data import Source
 from propos.distributed import world_size
 from propos.errors import InputError
+from propos.figures import Words
 from propos.reproduce.budgets import Budget, Task, task
 from propos.reproduce.carrying import planned
 from propos.reproduce.cells import Cell
 from propos.reproduce.images import STAND_IN
 from propos.reproduce.items import NAMES, timed
 from propos.reproduce.paper import Printed, printed
-from propos.reproduce.parts import NOT_FOUND, NOT_YET, Part, Words
+from propos.reproduce.parts import NOT_FOUND, NOT_YET, Part
 from propos.reproduce.place import Place
 from propos.reproduce.results import Results
 from propos.runner import Plan

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from propos.durations import duration
-from propos.reproduce.drawing import draw
-from propos.reproduce.parts import QUOTED, Assembled, Chart, Entry, Map, Part, Pictures, Table, Words
+from propos.figures import Chart, Map, Pictures, Words, draw, markdown_table
+from propos.reproduce.parts import QUOTED, Assembled, Entry, Part, Table
 from propos.runs import write_atomically
 from propos.spreadsheets import guarded
 
@@ -50,9 +50,9 @@ def markdown(item: Assembled) -> str:
     lines = [f"# {item.id}: {item.title}", "", *(f"{line}\n" for line in summary(item))]
     for part in item.parts:
         if isinstance(part, Table):
-            lines += [*_markdown_table(*numbers_as_words(part)), ""]
+            lines += [*markdown_table(*numbers_as_words(part)), ""]
         elif isinstance(part, Words):
-            lines += [*_markdown_table(part.head, part.rows), ""]
+            lines += [*markdown_table(part.head, part.rows), ""]
     if any(isinstance(part, Chart | Map | Pictures) for part in item.parts):
         lines += [f"![{item.title}]({item.id}.svg)", ""]
     lines += [f"- {note}" for note in item.notes]
@@ -81,15 +81,6 @@ def numbers_as_words(table: Table) -> tuple[list[str], list[list[str]]]:
             row += [ours_words(entry, table.digits), f"{paper_words(entry)} {WITHIN[entry.within]}".strip()]
         rows.append(row)
     return head, rows
-
-
-def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [_line(head), "|" + "---|" * len(head)]
-    return lines + [_line(row) for row in rows]
-
-
-def _line(words: Sequence[str]) -> str:
-    return "| " + " | ".join(word.replace("|", "\\|").replace("\n", " ") for word in words) + " |"
 
 
 def table_of(parts: Iterable[Part]) -> str:

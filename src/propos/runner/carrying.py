@@ -19,6 +19,7 @@ from propos.methods import build_method
 from propos.runner.following import announce, estimate, join_skipped
 from propos.runner.planning import ELSEWHERE, Plan
 from propos.runner.provenance import provenance
+from propos.runner.spending import Spending
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
 from propos.runs import Run, RunFolder, held
 from propos.training import Fitted, WarmStart, clusters_needed, train
@@ -119,7 +120,7 @@ def _difference(run: Run, plan: Plan) -> str:
         return "of other images"
     its, ours = run.config.flat(), plan.config.flat()
     chosen = {"clusters"} if plan.config.clusters is None else set()
-    other = [key for key in ours if its.get(key) != ours[key] and key not in ELSEWHERE | chosen]
+    other = [key for key in ours if its.get(key) != ours[key] and key.partition(".")[0] not in ELSEWHERE | chosen]
     return f"with {other[0]} = {its[other[0]]}, not {ours[other[0]]}" if other else "begun in another way"
 
 
@@ -147,10 +148,10 @@ def _train(
 @contextmanager
 def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
     """Whatever happens, leave a run folder that says so, and say how to go on; yields what sets the status."""
-    begin, before = time.monotonic(), run.info().seconds
+    spending = Spending(run.info())
 
     def close(status: str, **more: str | None) -> None:
-        run.update_info(status=status, seconds=before + time.monotonic() - begin, **more)
+        run.update_info(status=status, **spending.info(), **more)
 
     def leave(status: str, **more: str | None) -> None:
         with suppress(OSError):  # where there is no room, there is none for the status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,9 +21,9 @@ from propos.config import Config, PixelSettings
 from propos.data import Source, StreamedSource, UnopenedSource, What, find_source, fingerprint, is_array, refusal
 from propos.data.arrays import check_labels
 from propos.errors import InputError
-from propos.methods import build_method, check_method
+from propos.methods import FEATURES_ALONE, build_method, check_method
 from propos.networks import read_pretrained
-from propos.recipes import build_recipe, choose_recipe, fit_length, for_method
+from propos.recipes import TUNING, build_recipe, choose_recipe, fit_length, for_method, on_top
 from propos.runner.following import estimate
 from propos.runner.provenance import provenance
 from propos.runner.request import (
@@ -37,9 +38,18 @@ from propos.runner.request import (
 from propos.runner.sources import open_source_of, opened
 from propos.runner.watching import Unwatched, Watcher
 from propos.runs import Run
-from propos.training import WarmStart, choose_device, continued, fitting_channels, prepare, start_from, usual_precision
+from propos.training import (
+    WarmStart,
+    check_board,
+    choose_device,
+    continued,
+    fitting_channels,
+    prepare,
+    start_from,
+    usual_precision,
+)
 
-ELSEWHERE = {"source", "data"}  # settings that say where images are, not what is made of them
+ELSEWHERE = {"source", "data", "log"}  # settings that say where images are and who watches, not what is learnt
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,7 @@ def plan(
     if what is None:
         raise InputError("say what to cluster: a folder of images, a .npy or .npz file, or: digits")
     unopened, config = _settings(request, given, what, chosen, watcher, earlier is not None)
+    check_board(config)
     channels = None if earlier is None else fitting_channels(earlier, config, unopened, str(what))
     with ExitStack() as stack:
         channels = channels or _colours(config, unopened)
@@ -126,7 +137,7 @@ def plan(
             config, seconds = _timed(config, request.time, source, chosen)
         for note in () if earlier is None else earlier.notes_on_edits():
             watcher.warn(note)
-        start = None if earlier is None else start_from(earlier, source, chosen)
+        start = None if earlier is None else start_from(earlier, source, chosen, config)
         made = Plan(config, source, chosen, request.command, run_name(what), unopened, earlier, start, seconds, kept)
         return replace(made, closing=stack.pop_all())
 
@@ -145,6 +156,7 @@ def plan_of(
     """
     watcher = watcher or Unwatched()
     info, config = run.info, run.config
+    check_board(config)
     chosen = choose_device(info.device if device == "auto" else device)
     with ExitStack() as stack:
         source = stack.enter_context(open_source_of(run, data, watcher.working, what))
@@ -173,9 +185,12 @@ def _settings(
         asked = {key: value for key, value in settings.items() if key.startswith("pixels.")}
         early = early.with_settings({"pixels": PixelSettings().model_dump(), **asked})
     unopened = find_source(what, early.pixels.black, early.pixels.white, early.labels, early.data, watcher.working)
-    base = given or _recipe(request, settings.get("method"), unopened, device, watcher)
+    base = given or _recipe(request, settings, unopened, device, watcher)
     if given is not None and early.method != given.method:
-        base = for_method(given, early.method, at_scale=False)
+        below = settings.get("pretext.method")
+        base = on_top(given, early.method) if goes_on else for_method(given, early.method, False, below)
+    if early.start.learns != "nothing" and base.start.learns == "nothing":
+        base = base.with_settings(TUNING)
     if request.epochs is not None:
         base = base.with_epochs(request.epochs)
     config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
@@ -183,17 +198,17 @@ def _settings(
 
 
 def _recipe(
-    request: Request, method: str | None, unopened: UnopenedSource, device: torch.device, watcher: Watcher
+    request: Request, settings: Mapping[str, Any], unopened: UnopenedSource, device: torch.device, watcher: Watcher
 ) -> Config:
-    name = _named_recipe(request)
+    name, method = _named_recipe(request), settings.get("method")
     if name is None:
-        by_images = request.start is None and method in (None, "kmeans-features")
+        by_images = request.start is None and method in (None, *FEATURES_ALONE)
         name, why = choose_recipe(unopened, device.type, by_images)
         watcher.note(f"Recipe {name}, chosen for {why}.")
     precision = usual_precision(device)
     if precision != "float32" and "train.precision" not in request.settings:
         watcher.note(f"The backbone computes in {precision}; --set train.precision=float32 turns that off.")
-    config = build_recipe(name, method).with_settings({"train.precision": precision})
+    config = build_recipe(name, method, settings.get("pretext.method")).with_settings({"train.precision": precision})
     if _named_recipe(request) is not None or request.epochs is not None or "train.epochs" in request.settings:
         return config
     return _fitting_length(config, unopened.images, request.time is None, watcher)
@@ -234,7 +249,9 @@ def _started(config: Config, request: Request, watcher: Watcher) -> Config:
     found = weights.network
     if wanted:
         watcher.note(f"Seen by {found.name}, whose weights had seen: {found.seen}; licence: {found.licence}.")
-    return config.with_settings({"start.network": found.name, "start.weights": file, "start.sha256": weights.sha256})
+    seen = {"views.size": found.side} if config.start.learns == "all" else {}
+    start = {"start.network": found.name, "start.weights": file, "start.sha256": weights.sha256}
+    return config.with_settings({**start, **seen})
 
 
 def _colours(config: Config, unopened: UnopenedSource) -> int | None:
@@ -256,7 +273,10 @@ def _continued_config(request: Request, earlier: Run) -> Config:
 def _timed(config: Config, time: str, source: Source, device: torch.device) -> tuple[Config, float]:
     """Return the settings with the epochs fitted to the time a person gives, and the seconds they will take."""
     seconds = estimate(config, source, device)
-    epochs = max(1, int(config.train.epochs * seconds_in(time) / seconds))
+    method = build_method(config.with_settings({"clusters": config.clusters or 2}))
+    if not method.terms:
+        return config, seconds  # there is nothing that could take longer
+    epochs = max(len(method.stages), int(config.train.epochs * seconds_in(time) / seconds))
     timed = config.with_epochs(epochs)
     # A short run may have no epoch left before it needs clusters.
     return prepare(timed, source), seconds * epochs / config.train.epochs

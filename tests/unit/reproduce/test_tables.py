@@ -10,7 +10,6 @@ from statistics import stdev
 import pytest
 
 from propos.reproduce.assembling import assemble
-from propos.reproduce.carrying import Manner
 from propos.reproduce.hours import forward_operations
 from propos.reproduce.items import ITEMS, find_items
 from propos.reproduce.page import page
@@ -20,6 +19,7 @@ from propos.reproduce.place import Place
 from propos.reproduce.reproducing import Wanted, reproduce
 from propos.reproduce.results import Results
 from propos.reproduce.writing import markdown, table_of, write_item
+from propos.runner.working import Manner
 from propos.runs import RunFolder
 
 KEEP = Path(__file__).parents[3] / "docs" / "keep_cells.py"

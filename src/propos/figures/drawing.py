@@ -8,14 +8,16 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean, stdev
 
 from PIL import Image, ImageDraw, ImageFont
 
-from propos.reproduce.parts import Chart, Map, Pictures, Series
+from propos.figures.parts import Chart, Dots, Drawn, Map, Pictures, Series
 
 WIDTH, PLOT, GAP, COLUMNS = 460.0, 200.0, 24.0, 2  # of a part, of a plot's height, between parts, and parts in a row
 LEFT, RIGHT, TOP = 58.0, 12.0, 30.0
 BELOW, KEY_LINE, LETTER = 36.0, 20.0, 7.0  # room for an axis's words, for a line of the key, and for a letter in it
+ROW, MARK = 22.0, 7.0  # from one row of dots to the next, and half the height of a mean's mark
 PICTURE, BESIDE = 44.0, 64.0  # the side of a picture, and from one to the next
 INK, QUIET, LINE = "#1d1c1a", "#5f5c56", "#e3e0d9"
 COLOURS = (
@@ -140,7 +142,7 @@ def _plain(words: str) -> str:
     return words.replace("σ", "sigma").replace("λ", "lambda").replace("≤", "<=").replace("→", "to")
 
 
-def draw(parts: Sequence[Chart | Map | Pictures]) -> Sheet:
+def draw(parts: Sequence[Drawn]) -> Sheet:
     """Lay parts out on one sheet, two beside each other."""
     columns = min(COLUMNS, len(parts))
     sheet = Sheet(columns * WIDTH + (columns + 1) * GAP, GAP)
@@ -154,11 +156,13 @@ def draw(parts: Sequence[Chart | Map | Pictures]) -> Sheet:
     return sheet
 
 
-def _drawn(part: Chart | Map | Pictures, left: float, top: float) -> tuple[list[Shape], float]:
+def _drawn(part: Drawn, left: float, top: float) -> tuple[list[Shape], float]:
     if isinstance(part, Chart):
         return list(_chart(part, left, top)), TOP + PLOT + BELOW + KEY_LINE * (1 + len(_key(part)))
     if isinstance(part, Map):
         return list(_map(part, left, top)), WIDTH
+    if isinstance(part, Dots):
+        return list(_dots(part, left, top)), TOP + ROW * len(part.rows) + BELOW
     return list(_pictures(part, left, top)), TOP + 16 + len(part.rows) * (PICTURE + 6)
 
 
@@ -262,6 +266,34 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough)
     first = math.ceil(low / step)
     return [round(number * step, 12) for number in range(first, math.floor(high / step) + 1)]
+
+
+def _dots(part: Dots, left: float, top: float) -> Iterable[Shape]:
+    yield Text(left, top + 14, part.title, 14)
+    first = left + LETTER * max(len(name) for name, _ in part.rows) + 14
+    values = [value for _, row in part.rows for value in row]
+    lowest = 0.0 if part.from_zero else min(values, default=0.0)
+    xs = _opened(lowest, max(values), 0.06) if values else (0.0, 1.0)
+    low = top + TOP + ROW * len(part.rows)
+
+    def place(value: float) -> float:
+        return first + (value - xs[0]) / (xs[1] - xs[0]) * (left + WIDTH - RIGHT - first)
+
+    for value in ticks(*xs, about=4):
+        yield Path(((place(value), top + TOP), (place(value), low)), LINE, 1)
+        yield Text(place(value), low + 16, f"{value:,g}", 11, "middle", QUIET)
+    for number, (name, row) in enumerate(part.rows):
+        y, colour = top + TOP + ROW * (number + 0.5), COLOURS[number % len(COLOURS)]
+        yield Text(left, y + 4, name, 12)
+        if not row:
+            yield Text(first, y + 4, "nothing measured", 11, "start", QUIET)
+            continue
+        middle, spread = fmean(row), stdev(row) if len(row) > 1 else 0.0
+        ends = (max(xs[0], middle - spread), min(xs[1], middle + spread))
+        yield Path(((place(ends[0]), y), (place(ends[1]), y)), colour, 2)
+        yield Path(((place(middle), y - MARK), (place(middle), y + MARK)), colour, 2)
+        for value in row:
+            yield Disc(place(value), y, 3, colour)
 
 
 def _map(part: Map, left: float, top: float) -> Iterable[Shape]:

@@ -1,0 +1,118 @@
+"""What a folder is a comparison of: what was asked for, which images, and the settings planned for each method."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from propos.compare.asking import Cell, Wanted, cells_of
+from propos.config import Config, parse
+from propos.errors import InputError
+from propos.plain import parse_json, read_text
+from propos.runner import Plan, Request, Watcher, plan
+from propos.runs import write_atomically
+
+FILE = "settings.json"
+
+
+@dataclass(frozen=True)
+class State:
+    """A folder's comparison. It grows by methods and seeds; all else that is asked for makes another one."""
+
+    asked: dict[str, Any]
+    name: str
+    images: int
+    labelled: bool
+    seeds: int
+    settings: dict[str, Any]  # of each method, complete but for the seed
+    fingerprints: dict[str, str]  # what the images are known by, at the size at which each method reads them
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods in the order in which they were asked for."""
+        return list(self.settings)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All its runs."""
+        return cells_of(self.methods, self.seeds)
+
+    def config(self, cell: Cell) -> Config:
+        """Return the settings of a cell."""
+        return parse(self.settings[cell.method], FILE).with_settings({"seed": cell.seed})
+
+    def planned(self, cell: Cell, data: Path | None, device: str, watcher: Watcher) -> Plan:
+        """Return the plan of a cell, its images opened."""
+        config = self.config(cell)
+        made = plan(Request(config.source, config=config, data=data, command="propos compare"), device, watcher)
+        if made.fingerprint != self.fingerprints[cell.method]:
+            made.closing.close()
+            raise InputError(f"{config.source}: has other images than when the comparison began; choose another --out")
+        return made
+
+    def write(self, out: Path) -> None:
+        """Remember it."""
+        write_atomically(out / FILE, f"{json.dumps(asdict(self), indent=1)}\n".encode())
+
+
+def read_state(out: Path) -> State | None:
+    """Read what a folder is of, if it is of anything."""
+    path = out / FILE
+    if not path.is_file():
+        if out.exists() and (not out.is_dir() or any(each for each in out.iterdir() if each.name != ".writing")):
+            raise InputError(f"{out}: is there already and holds no comparison; choose another --out")
+        return None
+    found = parse_json(read_text(path), str(path))
+    try:
+        state = State(**found)
+        kinds = (
+            (state.asked, dict),
+            (state.settings, dict),
+            (state.fingerprints, dict),
+            (state.seeds, int),
+            (state.images, int),
+        )
+        if not all(isinstance(value, kind) for value, kind in kinds):
+            raise TypeError
+        for method in state.methods:
+            state.config(Cell(method, 0))
+            state.fingerprints[method]
+    except (TypeError, KeyError):
+        raise InputError(f"{path}: is not what propos compare writes; choose another --out") from None
+    return state
+
+
+def planned_state(wanted: Wanted, out: Path, device: str, watcher: Watcher) -> State:
+    """Return what the folder is to be of now: what it was, with the methods and seeds that come to it."""
+    state = read_state(out)
+    if state is not None and state.asked != wanted.asked():
+        other = next(key for key, value in wanted.asked().items() if state.asked.get(key) != value)
+        raise InputError(
+            f"{out}: holds a comparison with {other} = {state.asked.get(other)}, not {wanted.asked()[other]}; "
+            "choose another --out"
+        )
+    for method in wanted.methods:
+        if state is None or method not in state.settings:
+            state = _with_method(state, wanted, method, device, watcher)
+    assert state is not None
+    return replace(state, seeds=max(state.seeds, wanted.seeds))
+
+
+def _with_method(state: State | None, wanted: Wanted, method: str, device: str, watcher: Watcher) -> State:
+    """Plan a method: its settings for these images and this length."""
+    with plan(wanted.request(method), device, watcher) as made:
+        config, labelled = made.config, made.source.labels is not None
+        if config.clusters is None:
+            raise InputError(f"{wanted.source}: has no labels to count: say how many clusters to find, as in -k 10")
+        if state is None:
+            state = State(wanted.asked(), made.source.name, len(made.source), labelled, wanted.seeds, {}, {})
+        if len(made.source) != state.images:
+            raise InputError(f"{wanted.source}: has other images than when the comparison began; choose another --out")
+        known_by = made.fingerprint
+    return replace(
+        state,
+        settings=state.settings | {method: config.model_dump(mode="json")},
+        fingerprints=state.fingerprints | {method: known_by},
+    )
