@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from propos.config import Config, PixelSettings
+from propos.data import cache_side, find_configured, fingerprint
 from propos.report import write_report
 from propos.report.layout import lay_out
 from propos.runs import ImageTable, Run, RunFolder
@@ -74,7 +75,10 @@ def make_run(root, count):
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     cosine = np.einsum("nd,nd->n", embeddings, centres[cluster])
     config = Config(source=str(root / "images.npy"), clusters=K, pixels=PixelSettings(mean=(0.3,), std=(0.4,)))
-    run = RunFolder.create(root / "run", {"status": "finished"}, config)
+    # Without what its images are known by, the page would be one without pictures.
+    known_by = fingerprint(find_configured(config).open(cache_side(config.views)))
+    info = {"status": "finished", "source": {"name": "digits", "streamed": False, "fingerprint": known_by}}
+    run = RunFolder.create(root / "run", info, config)
     names = [str(number) for number in range(count)]
     confidence = rng.random(count).astype(np.float32)
     run.write_images(ImageTable(names, cluster, confidence, (1 - cosine).astype(np.float32), digits.target[chosen]))

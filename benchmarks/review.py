@@ -1,6 +1,6 @@
 """What corrections of 60,000 images cost: shown by the page, saved by the server, and a log of 100,000 edits opened.
 
-Seconds on the clock; of the server also those of its processor, which other work on the machine does not change.
+Seconds on the clock; also those of the processor, which other work on the machine changes little.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from propos.report import write_report
 from propos.runs import Run, apply_file
 from propos.server.app import application
-from report import make_run, new_tab
+from report import make_run, metrics, new_tab
 
 IMAGES, EDITS, TURNS = 60_000, 100_000, 20
 DEEDS = (
@@ -54,7 +54,7 @@ def main():
     run = make_run(root / "run", IMAGES)
     page = write_report(run)
     look(page, "60,000 images")
-    save(run)
+    asyncio.run(save(run))
     log = root / "edits.jsonl"
     rng = np.random.default_rng(0)
     rows, into = rng.integers(IMAGES, size=EDITS), rng.integers(10, size=EDITS)
@@ -69,7 +69,7 @@ def main():
     say(f"a log of {count:,} edits opened by Python", clock, processor)
     page = write_report(Run.open(run.path))
     look(page, f"{count:,} edits")
-    save(Run.open(run.path))
+    asyncio.run(save(Run.open(run.path)))
     shutil.rmtree(root)
 
 
@@ -78,7 +78,7 @@ def say(what, clock, processor):
           f"{time.process_time() - processor:.2f} s of processor time", flush=True)  # fmt: skip
 
 
-def save(run):
+async def save(run):
     """Time the server's own work for one edit, from its bytes to the answer."""
     app = application(run, "token", 1)
     times, used = [], []
@@ -88,7 +88,7 @@ def save(run):
         known = len(run.edits.edits)
         last = run.edits.edits[-1].id if known else ""
         clock, processor = time.perf_counter(), time.process_time()
-        status = asyncio.run(posted(app, body, f"since={known}&last={last}"))
+        status = await posted(app, body, f"since={known}&last={last}")
         times.append(time.perf_counter() - clock)
         used.append(time.process_time() - processor)
         assert status == 200, status
@@ -127,12 +127,18 @@ async def posted(app, body, query):
 def look(page, what):
     """Time, in the system's Chromium, from a key to a page that is laid out anew."""
     with new_tab() as tab:
+        tools = tab.context.new_cdp_session(tab)
+        tools.send("Performance.enable", {"timeDomain": "threadTicks"})
         tab.goto(page.absolute().as_uri() + "#/cluster/3")
         tab.wait_for_selector(".gallery")
-        print(f"{what}: page usable by {tab.evaluate('performance.now() / 1000'):.2f} s", flush=True)
+        usable, used = tab.evaluate("performance.now() / 1000"), metrics(tools)["TaskDuration"]
+        print(f"{what}: page usable by {usable:.2f} s on the clock, {used:.2f} s of its thread", flush=True)
         for key, turns, open_, words in DEEDS:
+            before = metrics(tools)["TaskDuration"]
             times = tab.evaluate(SHOWN, [key, turns, open_])
-            print(f"{what}: {words} shown in {statistics.median(times):.0f} ms (median of {turns})", flush=True)
+            used = 1000 * (metrics(tools)["TaskDuration"] - before) / turns
+            print(f"{what}: {words} shown in {statistics.median(times):.0f} ms (median of {turns}), "
+                  f"{used:.0f} ms of the page's thread", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

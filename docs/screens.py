@@ -10,9 +10,10 @@ from playwright.sync_api import sync_playwright
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 DESKTOP, PHONE = {"width": 1180, "height": 820}, {"width": 390, "height": 780}
-REVIEW = {"review": "review", "review-move": "cluster/3"}
+REVIEW = {"review": "review", "review-move": "cluster/3", "questions": "questions"}
 SCREENS = {"overview": "overview", "map": "map", "cluster": "cluster/3", "problems": "problems", "labels": "labels"}
 PATIENCE = 600_000
+PLAIN = 0.97  # of a picture's area: what 256 colours cover of one without photographs
 
 
 def main(run: Path, folder: Path, only: list[str]) -> None:
@@ -52,10 +53,13 @@ def main(run: Path, folder: Path, only: list[str]) -> None:
 
 
 def save(content: bytes, path: Path) -> None:
-    """Write a picture with a palette of its commonest colours, a third of the size."""
+    """Write a picture with a palette, a third of the size: of its commonest colours, unless it shows photographs."""
     with Image.open(io.BytesIO(content)) as picture:
         full = picture.convert("RGB")
     common = sorted(full.getcolors(full.width * full.height), reverse=True)[:256]
+    if sum(count for count, _ in common) < PLAIN * full.width * full.height:
+        full.quantize(256, Image.Quantize.MEDIANCUT).save(path, optimize=True)
+        return
     palette = Image.new("P", (1, 1))
     palette.putpalette([part for _, colour in common for part in colour])
     full.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)

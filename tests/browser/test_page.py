@@ -11,6 +11,8 @@ SCREENS = {
     "": "What was found",
     "map": "Map",
     "cluster/3": "Cluster 3",
+    "review": "Worst first",
+    "questions": "What would teach most",
     "problems": "Worth a look",
     "labels": "Against the labels",
     "training": "How it learned",
@@ -169,3 +171,9 @@ def test_the_overview_shows_why_a_number_of_clusters_was_suggested(open_report):
     # The values at 10, not the last ones.
     assert chart.locator(".legend strong").all_inner_texts() == ["0.46", "0.97"]
     assert "0.46 at 10" in chart.locator("svg[role=img]").get_attribute("aria-label")
+
+
+def test_a_page_without_another_run_compares_nothing(open_report):
+    page = open_report("against")
+    assert page.locator("h1").inner_text() == "Nothing to compare with"
+    assert page.locator("nav a", has_text="Compared").count() == 0

@@ -1,12 +1,14 @@
-"""Corrections made on the page that `propos open` serves: on the disk as they are made, and in every window."""
+"""Several windows on the page that `propos open` serves, and what they do when it ends."""
 
 import shutil
+import signal
 
 import pytest
 
 from helpers.chromium import PATIENCE
+from helpers.command import command
 from helpers.runs import folder_run
-from helpers.served import Served
+from helpers.served import Served, serving
 from propos.report import write_report
 from propos.runs import Run
 
@@ -14,26 +16,34 @@ EVIL_NAME = "<script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def made(tmp_path_factory):
     run = folder_run(tmp_path_factory.mktemp("served"))
     write_report(run)
-    served = Served(run.path)
-    yield served
-    if served.process.poll() is None:
-        served.end()
+    return run.path
 
 
 @pytest.fixture
-def windows(browser, server):
+def folder(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "run")
+
+
+@pytest.fixture
+def address(folder):
+    with serving(folder) as given:
+        yield given
+
+
+@pytest.fixture
+def windows(browser):
     """Give a function that opens a window; none may complain."""
-    context, complaints = browser.new_context(), []
+    context, complaints = browser.new_context(accept_downloads=True), []
     context.set_default_timeout(PATIENCE)
 
-    def open_it(route, address=None):
+    def open_it(address, route):
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-        page.goto(f"{address or server.address.geturl()}#/{route}")
+        page.goto(f"{address}#/{route}")
         page.wait_for_selector("h1")
         return page
 
@@ -55,8 +65,8 @@ def titles(page):
     return page.locator(".gallery").last.locator(".thumb").evaluate_all("all => all.map(each => each.title)")
 
 
-def test_each_correction_is_in_the_log_and_in_the_other_window(server, windows):
-    one, two = windows("cluster/3"), windows("cluster/3")
+def test_each_correction_is_in_the_log_and_in_the_other_window(folder, address, windows):
+    one, two = windows(address, "cluster/3"), windows(address, "cluster/3")
     one.keyboard.press("r")
     choose(one, EVIL_NAME)
     two.wait_for_function("name => document.querySelector('h1').textContent.includes(name)", arg=EVIL_NAME)
@@ -69,27 +79,31 @@ def test_each_correction_is_in_the_log_and_in_the_other_window(server, windows):
         one.locator(".gallery").last.locator(".thumb").nth(place).focus()
         one.keyboard.press(key)
     choose(one, "5")
-    one.goto(f"{server.address.geturl()}#/cluster/8")
+    one.goto(f"{address}#/cluster/8")
     one.wait_for_function("document.querySelector('h1').textContent.includes('Cluster 8')")
     one.keyboard.press("g")
     choose(one, "9")
     one.wait_for_function("location.hash === '#/cluster/9'")
     one.keyboard.press("u")
     one.keyboard.press("Shift+U")
+    one.keyboard.press("Shift+C")
     saved(one)
-    corrected = Run.open(server.folder).corrected
+    seen = one.locator(".seen").inner_text()
+    two.wait_for_function("seen => document.querySelector('.seen').textContent === seen", arg=seen)
+    two.keyboard.press("u")  # what the other window did
+    saved(two)
+    assert two.locator(".said").inner_text() == "Undone: Confirmed all of Cluster 9"
+    corrected = Run.open(folder).corrected
     where = dict(zip(corrected.table.images, corrected.table.cluster.tolist(), strict=True))
     assert [where[name] for name in three[:3]] == [10, -1, 5]
     assert corrected.names()[3] == EVIL_NAME
     assert 8 not in corrected.names()
-    again = windows("cluster/10")
+    again = windows(address, "cluster/10")
     assert titles(again) == three[:1]
 
 
-def test_two_windows_that_split_at_once_get_two_clusters(server, windows):
-    one, two = windows("cluster/4"), windows("cluster/6")
-    saved(one)
-    saved(two)
+def test_two_windows_that_split_at_once_get_two_clusters(folder, address, windows):
+    one, two = windows(address, "cluster/4"), windows(address, "cluster/6")
     names = []
     for page in (one, two):  # neither hears of the other in between
         page.context.set_offline(True)
@@ -100,32 +114,66 @@ def test_two_windows_that_split_at_once_get_two_clusters(server, windows):
     one.context.set_offline(False)
     saved(one)
     saved(two)
-    corrected = Run.open(server.folder).corrected
+    corrected = Run.open(folder).corrected
     homes = [int(corrected.table.cluster[corrected.table.images.index(name)]) for name in names]
     assert len(set(homes)) == 2
     assert [int((corrected.table.cluster == home).sum()) for home in homes] == [1, 1]
 
 
-def test_what_a_dead_server_did_not_save_the_next_one_does(server, windows, tmp_path):
-    folder = shutil.copytree(server.folder, tmp_path / "run")
+def test_what_a_dead_server_did_not_save_can_be_downloaded_and_the_next_one_saves(folder, windows, tmp_path, capsys):
     first = Served(folder)
-    page = windows("cluster/5", first.address.geturl())
-    first.process.kill()
-    first.process.communicate()
+    page = windows(first.address.geturl(), "cluster/5")
+    first.end(signal.SIGKILL)
     page.keyboard.press("r")
     choose(page, "fives")
     page.wait_for_selector(".where .warn")
     assert page.locator(".where .warn").inner_text() == "1 not saved"
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Download").click()
+    started.value.save_as(tmp_path / "edits.jsonl")
     second = Served(folder, first.address.port)
     assert second.address.port == first.address.port
-    again = windows("cluster/5", second.address.geturl())  # another token, the same browser
+    again = windows(second.address.geturl(), "cluster/5")  # another token, the same browser
     saved(again)
     second.end()
     assert Run.open(folder).corrected.names()[5] == "fives"
+    taken = command(capsys, "apply", folder, tmp_path / "edits.jsonl")
+    assert taken.out.startswith("0 edits taken in (1 were there already).")
 
 
-def test_an_original_comes_from_the_server(server, windows):
-    page = windows("cluster/0")
+BURST = """([from, to]) => {
+  for (let made = from; made < to; made++) {
+    document.querySelector('.thumb').focus();
+    document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'c', bubbles: true }));
+  }
+}"""
+
+
+def test_a_server_killed_in_a_burst_of_edits_loses_none_that_the_page_calls_saved(folder, windows):
+    """The page confirms 200 images, one edit each; what the dead server lacks, the next one gets."""
+    first = Served(folder)
+    page = windows(first.address.geturl(), "review")
+    page.evaluate(BURST, [0, 120])
+    page.wait_for_function("document.querySelector('.where').textContent !== 'Saving …'")
+    page.evaluate(BURST, [120, 160])
+    first.process.kill()  # while they are under way
+    page.evaluate(BURST, [160, 200])
+    page.wait_for_selector(".where .warn")
+    unsaved = int(page.locator(".where .warn").inner_text().split()[0])
+    kept = [edit.id for edit in Run.open(folder).edits.edits]
+    assert unsaved >= 40
+    assert len(kept) >= 200 - unsaved >= 120
+    second = Served(folder, first.address.port)
+    saved(windows(second.address.geturl(), "review"))
+    first.end()
+    second.end()
+    edits = Run.open(folder).edits.edits
+    assert [edit.id for edit in edits[: len(kept)]] == kept
+    assert len({edit.images for edit in edits}) == len(edits) == 200
+
+
+def test_an_original_comes_from_the_server(address, windows):
+    page = windows(address, "cluster/0")
     page.locator(".thumb").first.click()
     page.wait_for_function("document.querySelector('dialog img').naturalWidth === 8")
     assert "/original/" in page.locator("dialog img").evaluate("image => image.src")

@@ -1,5 +1,6 @@
 """Run folders made in a moment: digits as image files, clustered by scikit-learn, with a history written by hand."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,19 @@ def digit_files(root, count=200):
     first = root / f"digit {digits.target[1]}" / "0001.png"
     (first.parent / "copy of 0001.png").write_bytes(first.read_bytes())
     return root
+
+
+def write_edits(path, *edits):
+    """Write corrections as a run's log of them."""
+    lines = (json.dumps({"v": 1, "id": f"e{number}", **edit}) + "\n" for number, edit in enumerate(edits))
+    path.write_text("".join(lines))
+    return path
+
+
+def corrected(folder, *edits):
+    """Correct a run."""
+    write_edits(folder / "edits.jsonl", *edits)
+    return Run.open(folder)
 
 
 def make_run(path, source, names, pixels, labels=None, clusters=K):

@@ -1,26 +1,30 @@
-"""A run's page, served by `propos open` in a process of its own."""
+"""A run's page, served by `propos open` in a process of its own, or in a thread of this one."""
 
 import http.client
 import json
 import re
 import signal
-import subprocess
-import sys
+import threading
+import time
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-ENDED = 600  # seconds; only a server that hangs is waited for so long
+from helpers.command import start
+from propos.runs import Run
+from propos.server import serve
 
 
 class Served:
     """A server in a process of its own, and what it says to requests."""
 
     def __init__(self, folder, port=0):
-        code = "import sys; from propos.cli import main; main()"
-        command = [sys.executable, "-c", code, "open", str(folder), "--no-browser", "--port", str(port)]
-        self.folder = folder
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.line = self.process.stdout.readline()
-        self.address = urlsplit(re.search(r"http://\S+", self.line)[0])
+        self.folder, self.ended = folder, False
+        self.process = start("open", folder, "--no-browser", "--port", port)
+        while "\n" not in (said := self.process.said()):
+            assert self.process.poll() is None, self.process.communicate()
+            time.sleep(0.02)
+        self.line = said
+        self.address = urlsplit(re.search(r"http://\S+", said)[0])
         self.host = self.address.netloc
         self.token = self.address.path.strip("/")
 
@@ -44,6 +48,29 @@ class Served:
         return self.ask(f"api/edits?since={since}&last={last}", "POST", lines, **headers)
 
     def end(self, number=signal.SIGINT):
+        """End it, if nobody has, and return what it said after its address."""
+        if self.ended:
+            return ""
+        self.ended = True
         self.process.send_signal(number)
-        said, _ = self.process.communicate(timeout=ENDED)
-        return said
+        return self.process.communicate()[0].removeprefix(self.line)
+
+
+@contextmanager
+def serving(folder):
+    """Serve a run from a thread, which starts at once, and give the address."""
+    ready, given = threading.Event(), []
+
+    def started(address, stop):
+        given.extend([address, stop])
+        ready.set()
+
+    thread = threading.Thread(target=serve, args=(Run.open(folder), 0, started))
+    thread.start()
+    ready.wait()
+    address, stop = given
+    try:
+        yield address
+    finally:
+        stop()
+        thread.join()

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import normalized_mutual_info_score
 
 from helpers.command import command
-from helpers.runs import folder_run
+from helpers.runs import folder_run, write_edits
 from helpers.small import digits
 from propos import ProPos
 from propos.runs import Run
@@ -26,12 +26,6 @@ def folder(made, tmp_path):
     return shutil.copytree(made, tmp_path / "run")
 
 
-def edits_file(path, *edits):
-    lines = [json.dumps({"v": 1, "id": f"e{number}", **edit}) for number, edit in enumerate(edits)]
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
-
-
 def members(folder, cluster):
     table = Run.open(folder).table
     return [table.images[row] for row in np.flatnonzero(table.cluster == cluster)]
@@ -43,7 +37,7 @@ def contents(folder):
 
 def test_apply_takes_a_file_in_once_and_lists_images_that_are_gone(folder, tmp_path, capsys):
     first = members(folder, 0)[0]
-    file = edits_file(
+    file = write_edits(
         tmp_path / "edits.jsonl",
         {"op": "rename", "cluster": 0, "name": "<script>alert(1)</script>"},
         {"op": "move", "images": [first, "long gone.png"], "into": 1},
@@ -60,18 +54,24 @@ def test_apply_takes_a_file_in_once_and_lists_images_that_are_gone(folder, tmp_p
 
 def test_apply_refuses_in_one_line_and_changes_nothing(folder, tmp_path, capsys):
     before = contents(folder)
-    unknown = edits_file(
+    unknown = write_edits(
         tmp_path / "a.jsonl",
         {"op": "rename", "cluster": 0, "name": "x"},
         {"op": "rename", "cluster": 10, "name": "x"},
     )
-    other = edits_file(tmp_path / "b.jsonl", {"op": "junk", "images": ["another run's.png"]})
+    other = write_edits(tmp_path / "b.jsonl", {"op": "junk", "images": ["another run's.png"]})
+    strange = write_edits(tmp_path / "c.jsonl", {"op": "explode", "cluster": 0})
+    newer = write_edits(tmp_path / "d.jsonl", {"v": 2, "op": "junk", "cluster": 0})
+    undone = write_edits(tmp_path / "e.jsonl", {"op": "undo", "edit": "never made"})
     (tmp_path / "empty").touch()
     with (tmp_path / "large").open("wb") as large:
         large.truncate(100_000_000)
     words = {
         unknown: "line 2: rename: the run has no cluster 10",
         other: 'has none of its images, the first "another run\'s.png": give the run it was made for',
+        strange: "line 1: op = 'explode': no operation; there are rename, describe",
+        newer: "line 1: was written by a newer propos (edits 2, this one reads 1): upgrade propos",
+        undone: "line 1: undo: ",
         tmp_path / "empty": "holds no edits",
         tmp_path / "large": "it is larger than 64,000,000 bytes",
         tmp_path / "none": "no such file",
@@ -88,7 +88,7 @@ def test_apply_refuses_in_one_line_and_changes_nothing(folder, tmp_path, capsys)
 def test_evaluate_scores_corrected_clusters_without_junk(folder, tmp_path, capsys):
     junk = members(folder, 2)
     edits = [{"op": "merge", "clusters": [1], "into": 0}, {"op": "junk", "images": junk}]
-    command(capsys, "apply", folder, edits_file(tmp_path / "edits.jsonl", *edits))
+    command(capsys, "apply", folder, write_edits(tmp_path / "edits.jsonl", *edits))
     result = json.loads(command(capsys, "evaluate", folder, "--json").out)
     table = Run.open(folder).table
     kept = table.cluster != 2
@@ -108,7 +108,7 @@ def test_the_report_shows_names_merges_and_junk_as_a_group_of_its_own(folder, tm
         {"op": "merge", "clusters": [1], "into": 0},
         {"op": "junk", "cluster": 2},
     ]
-    command(capsys, "apply", folder, edits_file(tmp_path / "edits.jsonl", *edits))
+    command(capsys, "apply", folder, write_edits(tmp_path / "edits.jsonl", *edits))
     assert command(capsys, "report", folder).code == 0
     data, table = page_data(folder), Run.open(folder).table
     shown = {group["id"]: (group["name"], group["size"]) for group in data["clusters"]}
@@ -152,7 +152,7 @@ def test_predict_puts_new_images_into_corrected_clusters_and_says_their_names(pi
         {"op": "merge", "clusters": [2], "into": 1},
         {"op": "junk", "cluster": 3},
     ]
-    assert command(capsys, "apply", folder, edits_file(tmp_path / "e.jsonl", *edits)).code == 0
+    assert command(capsys, "apply", folder, write_edits(tmp_path / "e.jsonl", *edits)).code == 0
     assert command(capsys, *predict, tmp_path / "after.csv").code == 0
     rows = read_csv(tmp_path / "after.csv")
     # An oracle in plain numpy: the nearest of the normalised means.
@@ -175,7 +175,7 @@ def test_predict_puts_new_images_into_corrected_clusters_and_says_their_names(pi
 def test_the_estimator_answers_by_corrected_clusters_and_saves_the_corrections(pixels, tmp_path, capsys):
     folder = shutil.copytree(pixels / "run", tmp_path / "run")
     edits = [{"op": "merge", "clusters": [2], "into": 1}, {"op": "junk", "cluster": 3}]
-    command(capsys, "apply", folder, edits_file(tmp_path / "e.jsonl", *edits))
+    command(capsys, "apply", folder, write_edits(tmp_path / "e.jsonl", *edits))
     model, found = ProPos.load(folder), Run.open(folder).table.cluster
     rows = {0: 0, 1: 1, 2: 1, 3: -1, 4: 2}
     assert model.labels_.tolist() == [rows[each] for each in found.tolist()]

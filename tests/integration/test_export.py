@@ -1,4 +1,4 @@
-"""Every export, opened by a reader that is not ours."""
+"""Every export: what it holds, by readers that are not ours (see also test_export_readers.py), and what is refused."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from helpers.command import command
-from helpers.runs import folder_run
+from helpers.runs import folder_run, write_edits
 from helpers.small import digits
 from propos import ProPos
 from propos.export.safe_names import Distinct, safe_name
@@ -30,15 +30,10 @@ EDITS = [
 ]
 
 
-def write_edits(path, edits):
-    lines = (json.dumps({"v": 1, "id": f"e{number}", **edit}) + "\n" for number, edit in enumerate(edits))
-    path.write_text("".join(lines))
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     made = folder_run(tmp_path_factory.mktemp("export"))
-    write_edits(made.path / "edits.jsonl", EDITS)
+    write_edits(made.path / "edits.jsonl", *EDITS)
     return Run.open(made.path)
 
 
@@ -66,15 +61,6 @@ def test_csv_is_read_by_pythons_own_reader(run, export, expected):
     by_cluster = {0: NAMED, 3: SAME, 4: SAME, 5: "'=1+1"}
     assert [row["name"] for row in rows] == [by_cluster.get(each, "") for each in expected.tolist()]
     assert [row["confirmed"] == "true" for row in rows] == (expected == 3).tolist()
-    assert [row["image"] for row in rows] == run.table.images
-
-
-def test_parquet_and_json_say_the_same(run, export, expected):
-    table = pyarrow.parquet.read_table(export("parquet", "labels.parquet")).to_pydict()
-    rows = json.loads(export("json", "labels.json").read_text(encoding="utf-8"))
-    assert table["cluster"] == [row["cluster"] for row in rows] == expected.tolist()
-    assert table["name"] == [row["name"] for row in rows]
-    assert table["confirmed"] == [row["confirmed"] for row in rows] == (expected == 3).tolist()
     assert [row["image"] for row in rows] == run.table.images
 
 
@@ -175,7 +161,7 @@ def test_embedding_atlas_finds_vectors_names_and_places(run, export, expected):
 def test_a_model_is_loaded_and_answers_as_the_run_does(tmp_path, capsys):
     images = digits(200).batch(np.arange(200))[:, 0]
     ProPos(5, method="kmeans-pixels", random_state=0).fit(images).save(tmp_path / "run")
-    write_edits(tmp_path / "run" / "edits.jsonl", [*EDITS[:1], {"op": "merge", "clusters": [2], "into": 1}])
+    write_edits(tmp_path / "run" / "edits.jsonl", *EDITS[:1], {"op": "merge", "clusters": [2], "into": 1})
     result = command(capsys, "export", tmp_path / "run", "--to", "model", "-o", tmp_path / "model")
     assert result.out == f"4 clusters: {tmp_path / 'model'}\n"
     answers = ProPos.load(tmp_path / "run").predict(images)

@@ -26,8 +26,7 @@ def made(tmp_path_factory):
 def served(made):
     server = Served(made)
     yield server
-    if server.process.poll() is None:
-        server.end()
+    server.end()
 
 
 @pytest.fixture
@@ -43,9 +42,7 @@ def own(made, tmp_path):
 
     yield start
     for server in servers:
-        if server.process.poll() is None:
-            server.process.kill()
-        server.process.communicate()
+        server.end(signal.SIGKILL)
 
 
 NAMED = {"id": "a1", "op": "rename", "cluster": 3, "name": "threes"}
@@ -159,8 +156,22 @@ def test_two_windows_lose_nothing(own):
     news = json.loads(server.ask("api/edits?since=1&last=a1")[1])
     assert ([edit["id"] for edit in news["edits"]], news["version"]) == (["b1"], 2)
     assert json.loads(server.ask("api/edits?since=2&last=another")[1])["since"] == 0
+    assert second["edits"][1] == {"v": 1, "id": "b1", "op": "junk", "cluster": 2}  # as the log has it
     again = json.loads(server.save(NAMED, since=2, last="b1")[1])
     assert (again["edits"], again["version"]) == ([], 2)
+
+
+def test_what_to_ask_next_follows_what_was_answered(own):
+    server = own()
+    names = Run.open(server.folder).table.images
+    first = json.loads(server.ask("api/questions")[1])
+    assert len({image for image, _ in first}) == 100
+    answered = [names[image] for image, _ in first]
+    assert server.save({"id": "a1", "op": "confirm", "images": answered})[0] == 200
+    then = json.loads(server.ask("api/questions")[1])
+    assert len(then) == 100
+    assert not {image for image, _ in first} & {image for image, _ in then}
+    assert server.ask("api/questions", token="wrong")[0] == 403
 
 
 def test_a_busy_port_is_passed_over_and_ctrl_c_ends_with_one_line(own):

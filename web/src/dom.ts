@@ -1,4 +1,4 @@
-type Child = Node | string | number | null | false;
+export type Child = Node | string | number | null | false;
 type Value = string | number | boolean | null | undefined | ((event: never) => void);
 
 /** Make an element. Text is always text: nothing a person named a file can become markup. */
@@ -28,6 +28,41 @@ export function svg<K extends keyof SVGElementTagNameMap>(
 export function replace(parent: Element, ...children: Child[]): void {
   parent.replaceChildren();
   fill(parent, children);
+}
+
+/** Let an element have these children in this order; those that are there already are left alone. */
+export function arrange(parent: Element, children: readonly Element[]): void {
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  let next = parent.firstElementChild;
+  for (const child of children) {
+    if (child === next) next = next.nextElementSibling;
+    else parent.insertBefore(child, next);
+  }
+}
+
+/** Set an attribute, or take it away, only where it says something else: what is set is drawn again. */
+export function mark(element: Element, name: string, value: string | null): void {
+  if (element.getAttribute(name) === value) return;
+  if (value === null) element.removeAttribute(name);
+  else element.setAttribute(name, value);
+}
+
+/** An element whose content is made again only when it is to show something else. */
+export class Pane<E extends HTMLElement = HTMLElement> {
+  private shown: string | null = null;
+
+  constructor(
+    readonly element: E,
+    private readonly inside: HTMLElement = element,
+  ) {}
+
+  show(what: unknown, make: () => Child[]): void {
+    const shows = JSON.stringify(what);
+    if (shows === this.shown) return;
+    this.shown = shows;
+    replace(this.inside, ...make());
+  }
 }
 
 function setAttributes(element: Element, attributes: Record<string, Value>): void {

@@ -1,4 +1,4 @@
-import { el, meantForBrowser } from "./dom";
+import { arrange, el, mark, meantForBrowser } from "./dom";
 import type { Report } from "./report";
 import { JUNK } from "./review/replay";
 import { described, picture } from "./thumb";
@@ -8,88 +8,116 @@ import { count } from "./words";
 const PAGE = 120;
 
 /** Images in a grid: arrow keys move, Enter opens, Space chooses, "more" shows more. */
-export function gallery(report: Report, images: readonly number[], label: string): HTMLElement {
-  const grid = el("div", { class: "gallery", role: "group", "aria-label": label });
-  const more = el("button", { class: "plain more", type: "button" });
-  let shown = 0;
+export class Gallery {
+  readonly element: HTMLElement;
+  private readonly grid: HTMLElement;
+  private readonly more = el("button", { class: "plain more", type: "button", click: () => this.grow() });
+  private readonly thumbs = new Map<number, HTMLElement>();
+  private images: readonly number[] = [];
+  private most = PAGE;
 
-  function grow(): void {
-    const next = images.slice(shown, shown + PAGE);
-    grid.append(...next.map((image, place) => thumbnail(shown + place, image)));
-    shown += next.length;
-    more.hidden = shown >= images.length;
-    more.textContent = `Show more (${count(images.length - shown)} left)`;
+  constructor(
+    private readonly report: Report,
+    images: readonly number[],
+    label: string,
+  ) {
+    this.grid = el("div", { class: "gallery", role: "group", "aria-label": label });
+    this.grid.addEventListener("keydown", (event) => this.press(event));
+    this.grid.addEventListener("keyup", (event) => event.key === " " && event.preventDefault()); // some browsers click then
+    this.element = el("div", {}, this.grid, this.more);
+    this.show(images);
   }
 
-  function thumbnail(place: number, image: number): HTMLElement {
-    const thumb = el(
-      "button",
-      {
-        class: "thumb",
-        type: "button",
-        tabindex: place === 0 ? 0 : -1,
-        "aria-label": described(report, image),
-        "data-image": image,
-        "data-mark": markOf(report, image),
-        title: report.nameOf(image),
-        click: (event: MouseEvent) => choose(event, place),
-      },
-      picture(report, image),
-    );
-    showChosen(report, thumb);
+  /** Show these images, each as it is by now; who was at a place in the list stays there. */
+  show(images: readonly number[] = this.images): void {
+    const place = this.place();
+    this.images = images;
+    const shown = images.slice(0, this.most);
+    const wanted = new Set(shown);
+    for (const image of this.thumbs.keys()) if (!wanted.has(image)) this.thumbs.delete(image);
+    arrange(this.grid, shown.map((image) => this.thumb(image)));
+    this.more.hidden = shown.length === images.length;
+    this.more.textContent = `Show more (${count(images.length - shown.length)} left)`;
+    if (place >= 0 && this.place() < 0) focusOn(this.grid, place);
+    else this.oneInTabOrder();
+  }
+
+  /** Where in the list the focus is; −1: elsewhere. */
+  private place(): number {
+    return [...this.grid.children].indexOf(document.activeElement as Element);
+  }
+
+  private grow(): void {
+    this.most += PAGE;
+    this.show();
+  }
+
+  private thumb(image: number): HTMLElement {
+    const thumb = this.thumbs.get(image) ?? this.newThumb(image);
+    mark(thumb, "aria-label", described(this.report, image));
+    mark(thumb, "data-mark", markOf(this.report, image));
+    showChosen(this.report, thumb);
     return thumb;
   }
 
-  function choose(event: MouseEvent, place: number): void {
-    const { selection } = report;
-    if (event.shiftKey) selection.extend(images, place);
-    else if (event.ctrlKey || event.metaKey || selection.choosing) selection.toggle(images, place);
-    else openViewer(report, images, place);
+  private newThumb(image: number): HTMLElement {
+    const click = (event: MouseEvent): void => this.choose(event, this.images.indexOf(image));
+    const title = this.report.nameOf(image);
+    const thumb = el("button", { class: "thumb", type: "button", tabindex: -1, "data-image": image, title, click }, picture(this.report, image));
+    this.thumbs.set(image, thumb);
+    return thumb;
   }
 
-  grid.addEventListener("keydown", (event) => press(report, grid, images, event));
-  grid.addEventListener("keyup", (event) => event.key === " " && event.preventDefault()); // some browsers click then
-  more.addEventListener("click", grow);
-  grow();
-  return el("div", {}, grid, more);
+  /** Only one thumbnail is in the tab order; arrows move from there. */
+  private oneInTabOrder(): void {
+    const first = this.grid.firstElementChild as HTMLElement | null;
+    if (first !== null && this.grid.querySelector('[tabindex="0"]') === null) first.tabIndex = 0;
+  }
+
+  private choose(event: MouseEvent, place: number): void {
+    const { selection } = this.report;
+    if (event.shiftKey) selection.extend(this.images, place);
+    else if (event.ctrlKey || event.metaKey || selection.choosing) selection.toggle(this.images, place);
+    else openViewer(this.report, this.images, place);
+  }
+
+  /** Move by what is beside, above and below. */
+  private press(event: KeyboardEvent): void {
+    const { selection } = this.report;
+    const now = this.place();
+    if (now < 0) return;
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "a") {
+      event.preventDefault();
+      return selection.add(this.images);
+    }
+    if (meantForBrowser(event)) return;
+    if (event.key === " ") {
+      event.preventDefault();
+      return selection.toggle(this.images, now);
+    }
+    const columns = getComputedStyle(this.grid).gridTemplateColumns.split(" ").length;
+    const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
+    const targets: Record<string, number> = { Home: 0, End: this.grid.children.length - 1 };
+    const target = targets[event.key] ?? now + (steps[event.key] ?? Number.NaN);
+    if (this.grid.children[target] === undefined) return;
+    event.preventDefault();
+    if (event.shiftKey) {
+      selection.begin(this.images, now);
+      selection.extend(this.images, target);
+    }
+    focusOn(this.grid, target);
+  }
 }
 
 /** What a person has said of an image. */
 function markOf(report: Report, image: number): string | null {
   if (report.cluster[image] === JUNK) return "✕";
-  return report.review.confirmed[image] === 1 ? "✓" : null;
+  return report.review.confirmed(image) ? "✓" : null;
 }
 
 /** Let a thumbnail show whether it is chosen. */
 export function showChosen(report: Report, thumb: HTMLElement): void {
-  thumb.setAttribute("aria-pressed", String(report.selection.images.has(Number(thumb.dataset["image"]))));
-}
-
-/** Only one thumbnail is in the tab order; arrows move from there by what is beside, above and below. */
-function press(report: Report, grid: HTMLElement, images: readonly number[], event: KeyboardEvent): void {
-  const all = [...grid.children] as HTMLElement[];
-  const now = all.indexOf(document.activeElement as HTMLElement);
-  if (now < 0) return;
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "a") {
-    event.preventDefault();
-    return report.selection.add(images);
-  }
-  if (meantForBrowser(event)) return;
-  if (event.key === " ") {
-    event.preventDefault();
-    return report.selection.toggle(images, now);
-  }
-  const columns = getComputedStyle(grid).gridTemplateColumns.split(" ").length;
-  const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
-  const targets: Record<string, number> = { Home: 0, End: all.length - 1 };
-  const target = targets[event.key] ?? now + (steps[event.key] ?? Number.NaN);
-  if (all[target] === undefined) return;
-  event.preventDefault();
-  if (event.shiftKey) {
-    report.selection.begin(images, now);
-    report.selection.extend(images, target);
-  }
-  focusOn(grid, target);
+  mark(thumb, "aria-pressed", String(report.selection.images.has(Number(thumb.dataset["image"]))));
 }
 
 /** Give a thumbnail the focus, and the gallery's place in the tab order. */

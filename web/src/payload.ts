@@ -43,6 +43,17 @@ export interface LabelsPayload {
   counts: number[][];
 }
 
+/** Another run of the same images. */
+export interface AgainstPayload {
+  name: string;
+  made: string; // its method
+  names: string[]; // of its clusters
+  of: Packed; // each image's place in names
+  rows: number[]; // places in names, those with a match first
+  pairs: [place: number, id: number][]; // clusters of the two that are each other's
+  nmi: number;
+}
+
 export interface Problems {
   outliers: number[];
   doubtful: number[];
@@ -72,12 +83,16 @@ export interface MomentPayload {
   images: Packed;
 }
 
+/** An image to ask a person about, and the id of the cluster that it may rather belong to. */
+export type Question = [image: number, alternative: number];
+
 export interface ReviewPayload {
   run: string; // by which this browser knows it again
   folder: string;
   ids: number[]; // of the clusters that training found
   trained: Packed | null; // where they differ from the corrected ones
   edits: string; // those that the run had when the page was written, a line each
+  questions: Question[];
 }
 
 export interface Payload {
@@ -100,6 +115,7 @@ export interface Payload {
   };
   review: ReviewPayload;
   labels: LabelsPayload | null;
+  against: AgainstPayload | null;
   problems: Problems;
   pictures: { sheets: Sheets | null; originals: string | null; note: string | null };
   moments: MomentPayload[];

@@ -1,7 +1,9 @@
-import type { Chart, Cluster, Payload, Problems, Scores, Sheets, Suggestion } from "./payload";
+import type { AgainstPayload, Chart, Cluster, Payload, Problems, Scores, Sheets, Suggestion } from "./payload";
 import { Review } from "./review/review";
 import { Selection } from "./review/selection";
-import { integers, units } from "./unpack";
+import { ascending, integers, units } from "./unpack";
+
+const FARTHEST = 2; // that two unit vectors can be apart: one minus their cosine
 
 export type Numbers = ArrayLike<number>;
 
@@ -14,6 +16,8 @@ export interface Labels {
   counts: number[][];
 }
 
+export type Against = Omit<AgainstPayload, "of"> & { of: Numbers };
+
 export interface Moment {
   epoch: number;
   x: Float32Array;
@@ -23,7 +27,7 @@ export interface Moment {
 
 /**
  * The whole report, its arrays unpacked. Images are numbered as the rows of the run's table, clusters have ids.
- * Corrections change clusters, labels' counts and descriptions; all else stays.
+ * Corrections change clusters and descriptions; all else stays.
  */
 export interface Report {
   title: string;
@@ -44,6 +48,7 @@ export interface Report {
   y: Float32Array;
   slot: Numbers | null;
   labels: Labels | null;
+  against: Against | null;
   problems: Problems;
   sheets: Sheets | null;
   originals: string | null;
@@ -51,6 +56,13 @@ export interface Report {
   moments: Moment[];
   review: Review;
   selection: Selection;
+  /** The images to ask a person about, block by block, and the cluster that each may rather belong to. */
+  questions: ReadonlyMap<number, number>;
+  /** The cluster that an image may rather belong to, if it is asked about and that is another one by now. */
+  alternativeOf(image: number): number | null;
+  /** All images, those nearest to their prototype first, or those least sure of their cluster. */
+  nearestFirst(): Int32Array;
+  doubtfulFirst(): Int32Array;
   /** The name of an image in the run's table. */
   keyOf(image: number): string;
   nameOf(image: number): string;
@@ -62,7 +74,8 @@ export interface Report {
 export function readReport(payload: Payload): Report {
   const { images, labels } = payload;
   const names = images.names === null ? null : images.names.split("\n");
-  const distance = units(images.distance).map((half) => 2 * half);
+  const distance = units(images.distance).map((half) => FARTHEST * half);
+  const confidence = units(images.confidence);
   const report: Omit<Report, "review"> & { review?: Review } = {
     title: payload.title,
     count: images.count,
@@ -76,18 +89,23 @@ export function readReport(payload: Payload): Report {
     byId: new Map(payload.clusters.map((cluster) => [cluster.id, cluster])),
     descriptions: new Map(),
     firstNearest: new Map(payload.clusters.map(({ id, nearest }) => [id, nearest])),
-    confidence: units(images.confidence),
+    confidence,
     distance,
     x: units(images.x),
     y: units(images.y),
     slot: images.slot === null ? null : integers(images.slot),
     labels: labels === null ? null : { ...labels, of: integers(labels.label) },
+    against: payload.against === null ? null : { ...payload.against, of: integers(payload.against.of) },
     problems: payload.problems,
     sheets: payload.pictures.sheets,
     originals: payload.pictures.originals,
     note: payload.pictures.note,
     moments: payload.moments.map(({ epoch, x, y, images }) => ({ epoch, x: units(x), y: units(y), images: integers(images) })),
     selection: new Selection(),
+    questions: new Map(payload.review.questions),
+    alternativeOf: (image) => alternative(report as Report, image),
+    nearestFirst: once(() => ascending(distance, FARTHEST)),
+    doubtfulFirst: once(() => ascending(confidence, 1)),
     keyOf: (image) => (names === null ? String(image) : (names[image] ?? "")),
     nameOf: (image) => (names === null ? `image ${image}` : (names[image] ?? "")),
     clusterOf: (id) => report.byId.get(id),
@@ -97,9 +115,24 @@ export function readReport(payload: Payload): Report {
   return report as Report;
 }
 
-/** The images for which a test holds. */
-export function imagesWhere(report: Report, test: (image: number) => boolean): number[] {
+function alternative(report: Report, image: number): number | null {
+  const asked = report.questions.get(image);
+  const now = asked === undefined ? null : report.review.partOf(asked);
+  return now === null || now === report.cluster[image] || report.clusterOf(now) === undefined ? null : now;
+}
+
+/** Compute something when it is first asked for. */
+function once<T>(compute: () => T): () => T {
+  let found: T | null = null;
+  return () => (found ??= compute());
+}
+
+/** The images for which a test holds, in the order given or their own. */
+export function imagesWhere(report: Report, test: (image: number) => boolean, order: Int32Array | null = null): number[] {
   const found: number[] = [];
-  for (let image = 0; image < report.count; image++) if (test(image)) found.push(image);
+  for (let at = 0; at < report.count; at++) {
+    const image = order === null ? at : (order[at] as number);
+    if (test(image)) found.push(image);
+  }
   return found;
 }

@@ -1,7 +1,8 @@
 export type Route =
-  | { screen: "overview" | "map" | "review" | "problems" | "training" }
+  | { screen: "overview" | "map" | "review" | "questions" | "problems" | "training" }
   | { screen: "cluster"; id: number }
-  | { screen: "labels"; label: number | null; cluster: number | null };
+  | { screen: "labels"; label: number | null; cluster: number | null }
+  | { screen: "against"; row: number | null; cluster: number | null };
 
 /** Read the part of the address behind #; what cannot be read is the overview. */
 export function parseRoute(hash: string): Route {
@@ -9,11 +10,14 @@ export function parseRoute(hash: string): Route {
   switch (screen) {
     case "map":
     case "review":
+    case "questions":
     case "problems":
     case "training":
       return { screen };
     case "labels":
       return { screen, label: whole(first), cluster: whole(second) };
+    case "against":
+      return { screen, row: whole(first), cluster: second === "-1" ? -1 : whole(second) };
     case "cluster": {
       const id = first === "-1" ? -1 : whole(first); // junk's
       return id === null ? { screen: "overview" } : { screen, id };

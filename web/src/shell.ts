@@ -7,22 +7,24 @@ import { JUNK } from "./review/replay";
 import { type Route, parseRoute } from "./route";
 import type { Report } from "./report";
 import { count, images } from "./words";
+import { againstScreen } from "./screens/against";
 import { clusterScreen } from "./screens/cluster";
 import { labelsScreen } from "./screens/labels";
 import { mapScreen } from "./screens/map";
 import { overviewScreen } from "./screens/overview";
 import { problemsScreen } from "./screens/problems";
+import { questionsScreen } from "./screens/questions";
 import { reviewScreen } from "./screens/review";
 import { trainingScreen } from "./screens/training";
 
 /** A screen: what it is called, what it shows, and what to do when it is left. */
 export interface Screen {
-  title: string;
+  title: () => string;
   content: HTMLElement;
   shown?: () => void;
   left?: () => void;
-  /** Show what was corrected; a screen without it is made again. */
-  corrected?: () => void;
+  /** Show what was corrected, and tell whether that could be done; otherwise the screen is made again. */
+  corrected?: () => boolean;
 }
 
 /** Put up the frame around the screens and follow the address. */
@@ -40,14 +42,17 @@ export function startShell(root: HTMLElement, report: Report): void {
   );
   replace(root, header, main, bar.element);
   let current: Screen | null = null;
+  let address = ""; // of the current screen
+
+  /** Whether the address is another screen's; the skip link's own is no screen. */
+  const elsewhere = (): boolean => location.hash !== address && location.hash !== "#main";
 
   function show(moveFocus: boolean): void {
-    // The skip link's own address is no screen.
-    if (location.hash === "#main" && current !== null) return main.focus();
-    const route = parseRoute(location.hash);
+    address = location.hash;
+    const route = parseRoute(address);
     current?.left?.();
     current = screenOf(report, route, actions);
-    document.title = `${current.title} · ${report.title}`;
+    document.title = `${current.title()} · ${report.title}`;
     for (const link of links) {
       // A cluster is reached from the overview.
       if (link.dataset["screen"] === route.screen) link.setAttribute("aria-current", "page");
@@ -56,15 +61,20 @@ export function startShell(root: HTMLElement, report: Report): void {
     }
     replace(main, current.content);
     window.scrollTo(0, 0);
-    current.shown?.();
     if (moveFocus) main.focus({ preventScroll: true });
+    current.shown?.();
   }
 
-  function refresh(): void {
-    short.textContent = summary(report);
+  function refresh(regrouped: boolean): void {
     bar.update();
-    if (current?.corrected !== undefined) current.corrected();
-    else if (current !== null) keepingPlace(main, () => show(false));
+    if (!regrouped) return;
+    short.textContent = summary(report);
+    // What was corrected may lead elsewhere.
+    if (elsewhere()) return show(true);
+    const within = main.contains(document.activeElement);
+    if (current?.corrected?.() !== true) return keepingPlace(main, () => show(false));
+    document.title = `${current.title()} · ${report.title}`;
+    if (within && !main.contains(document.activeElement)) (main.querySelector<HTMLElement>(".thumb") ?? main).focus({ preventScroll: true });
   }
 
   report.review.listen(refresh);
@@ -76,10 +86,11 @@ export function startShell(root: HTMLElement, report: Report): void {
   window.addEventListener("beforeunload", (event) => {
     if (report.review.unsaved.length > 0 && !report.review.kept) event.preventDefault();
   });
-  window.addEventListener("hashchange", () => show(true));
+  window.addEventListener("hashchange", () => (elsewhere() ? show(true) : main.focus({ preventScroll: true })));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(false));
+  short.textContent = summary(report);
+  bar.update();
   show(false);
-  refresh();
 }
 
 /** Make the screen again and leave a person where they were: how far down, how much of each list, and in the same place of it. */
@@ -113,12 +124,16 @@ function screenOf(report: Report, route: Route, actions: Actions): Screen {
       return mapScreen(report);
     case "review":
       return reviewScreen(report, actions);
+    case "questions":
+      return questionsScreen(report, actions);
     case "problems":
       return problemsScreen(report);
     case "training":
       return trainingScreen(report);
     case "labels":
       return labelsScreen(report, route.label, route.cluster);
+    case "against":
+      return againstScreen(report, route.row, route.cluster);
     case "cluster":
       return clusterScreen(report, route.id, actions);
     default:
@@ -132,8 +147,10 @@ function navigation(report: Report): HTMLAnchorElement[] {
     ["overview", "Overview", null],
     ["map", "Map", null],
     ["review", "Review", null],
+    ["questions", "Questions", null],
     ["problems", "Problems", found > 0 ? count(found) : null],
     ...(report.labels === null ? [] : [["labels", "Labels", null] as [string, string, null]]),
+    ...(report.against === null ? [] : [["against", "Compared", null] as [string, string, null]]),
     ["training", "Training", null],
   ];
   return entries.map(([screen, words, badge]) =>

@@ -17,6 +17,20 @@ export function units(packed: Packed): Float32Array {
   return result;
 }
 
+/** Places of numbers from 0 to `most` that travelled so, from the smallest on, equal ones in their order. */
+export function ascending(values: Float32Array, most: number): Int32Array {
+  const levels = Uint16Array.from(values, (value) => Math.round((value / most) * UNIT));
+  const next = new Int32Array(UNIT + 2);
+  for (const level of levels) next[level + 1] = (next[level + 1] as number) + 1;
+  for (let level = 1; level < next.length; level++) next[level] = (next[level] as number) + (next[level - 1] as number);
+  const order = new Int32Array(values.length);
+  levels.forEach((level, place) => {
+    order[next[level] as number] = place;
+    next[level] = (next[level] as number) + 1;
+  });
+  return order;
+}
+
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);

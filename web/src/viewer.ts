@@ -36,7 +36,11 @@ export function openViewer(report: Report, images: readonly number[], start: num
     place.textContent = `${count(at + 1)} of ${count(images.length)}`;
     note.textContent = "";
     replace(stage, fullImage(report, image, (words) => (note.textContent = words)));
-    replace(facts, ...factsOf(report, image, () => dialog.close()));
+    tell();
+  }
+
+  function tell(): void {
+    replace(facts, ...factsOf(report, images[at] as number, () => dialog.close()));
   }
 
   /** A button for each key that means this image. */
@@ -61,7 +65,7 @@ export function openViewer(report: Report, images: readonly number[], start: num
     leave();
     dialog.remove();
   });
-  const leave = report.review.listen(() => show());
+  const leave = report.review.listen(tell);
   dialog.addEventListener("keydown", (event) => {
     if (meantForBrowser(event)) return;
     if (event.key === "ArrowLeft") move(-1);

@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
+from propos.cli.early import FINISHED_RUN
 from propos.cli.streams import say
 
 
 def apply(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, FINISHED_RUN],
     file: Annotated[Path, typer.Argument(help="A file of edits, as a run's page downloads it.")],
 ) -> None:
     """Take corrections into a run: names, merges, splits, moves, junk and confirmations."""

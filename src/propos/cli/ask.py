@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from propos.cli.early import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ Row = tuple[int, str, int, str | None, int, str | None]
 
 
 def ask(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, FINISHED_RUN],
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many images to ask about.")] = 100,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write them to this .csv or .json file as well.")
@@ -26,7 +27,7 @@ def ask(
 ) -> None:
     """List the images whose answers would say most about the others, in groups that lie between the same clusters."""
     from propos.errors import InputError
-    from propos.evaluation.asking import choose_questions
+    from propos.report import ask_about
     from propos.runs import Run
 
     if output is not None and output.suffix not in (".csv", ".json"):
@@ -36,11 +37,9 @@ def ask(
     folder = Run.open(run)
     for note in folder.notes_on_edits():
         say(f"warning: {note}", err=True)
-    now = folder.corrected
-    if len(now.prototypes.ids) < 2:
+    asked = ask_about(folder, count)
+    if asked is None:
         raise InputError(f"{run}: has one cluster by now: there is nothing an image could be asked about")
-    vectors, ids = now.prototypes.vectors, now.prototypes.ids
-    asked = choose_questions(folder.embeddings, vectors, ids, now.table.cluster, now.confirmed, count)
     rows = _rows(folder, asked)
     _print(rows)
     if output is not None:

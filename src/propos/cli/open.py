@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propos.cli import interrupts
+from propos.cli.early import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ PORT = 8765
 
 
 def open_run(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, FINISHED_RUN],
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Where to listen; a busy port is passed over.")] = PORT,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
 ) -> None:

@@ -7,9 +7,15 @@ from typing import Annotated
 
 import typer
 
+from propos.cli.early import FINISHED_RUN
+
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, FINISHED_RUN],
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Another finished run of the same images, shown beside it: who moved where."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
     """Write the page that shows what a run found."""
@@ -21,5 +27,6 @@ def report(
         folder = Run.open(run)
         for note in folder.notes_on_edits():
             terminal.warn(note)
-        page = write_report(folder, working=terminal.working, warn=terminal.warn)
+        other = None if against is None else Run.open(against)
+        page = write_report(folder, working=terminal.working, warn=terminal.warn, other=other)
         terminal.note(f"See what was found: open {page.absolute()}")

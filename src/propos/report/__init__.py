@@ -2,6 +2,17 @@
 
 from propos.report.after import write_after
 from propos.report.files import PAGE, is_current, page_file, report_file
+from propos.report.questions import QUESTIONS, ask_about, questions
 from propos.report.write import write_report
 
-__all__ = ["PAGE", "is_current", "page_file", "report_file", "write_after", "write_report"]
+__all__ = [
+    "PAGE",
+    "QUESTIONS",
+    "ask_about",
+    "is_current",
+    "page_file",
+    "questions",
+    "report_file",
+    "write_after",
+    "write_report",
+]

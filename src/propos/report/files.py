@@ -10,7 +10,7 @@ from propos.errors import InputError
 from propos.report.payload import GLOBAL
 from propos.runs import Run
 
-VERSION = 3  # of what the page is handed
+VERSION = 5  # of what the page is handed
 FOLDER, DATA = "report", "data.js"
 PAGE = Path(FOLDER) / "index.html"
 PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")

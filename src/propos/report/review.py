@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Int
 
 from propos.report.payload import packed
+from propos.report.questions import questions
 from propos.runs import Run, as_line
 
 
@@ -20,6 +21,7 @@ def review(run: Run) -> dict[str, Any]:
         "ids": run.prototypes.ids.tolist(),
         "trained": packed_clusters(run.table.cluster) if run.corrected.regrouped else None,
         "edits": b"".join(map(as_line, run.edits.edits)).decode(),
+        "questions": questions(run),
     }
 
 

@@ -17,13 +17,18 @@ def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Cor
     return [
         ("Images", f"{images:,} from {info.source.name or config.source or 'an array in memory'}"),
         ("Clusters", f"{len(corrected.clusters):,}, {'corrected by hand' if corrected.regrouped else _asked(config)}"),
-        ("Method", f"{METHODS.get(config.method, config.method)}{_recipe(config)}"),
+        ("Method", f"{method_in_words(config)}{_recipe(config)}"),
         *(_learnt(config, info) if info.start is None else _started(config, info, info.start)),
         *_scattering(config),
         ("Seed", str(config.seed)),
         ("Command", info.command or "not recorded"),
         ("Begun", _moment(info.started)),
     ]
+
+
+def method_in_words(config: Config) -> str:
+    """Return what people call a run's method."""
+    return METHODS.get(config.method, config.method)
 
 
 def _learnt(config: Config, info: RunInfo) -> list[tuple[str, str]]:
@@ -45,12 +50,13 @@ def _started(config: Config, info: RunInfo, start: StartInfo) -> list[tuple[str,
     """Say which pretrained network saw a run's images, and what its weights had seen."""
     network = config.network
     kept = f"{network.components} main directions, each divided by its spread to the power {network.whitening:g}"
-    heads = config.method != "kmeans-features"
-    if not heads and config.estep.averaged:
+    trained = config.method != "kmeans-features"
+    if (not trained or config.start.learns != "nothing") and config.estep.averaged:
         kept += f"; k-means from averages with the {config.estep.averaged} nearest"
+    tuned = {"nothing": "left as it is", "last": "its last stage tuned to these images", "all": "tuned to these images"}
     return [
-        *([_training(config, info)] if heads else []),
-        ("Seen by", f"{start.network}, pretrained and left as it is{'' if heads else _time(info)}"),
+        *([_training(config, info)] if trained else []),
+        ("Seen by", f"{start.network}, pretrained and {tuned[config.start.learns]}{'' if trained else _time(info)}"),
         ("Its weights", f"had seen: {start.seen}; licence: {start.licence}"),
         ("Features", kept),
     ]

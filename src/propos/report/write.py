@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from propos.data import Source
+from propos.report.against import against
 from propos.report.agreement import compare_with_labels
 from propos.report.curves import charts, warnings_of
 from propos.report.duplicates import exact_groups, near_groups
@@ -35,8 +36,13 @@ def write_report(
     source: Source | None = None,
     working: Working = unseen,
     warn: Callable[[str], None] = lambda words: None,
+    other: Run | None = None,
 ) -> Path:
-    """Write the page of a finished run and return its path; an open source spares opening it again."""
+    """Write the page of a finished run and return its path; an open source spares opening it again.
+
+    Another run of the same images is shown beside it.
+    """
+    beside = None if other is None else against(run, other)
     corrected = run.corrected
     groups = describe_groups(corrected.clusters, corrected.table, corrected.prototypes)
     junk = set_aside(corrected)
@@ -51,6 +57,7 @@ def write_report(
             "images": _images(run, pictures, working),
             "review": review(run),
             "labels": _labels(run),
+            "against": beside,
             "problems": _problems(run, pictures),
             "pictures": _sheets(pictures, originals, note),
             "moments": moments(run, working),

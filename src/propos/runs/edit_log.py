@@ -48,11 +48,13 @@ class EditLog:
         """
         with waited_for(self.path.with_name(LOCK)):
             self.catch_up()
-            known = self._known.copy()
-            fresh = known.take_in(edits, where)
+            fresh = self._known.take_in(edits, where)
             if fresh:
-                self._write(b"".join(as_line(edit) for edit in fresh), where)
-                self._known = known
+                try:
+                    self._write(b"".join(as_line(edit) for edit in fresh), where)
+                except BaseException:
+                    self._known.forget(fresh)
+                    raise
                 self.edits += fresh
         return fresh
 

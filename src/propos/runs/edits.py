@@ -179,26 +179,34 @@ class Known:
         self.clusters: set[int] = {int(number) for number in ids}
         self.edits: dict[str, Edit] = {}
 
-    def copy(self) -> Known:
-        """Return one that can be added to without changing this."""
-        copied = Known(self.clusters)
-        copied.edits = dict(self.edits)
-        return copied
-
     def take_in(self, edits: Iterable[Numbered], where: str) -> list[Edit]:
-        """Check edits one after another and return those that were not known; a known one may come again unchanged."""
-        fresh = []
-        for line, edit in edits:
-            before = self.edits.get(edit.id)
-            if before is None:
-                self._check(edit, f"{where}: line {line}")
-                self.edits[edit.id] = edit
-                fresh.append(edit)
-            elif before != edit:
-                raise InputError(
-                    f"{where}: line {line}: id = {edit.id!r} is that of another edit: give it one of its own"
-                )
+        """Check edits one after another and return those that were not known; a known one may come again unchanged.
+
+        Where one is refused, none of them is known.
+        """
+        fresh: list[Edit] = []
+        try:
+            for line, edit in edits:
+                before = self.edits.get(edit.id)
+                if before is None:
+                    self._check(edit, f"{where}: line {line}")
+                    self.edits[edit.id] = edit
+                    fresh.append(edit)
+                elif before != edit:
+                    raise InputError(
+                        f"{where}: line {line}: id = {edit.id!r} is that of another edit: give it one of its own"
+                    )
+        except BaseException:
+            self.forget(fresh)
+            raise
         return fresh
+
+    def forget(self, edits: Iterable[Edit]) -> None:
+        """Know nothing of the edits that were taken in last."""
+        for edit in edits:
+            del self.edits[edit.id]
+            if isinstance(edit, Split):
+                self.clusters.discard(edit.into)
 
     def _check(self, edit: Edit, where: str) -> None:
         for number in _spoken_of(edit):

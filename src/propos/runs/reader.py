@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from propos.config import Config, from_yaml
-from propos.errors import InputError, shown
+from propos.errors import InputError, no_such_run, shown
 from propos.plain import read_text
 from propos.runs.arrays import check_shape, read_finite, read_unit_vectors
 from propos.runs.clusters import Cluster, Prototypes, gather_clusters
@@ -47,11 +47,12 @@ class Run:
         self._check_results()
 
     @classmethod
-    def open(cls, path: Path) -> Run:
+    def open(cls, path: str | Path) -> Run:
         """Open and check an existing run."""
+        path = Path(path)
         if not (path / INFO).is_file():
             if not path.exists():
-                raise InputError(f"{path}: there is no such folder; propos run SOURCE says where it writes")
+                raise no_such_run(path)
             raise InputError(f"{path}: holds no run (no run.json in it); propos run SOURCE makes one")
         return cls(path)
 

@@ -58,6 +58,8 @@ class RunInfo(_Part):
     command: str | None = None
     started: str | None = None
     seconds: NotNegative = 0.0
+    processor_seconds: NotNegative = 0.0  # of the process that trains, all its threads
+    memory: Whole | None = None  # the most bytes that it had
     device: Literal["cpu", "cuda", "mps"] = "cpu"
     threads: Whole | None = None
     processes: Whole = 1

@@ -9,12 +9,11 @@ from pathlib import Path
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse, PlainTextResponse
-from pydantic import BaseModel, SerializeAsAny
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from propos.errors import InputError, describe_os_error
-from propos.report import page_file, report_file
-from propos.runs import Edit, Run, parse_edits, refuse_other_images
+from propos.report import page_file, questions, report_file
+from propos.runs import Edit, Run, as_line, parse_edits, refuse_other_images
 from propos.server.originals import Originals
 
 MOST_BODY = 16_000_000  # bytes of edits that are taken at once
@@ -33,26 +32,18 @@ HEADERS = {
 NOT_HERE = PlainTextResponse("there is nothing here\n", 404)
 
 
-class Log(BaseModel):
-    """The log from an edit on, and how many edits it holds by now."""
-
-    since: int
-    version: int
-    edits: list[SerializeAsAny[BaseModel]]
-
-
 def application(run: Run, token: str, port: int) -> ASGIApp:
     """Return the application for a run; whoever does not know the token gets nothing."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     originals, writing = Originals(run), threading.Lock()
     names = frozenset(run.table.images)
 
-    def read(since: int, last: str) -> Log:
+    def read(since: int, last: str) -> Response:
         with writing:
             run.edits.catch_up()
             return _log(run.edits.edits, since, last)
 
-    def write(lines: bytes, since: int, last: str) -> Log:
+    def write(lines: bytes, since: int, last: str) -> Response:
         with writing:
             numbered, torn = parse_edits(lines, "edits")
             if torn:
@@ -80,12 +71,16 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
         return NOT_HERE if found is None else _sandboxed(*found)
 
     @app.get("/api/edits")
-    def edits(since: int = 0, last: str = "") -> Log:
+    def edits(since: int = 0, last: str = "") -> Response:
         return read(since, last)
 
     @app.post("/api/edits")
-    async def save(request: Request, since: int = 0, last: str = "") -> Log:
+    async def save(request: Request, since: int = 0, last: str = "") -> Response:
         return await run_in_threadpool(write, await _body(request), since, last)
+
+    @app.get("/api/questions")
+    def ask() -> list[tuple[int, int]]:
+        return questions(Run.open(run.path))  # as it stands by now
 
     @app.get("/{name}")
     def report(name: str) -> Response:
@@ -119,11 +114,13 @@ async def _body(request: Request) -> bytes:
     return b"".join(parts)
 
 
-def _log(edits: list[Edit], since: int, last: str) -> Log:
-    """Return what came after the edits that the asker knows; all of them where its log is another one."""
+def _log(edits: list[Edit], since: int, last: str) -> Response:
+    """Return what came after the edits that the asker knows, as the log has it; all where its log is another one."""
     known = 0 < since <= len(edits) and edits[since - 1].id == last
     start = since if known else 0
-    return Log(since=start, version=len(edits), edits=list(edits[start:]))
+    lines = b",".join(as_line(edit) for edit in edits[start:])
+    content = f'{{"since": {start}, "version": {len(edits)}, "edits": ['.encode() + lines + b"]}"
+    return Response(content, media_type="application/json")
 
 
 def _sandboxed(path: Path, kind: str) -> Response:

@@ -124,6 +124,15 @@ def test_a_file_of_a_hundred_megabytes_is_refused_unread(tmp_path):
         EditLog(tmp_path, IDS)
 
 
+def test_what_does_not_fit_is_refused_and_forgotten(tmp_path):
+    (tmp_path / "edits.jsonl").write_bytes(b" " * 63_999_800 + b"\n")
+    log, split = EditLog(tmp_path, IDS), line("split", 1, images=["a"], into=7)
+    with pytest.raises(InputError, match="would be larger than 64,000,000 bytes with it"):
+        log.append(numbered(split, line("describe", 2, cluster=7, text="x" * 1_000)), "given")
+    assert log.edits == []
+    assert len(log.append(numbered(split), "given")) == 1  # neither its id nor its cluster was taken
+
+
 @pytest.mark.parametrize("cut", [1, 20, 40])
 def test_a_torn_last_line_is_left_out_with_a_note_and_the_next_edit_stands_alone(tmp_path, cut):
     torn = line("describe", 2, cluster=1, text="ö" * 20).encode()[:cut]

@@ -23,7 +23,8 @@ export function colouring(report: Report, by: By): Colouring {
 function byCluster(report: Report): Colouring {
   const ids = report.clusters.map(({ id }) => id);
   const places = new Map(ids.map((id, place) => [id, place]));
-  const codes = Int32Array.from({ length: report.count }, (_, image) => places.get(report.cluster[image] as number) as number);
+  const codes = new Int32Array(report.count);
+  for (let image = 0; image < report.count; image++) codes[image] = places.get(report.cluster[image] as number) as number;
   const names = report.clusters.map(({ id, name }) => name ?? String(id));
   return { codes, colours: ids.map(colourOf), shapes: ids.map(shapeOf), names };
 }

@@ -1,5 +1,6 @@
-import { el } from "../dom";
-import type { Report } from "../report";
+import { arrange, el } from "../dom";
+import type { Cluster } from "../payload";
+import { type Report, imagesWhere } from "../report";
 import { JUNK } from "../review/replay";
 import { tileOf } from "../thumb";
 import { affineOf } from "./affine";
@@ -18,6 +19,14 @@ interface Shown {
   shiftY: number;
 }
 
+/** A cluster's number, and where it is. */
+interface Middle {
+  cluster: Cluster;
+  element: HTMLElement;
+  x: number;
+  y: number;
+}
+
 /** What lies over the dots: the clusters' numbers and, if asked for, thumbnails. */
 export class Overlay {
   readonly element = el("div", { class: "overlay", "aria-hidden": "true" });
@@ -25,7 +34,7 @@ export class Overlay {
   /** The colour of an image's frame. */
   ink: (image: number) => string = () => "transparent";
   private readonly canvas = el("canvas");
-  private numbers: [HTMLElement, number, number][] = [];
+  private numbers: Middle[] = [];
   private order: number[] | null = null;
   private shown: Shown | null = null;
   private readonly sheets = new Map<string, HTMLImageElement>();
@@ -41,8 +50,9 @@ export class Overlay {
 
   /** Put each cluster's number among its images, as they are by now. */
   number(): void {
-    this.numbers = this.report.clusters.length > MOST_NUMBERS ? [] : middles(this.report, this.points);
-    this.element.replaceChildren(this.canvas, ...this.numbers.map(([element]) => element));
+    const known = new Map(this.numbers.map((number) => [number.cluster, number]));
+    this.numbers = this.report.clusters.length > MOST_NUMBERS ? [] : middles(this.report, this.points, known);
+    arrange(this.element, [this.canvas, ...this.numbers.map(({ element }) => element)]);
   }
 
   /** Draw again with the next frame. */
@@ -55,7 +65,7 @@ export class Overlay {
     const plot = this.plot();
     if (plot === null || !plot.ready()) return;
     const { sx, dx, sy, dy } = affineOf(plot);
-    for (const [element, x, y] of this.numbers) {
+    for (const { element, x, y } of this.numbers) {
       element.style.transform = `translate(${(x * sx + dx).toFixed(1)}px, ${(y * sy + dy).toFixed(1)}px) translate(-50%, -50%)`;
     }
     this.canvas.hidden = !this.thumbnails;
@@ -122,27 +132,27 @@ function cellOf(x: number, y: number, columns: number): number {
   return (Math.floor(y / SIDE) + 1) * (columns + 1) + Math.floor(x / SIDE) + 1;
 }
 
-/** Each cluster's number at the median of its dots. */
-function middles(report: Report, points: Points): [HTMLElement, number, number][] {
-  const members = new Map<number, number[]>(report.clusters.map(({ id }) => [id, []]));
+/** Each cluster's number at the median of its dots; those of clusters that stayed the same are known. */
+function middles(report: Report, points: Points, known: ReadonlyMap<Cluster, Middle>): Middle[] {
+  const fresh = report.clusters.filter((cluster) => !known.has(cluster));
+  const members = new Map<number, number[]>(fresh.map(({ id }) => [id, []]));
   const step = Math.max(1, Math.floor(report.count / MOST_SCANNED));
-  for (let image = 0; image < report.count; image += step) members.get(report.cluster[image] as number)?.push(image);
-  return report.clusters.flatMap(({ id }) => {
+  if (fresh.length > 0) for (let image = 0; image < report.count; image += step) members.get(report.cluster[image] as number)?.push(image);
+  return report.clusters.flatMap((cluster) => {
+    const { id } = cluster;
     const own = members.get(id) ?? [];
-    if (own.length === 0) return [];
-    const label = el("span", { class: "number", title: report.clusterName(id) }, id === JUNK ? "✕" : id);
-    return [[label, median(own, points.x), median(own, points.y)] as [HTMLElement, number, number]];
+    if (own.length === 0) return known.get(cluster) ?? [];
+    const element = el("span", { class: "number", title: report.clusterName(id) }, id === JUNK ? "✕" : id);
+    return [{ cluster, element, x: median(own, points.x), y: median(own, points.y) }];
   });
 }
 
 function median(images: number[], values: Float32Array): number {
-  const sorted = images.map((image) => values[image] as number).sort((a, b) => a - b);
+  const sorted = Float32Array.from(images, (image) => values[image] as number).sort();
   return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
 
 /** Images with a picture, the most typical first. */
 function telling(report: Report): number[] {
-  const pictured: number[] = [];
-  for (let image = 0; image < report.count; image++) if ((report.slot?.[image] ?? -1) >= 0) pictured.push(image);
-  return pictured.sort((a, b) => (report.distance[a] as number) - (report.distance[b] as number));
+  return imagesWhere(report, (image) => (report.slot?.[image] ?? -1) >= 0, report.nearestFirst());
 }

@@ -31,6 +31,17 @@ export class Actions {
     });
   }
 
+  /** Put images where they may rather belong; those that are not asked about stay. */
+  other(images: readonly number[]): void {
+    const into = new Map<number, number[]>();
+    for (const image of images) {
+      const id = this.report.alternativeOf(image);
+      if (id !== null) into.set(id, [...(into.get(id) ?? []), image]);
+    }
+    if (images.length > 0 && into.size === 0) return this.say("It is not asked about: M moves it to a cluster of your choice.");
+    for (const [id, some] of into) this.make({ op: "move", images: this.keys(some), into: id }, true);
+  }
+
   split(images: readonly number[]): void {
     if (images.length === 0) return;
     const into = this.report.review.freeId();
@@ -56,7 +67,7 @@ export class Actions {
   rename(id: number | null): void {
     if (!isCluster(id)) return;
     const name = this.report.clusterOf(id)?.name ?? "";
-    const words = "Nothing takes the name away.";
+    const words = "Left empty, it has no name.";
     askText({ title: `Name cluster ${id}`, words, value: name, lines: 1, most: MOST_NAME }, (given) => {
       if (given !== (name === "" ? null : name)) this.make({ op: "rename", cluster: id, name: given });
     });
@@ -81,8 +92,9 @@ export class Actions {
       fresh: false,
     };
     chooseCluster(this.report, choice, (into) => {
+      // Before it is made, so that no screen of a cluster that is gone is shown; nor does the way back lead there.
+      if (location.hash === `#/cluster/${id}`) location.replace(`#/cluster/${into}`);
       this.make({ op: "merge", clusters: [id], into });
-      if (location.hash === `#/cluster/${id}`) location.hash = `#/cluster/${into}`;
     });
   }
 

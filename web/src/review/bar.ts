@@ -26,6 +26,7 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
   const undo = button("Undo", "U", () => actions().undo());
   const redo = button("Redo", "Shift + U", () => actions().redo());
   const number = el("strong", { class: "chosen-count" });
+  const other = button("To the other", "O", () => actions().other(chosen()));
   const doing = el(
     "div",
     { class: "doing", role: "group", "aria-label": "With the chosen images" },
@@ -34,6 +35,7 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
     button("Split off", "S", () => actions().split(chosen())),
     button("Junk", "J", () => actions().junk(chosen())),
     button("Confirm", "C", () => actions().confirm(chosen())),
+    other,
     button("Clear", "Escape", () => selection.clear()),
   );
   const meter = el("span", { class: "meter", "aria-hidden": "true" }, el("span"));
@@ -53,6 +55,7 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
     const { size } = selection.images;
     doing.hidden = size === 0;
     number.textContent = `${images(size)} chosen`;
+    other.hidden = !chosen().some((image) => report.alternativeOf(image) !== null);
     choosing.setAttribute("aria-pressed", String(selection.choosing));
     const { undo: canUndo, redo: canRedo } = review.can;
     [undo.disabled, redo.disabled] = [!canUndo, !canRedo];
@@ -98,19 +101,17 @@ function save(report: Report): void {
   const address = URL.createObjectURL(new Blob([asLines(report.review.unsaved)], { type: "application/jsonl" }));
   el("a", { href: address, download: "edits.jsonl" }).click();
   setTimeout(() => URL.revokeObjectURL(address));
+  const folder = report.review.quotedFolder;
   const close = el("button", { type: "button", class: "main" }, "Close");
   const dialog = el(
     "dialog",
     { class: "question", "aria-label": "Download" },
     el("h2", {}, "Corrections downloaded"),
     el("p", {}, "Take them into the run, where every command then follows them, and write this page again:"),
-    el("pre", {}, `propos apply ${quoted(report.review.folder)} edits.jsonl\npropos report ${quoted(report.review.folder)}`),
+    el("pre", {}, `propos apply ${folder} edits.jsonl\npropos report ${folder}`),
     el("p", { class: "quiet" }, "Until then this browser keeps them. What is taken in twice counts once."),
     el("div", { class: "answers" }, close),
   );
   close.addEventListener("click", () => dialog.close());
   showDialog(dialog);
 }
-
-/** A folder's name as a shell takes it. */
-const quoted = (name: string): string => (/^[\w.,:@%+/-]+$/.test(name) ? name : `'${name.replaceAll("'", `'"'"'`)}'`);

@@ -1,11 +1,12 @@
-import { el, replace } from "../dom";
+import { arrange, el } from "../dom";
 import type { Cluster } from "../payload";
 import type { Report } from "../report";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
-import { images } from "../words";
+import { count, images } from "../words";
 import { JUNK } from "./replay";
 
+const MOST_SHOWN = 50; // clusters that are listed at once
 export const NEW = -2; // in the place of a cluster's id: one that is to be made
 
 /** Put up a dialog that is gone once it is closed. */
@@ -14,6 +15,7 @@ export function showDialog(dialog: HTMLDialogElement): void {
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   document.body.append(dialog);
   dialog.showModal();
+  dialog.scrollTop = 0; // the button in focus may be at its end
 }
 
 /** What would break a line or turn the direction of writing: `propos.runs.edits` refuses it in names. */
@@ -83,6 +85,7 @@ export function chooseCluster(report: Report, { title, words, candidates, fresh 
     autocomplete: "off",
   });
   const list = el("ul", { id: "candidates", role: "listbox", "aria-label": title });
+  const more = el("p", { class: "quiet" });
   const dialog = el(
     "dialog",
     { class: "question chooser", "aria-label": title },
@@ -90,6 +93,7 @@ export function chooseCluster(report: Report, { title, words, candidates, fresh 
     el("p", { class: "quiet" }, words),
     search,
     list,
+    more,
     el("div", { class: "answers" }, el("button", { type: "button", click: () => dialog.close() }, "Cancel")),
   );
   let shown: number[] = [];
@@ -115,8 +119,11 @@ export function chooseCluster(report: Report, { title, words, candidates, fresh 
     const found = candidates.filter(({ id }) => `${report.clusterName(id)} ${id}`.toLowerCase().includes(wanted));
     // A number means the cluster of that number before those that only contain it.
     found.sort((a, b) => Number(String(b.id) === wanted) - Number(String(a.id) === wanted));
-    shown = [...found.map(({ id }) => id), ...(fresh && wanted === "" ? [NEW] : [])];
-    replace(list, ...shown.map((id, place) => entry(report, id, place, () => take(place))));
+    const rest = found.length - MOST_SHOWN;
+    shown = [...found.slice(0, MOST_SHOWN).map(({ id }) => id), ...(fresh && wanted === "" ? [NEW] : [])];
+    arrange(list, shown.map((id, place) => entry(report, id, place, () => take(place))));
+    more.hidden = rest <= 0;
+    more.textContent = `and ${count(rest)} more: write to narrow the list`;
     at = 0;
     mark();
   }

@@ -29,26 +29,43 @@ export function fromLines(text: string): Edit[] {
   return JSON.parse(`[${lines.join(",")}]`) as Edit[];
 }
 
-/** Clusters that edits may speak of, and the edits themselves. */
+/** Clusters that edits may speak of, and the edits themselves; all that another knows is known here too. */
 export class Known {
-  readonly clusters: Set<number>;
-  readonly edits = new Set<string>();
+  private readonly clusters = new Set<number>();
+  private readonly edits = new Set<string>();
+  private most: number; // the largest id that a cluster ever had
 
-  constructor(ids: readonly number[], edits: readonly Edit[] = []) {
-    this.clusters = new Set(ids);
+  constructor(
+    ids: readonly number[],
+    edits: readonly Edit[] = [],
+    private readonly before: Known | null = null,
+  ) {
+    this.most = before?.most ?? -1;
+    for (const id of ids) this.addCluster(id);
     for (const edit of edits) this.add(edit);
   }
 
   add(edit: Edit): void {
     this.edits.add(edit.id);
-    if (edit.op === "split") this.clusters.add(edit.into);
+    if (edit.op === "split") this.addCluster(edit.into);
+  }
+
+  hasCluster(id: number): boolean {
+    return this.clusters.has(id) || (this.before?.hasCluster(id) ?? false);
+  }
+
+  hasEdit(id: string): boolean {
+    return this.edits.has(id) || (this.before?.hasEdit(id) ?? false);
   }
 
   /** An id that no cluster ever had. */
   free(): number {
-    let most = -1;
-    for (const id of this.clusters) most = Math.max(most, id);
-    return most + 1;
+    return this.most + 1;
+  }
+
+  private addCluster(id: number): void {
+    this.clusters.add(id);
+    this.most = Math.max(this.most, id);
   }
 }
 
@@ -56,14 +73,14 @@ export class Known {
  * The edits of one window after those that were saved meanwhile: what is saved already is left out, and what was split
  * off under an id that another window took too gets a free one.
  */
-export function after(ids: readonly number[], saved: readonly Edit[], own: readonly Edit[]): Edit[] {
-  const known = new Known(ids, saved);
+export function after(saved: Known, own: readonly Edit[]): Edit[] {
+  const known = new Known([], [], saved);
   const renamed = new Map<number, number>();
   const now = (id: number): number => renamed.get(id) ?? id;
   const kept: Edit[] = [];
   for (const edit of own) {
-    if (known.edits.has(edit.id)) continue;
-    if (edit.op === "split" && known.clusters.has(edit.into)) renamed.set(edit.into, known.free());
+    if (known.hasEdit(edit.id)) continue;
+    if (edit.op === "split" && known.hasCluster(edit.into)) renamed.set(edit.into, known.free());
     const fresh = renamed.size === 0 ? edit : withClusters(edit, now);
     known.add(fresh);
     kept.push(fresh);
@@ -80,22 +97,30 @@ function withClusters(edit: Edit, now: (id: number) => number): Edit {
 }
 
 /** What undo and redo would name next: the last edit that counts, and the last that was undone with nothing after it. */
-export function undoable(edits: readonly Edit[]): { undo: Edit | null; redo: Edit | null } {
-  const byId = new Map<string, Edit>();
-  const done: Edit[] = [];
-  let undone: Edit[] = [];
-  for (const edit of edits) {
-    if (edit.op === "undo" || edit.op === "redo") {
-      const [from, to] = edit.op === "undo" ? [done, undone] : [undone, done];
-      const at = from.findLastIndex(({ id }) => id === edit.edit);
-      const meant = byId.get(edit.edit);
-      if (at >= 0) from.splice(at, 1);
-      if (meant !== undefined && !to.includes(meant)) to.push(meant);
-    } else {
-      byId.set(edit.id, edit);
-      done.push(edit);
-      undone = [];
+export class Turns {
+  private readonly byId = new Map<string, Edit>();
+  private readonly done: Edit[] = [];
+  private undone: Edit[] = [];
+
+  add(edit: Edit): void {
+    if (edit.op !== "undo" && edit.op !== "redo") {
+      this.byId.set(edit.id, edit);
+      this.done.push(edit);
+      this.undone = [];
+      return;
     }
+    const [from, to] = edit.op === "undo" ? [this.done, this.undone] : [this.undone, this.done];
+    const at = from.findLastIndex(({ id }) => id === edit.edit);
+    const meant = this.byId.get(edit.edit);
+    if (at >= 0) from.splice(at, 1);
+    if (meant !== undefined && !to.includes(meant)) to.push(meant);
   }
-  return { undo: done.at(-1) ?? null, redo: undone.at(-1) ?? null };
+
+  get undo(): Edit | null {
+    return this.done.at(-1) ?? null;
+  }
+
+  get redo(): Edit | null {
+    return this.undone.at(-1) ?? null;
+  }
 }

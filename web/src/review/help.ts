@@ -18,7 +18,8 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
       ["M", "move to another cluster"],
       ["S", "split off as a new cluster"],
       ["J", "set aside as junk"],
-      ["C", "confirm: they are where they belong"],
+      ["C, Y", "confirm: they are where they belong"],
+      ["O", "of questions: move to the other cluster"],
     ],
   ],
   [
@@ -37,6 +38,7 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
       ["U, Ctrl + Z", "undo"],
       ["Shift + U", "redo"],
       ["W", "review, worst first"],
+      ["Q", "questions that teach most"],
       ["N, P", "next, previous cluster"],
       ["Enter", "open what is in focus"],
       ["?", "this sheet"],

@@ -2,7 +2,12 @@ import type { Edit } from "./edits";
 
 export const JUNK = -1; // in the place of a cluster's id: the image belongs to none
 
-/** What edits make of a run's clusters: the same as `propos.runs.corrections`, which has the last word. */
+type Back = () => void; // takes an edit back, if all that came after it has been taken back
+
+/**
+ * What edits make of a run's clusters: the same as `propos.runs.corrections`, which has the last word.
+ * Each edit that counts is kept with its way back, so that a log that changed is not applied from the beginning.
+ */
 export class Replay {
   readonly confirmed: Uint8Array;
   readonly names = new Map<number, string>();
@@ -11,6 +16,8 @@ export class Replay {
   private readonly number: Map<number, number>;
   private readonly whole: number[]; // the number of the cluster that each is part of by now: mostly its own
   private readonly place: Int32Array; // the number under which an image was put somewhere; −1: junk
+  private readonly steps: { edit: Edit; back: Back }[] = [];
+  private log: readonly Edit[] = [];
 
   constructor(
     private readonly rows: ReadonlyMap<string, number>,
@@ -24,37 +31,25 @@ export class Replay {
     this.place = Int32Array.from(cluster, (id) => this.number.get(id) as number);
   }
 
-  /** Apply edits one after another; those that were undone take no part. */
-  applyAll(edits: readonly Edit[]): void {
-    const counting = new Set<string>();
-    for (const edit of edits) {
-      if (edit.op === "undo") counting.delete(edit.edit);
-      else counting.add(edit.op === "redo" ? edit.edit : edit.id);
-    }
-    for (const edit of edits) if (counting.has(edit.id)) this.apply(edit);
+  /** Be what a log makes of the clusters; those of its edits that were undone take no part. */
+  follow(log: readonly Edit[]): void {
+    const goesOn = sharedStart(this.log, log) === this.log.length;
+    const fresh = goesOn ? log.slice(this.log.length) : [];
+    this.log = log;
+    const simply = goesOn && fresh.every(({ op }) => op !== "undo" && op !== "redo");
+    const counting = simply ? fresh : countingOf(log);
+    const same = simply ? 0 : this.backTo(counting);
+    for (let at = same; at < counting.length; at++) this.apply(counting[at] as Edit);
   }
 
-  apply(edit: Edit): void {
-    switch (edit.op) {
-      case "move":
-        return this.put(edit.images, this.standing(edit.into));
-      case "split":
-        this.number.set(edit.into, this.ids.length);
-        this.whole.push(this.ids.length);
-        this.ids.push(edit.into);
-        return this.put(edit.images, this.standing(edit.into));
-      case "merge":
-        return this.merge(edit.clusters, edit.into);
-      case "rename":
-        return this.say(this.names, edit.cluster, edit.name);
-      case "describe":
-        return this.say(this.descriptions, edit.cluster, edit.text);
-      case "junk":
-        for (const row of this.meant(edit)) [this.place[row], this.confirmed[row]] = [JUNK, 0];
-        return;
-      case "confirm":
-        for (const row of this.meant(edit)) this.confirmed[row] = this.place[row] === JUNK ? 0 : 1;
-    }
+  /** Take back all edits from the first that is none of these in its place; returns how many are left. */
+  private backTo(counting: readonly Edit[]): number {
+    const same = sharedStart(
+      this.steps.map(({ edit }) => edit),
+      counting,
+    );
+    while (this.steps.length > same) this.steps.pop()?.back();
+    return same;
   }
 
   /** The id of each image's cluster by now. */
@@ -68,32 +63,84 @@ export class Replay {
     return new Set(this.whole.map((number) => this.ids[number] as number));
   }
 
+  /** The id of the cluster that one is part of by now; nothing where its splitting off was undone. */
+  partOf(cluster: number): number | null {
+    const number = this.standing(cluster);
+    return number === undefined ? null : (this.ids[number] as number);
+  }
+
+  private apply(edit: Edit): void {
+    this.steps.push({ edit, back: this.perform(edit) });
+  }
+
+  private perform(edit: Edit): Back {
+    switch (edit.op) {
+      case "move":
+        return this.put(edit.images, this.standing(edit.into));
+      case "split":
+        return this.split(edit.images, edit.into);
+      case "merge":
+        return this.merge(edit.clusters, edit.into);
+      case "rename":
+        return this.say(this.names, edit.cluster, edit.name);
+      case "describe":
+        return this.say(this.descriptions, edit.cluster, edit.text);
+      case "junk":
+        return this.write(this.meant(edit), () => [JUNK, 0]);
+      case "confirm":
+        return this.write(this.meant(edit), (place) => [place, place === JUNK ? 0 : 1]);
+      default:
+        return () => {};
+    }
+  }
+
   private standing(cluster: number): number | undefined {
     const number = this.number.get(cluster);
     return number === undefined ? undefined : this.whole[number];
   }
 
-  private say(said: Map<number, string>, cluster: number, text: string | null): void {
+  private say(said: Map<number, string>, cluster: number, text: string | null): Back {
     const number = this.standing(cluster);
-    if (number === undefined) return;
-    if (text === null) said.delete(this.ids[number] as number);
-    else said.set(this.ids[number] as number, text);
+    return number === undefined ? () => {} : write(said, this.ids[number] as number, text ?? undefined);
   }
 
-  private merge(clusters: readonly number[], into: number): void {
-    const whole = this.standing(into);
+  private merge(clusters: readonly number[], into: number): Back {
+    const [whole, before, backs] = [this.standing(into), [...this.whole], [] as Back[]];
     for (const cluster of clusters) {
       const part = this.standing(cluster);
       if (part === undefined || whole === undefined || part === whole) continue;
       this.whole.forEach((each, number) => each === part && (this.whole[number] = whole));
-      this.names.delete(this.ids[part] as number);
-      this.descriptions.delete(this.ids[part] as number);
+      for (const said of [this.names, this.descriptions]) backs.push(write(said, this.ids[part] as number, undefined));
     }
+    return () => {
+      before.forEach((each, number) => (this.whole[number] = each));
+      for (const back of backs) back();
+    };
   }
 
-  private put(images: readonly string[], number: number | undefined): void {
-    if (number === undefined) return;
-    for (const row of this.rowsOf(images)) [this.place[row], this.confirmed[row]] = [number, 1];
+  private split(images: readonly string[], into: number): Back {
+    this.number.set(into, this.ids.length);
+    this.whole.push(this.ids.length);
+    this.ids.push(into);
+    const back = this.put(images, this.standing(into));
+    return () => {
+      back();
+      this.number.delete(into);
+      this.whole.pop();
+      this.ids.pop();
+    };
+  }
+
+  private put(images: readonly string[], number: number | undefined): Back {
+    return number === undefined ? () => {} : this.write(this.rowsOf(images), () => [number, 1]);
+  }
+
+  /** Give images a place, and say whether that is confirmed. */
+  private write(rows: readonly number[], now: (place: number) => [place: number, confirmed: number]): Back {
+    const { place, confirmed } = this;
+    const before = rows.map((row) => 2 * (place[row] as number) + (confirmed[row] as number));
+    for (const row of rows) [place[row], confirmed[row]] = now(place[row] as number);
+    return () => rows.forEach((row, at) => ([place[row], confirmed[row]] = [(before[at] as number) >> 1, (before[at] as number) & 1]));
   }
 
   /** The images that an edit names, or all that its cluster holds by now. */
@@ -111,9 +158,35 @@ export class Replay {
   }
 }
 
+/** Say something of a cluster, or nothing any longer. */
+function write(said: Map<number, string>, id: number, text: string | undefined): Back {
+  const before = said.get(id);
+  const set = (now: string | undefined): void => void (now === undefined ? said.delete(id) : said.set(id, now));
+  set(text);
+  return () => set(before);
+}
+
+/** The edits of a log that count, in their order. */
+function countingOf(log: readonly Edit[]): Edit[] {
+  const counting = new Set<string>();
+  for (const edit of log) {
+    if (edit.op === "undo") counting.delete(edit.edit);
+    else counting.add(edit.op === "redo" ? edit.edit : edit.id);
+  }
+  return log.filter(({ id, op }) => op !== "undo" && op !== "redo" && counting.has(id));
+}
+
+/** How many edits two logs begin with alike; what was split off under an id that was taken has another since. */
+export function sharedStart(one: readonly Edit[], other: readonly Edit[]): number {
+  const alike = (a: Edit, b: Edit | undefined): boolean =>
+    a === b || (b !== undefined && a.id === b.id && ("into" in a ? a.into : null) === ("into" in b ? b.into : null));
+  const differs = one.findIndex((edit, at) => !alike(edit, other[at]));
+  return differs < 0 ? one.length : differs;
+}
+
 /** Replay a log from the beginning. */
 export function replay(images: readonly string[], cluster: ArrayLike<number>, ids: readonly number[], edits: readonly Edit[]): Replay {
   const state = new Replay(new Map(images.map((name, row) => [name, row])), cluster, ids);
-  state.applyAll(edits);
+  state.follow(edits);
   return state;
 }

@@ -1,31 +1,33 @@
 import type { ReviewPayload } from "../payload";
 import type { Report } from "../report";
 import { integers } from "../unpack";
-import { type Correction, type Edit, Known, after, fromLines, newEdit, undoable } from "./edits";
+import { type Correction, type Edit, Known, Turns, after, fromLines, newEdit } from "./edits";
 import { regroup } from "./regroup";
-import { JUNK, Replay } from "./replay";
+import { JUNK, Replay, sharedStart } from "./replay";
 import { type Saving, Server } from "./server";
 import { Shelf } from "./shelf";
+
+type Listener = (regrouped: boolean) => void;
 
 /** A person's corrections: made here, kept, and shown by every screen at once. */
 export class Review {
   /** All edits in their order: those that the run has, then those that only this browser has. */
-  edits: Edit[] = [];
-  confirmed: Uint8Array = new Uint8Array();
-  readonly folder: string;
+  edits: readonly Edit[] = [];
+  private readonly folder: string;
   /** What became of the last correction that could not be saved. */
   refused: string | null = null;
-  private saved: Edit[];
-  private own: Edit[] = [];
+  private saved: readonly Edit[];
+  private known: Known; // of what was saved
+  private own: readonly Edit[] = [];
   private readonly written: number;
   private readonly ids: number[];
-  private readonly rows: Map<string, number>;
-  private readonly trained: ArrayLike<number>;
   private readonly empty: Set<number>; // clusters that training left without an image
   private readonly shelf: Shelf;
   private readonly server: Server | null;
-  private readonly listeners = new Set<() => void>();
-  private state: Replay;
+  private readonly listeners = new Set<Listener>();
+  private readonly state: Replay;
+  private turns = new Turns();
+  private seen: ReadonlyMap<number, number> | null = null;
 
   constructor(
     private readonly report: Report,
@@ -33,33 +35,36 @@ export class Review {
   ) {
     this.ids = payload.ids;
     this.folder = payload.folder;
-    this.trained = payload.trained === null ? report.cluster : integers(payload.trained);
+    const trained = payload.trained === null ? report.cluster : integers(payload.trained);
     this.empty = new Set(payload.ids);
-    for (let image = 0; image < report.count; image++) this.empty.delete(this.trained[image] as number);
-    this.rows = new Map(Array.from({ length: report.count }, (_, image) => [report.keyOf(image), image]));
+    for (let image = 0; image < report.count; image++) this.empty.delete(trained[image] as number);
+    const rows = new Map(Array.from({ length: report.count }, (_, image) => [report.keyOf(image), image]));
+    this.state = new Replay(rows, trained, this.ids);
     this.saved = fromLines(payload.edits);
+    this.known = new Known(this.ids, this.saved);
     this.written = this.saved.length;
     this.shelf = new Shelf(payload.run);
     this.server = document.documentElement.dataset["server"] === undefined ? null : new Server();
-    this.state = new Replay(this.rows, this.trained, this.ids);
     this.follow();
     this.shelf.listen(() => this.server === null && this.follow());
     this.server?.start(
       () => ({ known: this.saved, own: this.own }),
       (log, refused) => this.take(log, refused),
-      () => this.tell(),
+      () => this.tell(false),
     );
   }
 
-  /** Call a function after each change, until the one that is returned is called. */
-  listen(listener: () => void): () => void {
+  /** Call a function after each change, of clusters or only of what is saved, until the one that is returned is called. */
+  listen(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => void this.listeners.delete(listener);
   }
 
   make(correction: Correction): Edit {
     const edit = newEdit(correction);
-    this.own = this.together([...this.own, edit]);
+    const own = [...this.own, edit];
+    // Mostly no other window has put anything on the shelf since.
+    this.own = this.shelf.read() === this.own ? own : this.together(own);
     this.shelf.write(this.own);
     this.show([...this.saved, ...this.own]);
     this.server?.push();
@@ -68,30 +73,57 @@ export class Review {
 
   /** Let the last edit count no longer; returns it. */
   undo(): Edit | null {
-    const { undo } = undoable(this.edits);
+    const { undo } = this.turns;
     if (undo !== null) this.make({ op: "undo", edit: undo.id });
     return undo;
   }
 
   redo(): Edit | null {
-    const { redo } = undoable(this.edits);
+    const { redo } = this.turns;
     if (redo !== null) this.make({ op: "redo", edit: redo.id });
     return redo;
   }
 
   get can(): { undo: boolean; redo: boolean } {
-    const { undo, redo } = undoable(this.edits);
-    return { undo: undo !== null, redo: redo !== null };
+    return { undo: this.turns.undo !== null, redo: this.turns.redo !== null };
   }
 
   /** An id for a cluster that is to be split off. */
   freeId(): number {
-    return new Known(this.ids, this.edits).free();
+    return new Known([], this.own, this.known).free();
+  }
+
+  /** Whether a person said of an image that it is where it belongs. */
+  confirmed(image: number): boolean {
+    return this.state.confirmed[image] === 1;
   }
 
   /** Whether a person has said where an image belongs, or that it belongs nowhere. */
   lookedAt(image: number): boolean {
-    return this.confirmed[image] === 1 || this.report.cluster[image] === JUNK;
+    return this.confirmed(image) || this.report.cluster[image] === JUNK;
+  }
+
+  /** How many images of each cluster a person has looked at. */
+  get seenByCluster(): ReadonlyMap<number, number> {
+    this.seen ??= this.countSeen();
+    return this.seen;
+  }
+
+  /** The cluster that one is part of by now, if there is one. */
+  partOf(cluster: number): number | null {
+    return this.state.partOf(cluster);
+  }
+
+  /** Have the server choose the next images to ask about; returns how many, or nothing where it does not answer. */
+  async askOn(): Promise<number | null> {
+    const found = (await this.server?.questions()) ?? null;
+    if (found !== null) this.report.questions = new Map(found);
+    return found?.length ?? null;
+  }
+
+  /** The run's folder as a shell takes it. */
+  get quotedFolder(): string {
+    return /^[\w.,:@%+/-]+$/.test(this.folder) ? this.folder : `'${this.folder.replaceAll("'", `'"'"'`)}'`;
   }
 
   /** Edits that only this browser has. */
@@ -117,7 +149,7 @@ export class Review {
   private together(own: readonly Edit[]): Edit[] {
     const kept = this.shelf.read();
     const there = new Set(kept.map(({ id }) => id));
-    return after(this.ids, this.saved, [...kept, ...own.filter(({ id }) => !there.has(id))]);
+    return after(this.known, [...kept, ...own.filter(({ id }) => !there.has(id))]);
   }
 
   private follow(): void {
@@ -126,32 +158,42 @@ export class Review {
   }
 
   /** Take over the log as the server has it. */
-  private take(log: Edit[], refused: { edits: Edit[]; why: string } | null): void {
+  private take(log: readonly Edit[], refused: { edits: readonly Edit[]; why: string } | null): void {
+    const same = sharedStart(this.saved, log);
+    if (same < this.saved.length) this.known = new Known(this.ids, log);
+    else for (const edit of log.slice(same)) this.known.add(edit);
     this.saved = log;
     const without = new Set(refused?.edits.map(({ id }) => id));
     if (refused !== null) this.refused = refused.why;
-    this.own = after(this.ids, log, this.own.filter(({ id }) => !without.has(id)));
+    this.own = after(this.known, this.own.filter(({ id }) => !without.has(id)));
     this.shelf.write(this.own);
     this.show([...this.saved, ...this.own]);
   }
 
-  private show(edits: Edit[]): void {
-    const fresh = edits.slice(this.edits.length);
-    const goesOn = this.edits.every((edit, at) => edits[at]?.id === edit.id) && fresh.every(({ op }) => op !== "undo" && op !== "redo");
+  private show(edits: readonly Edit[]): void {
+    const same = sharedStart(this.edits, edits);
+    const goesOn = same === this.edits.length;
     this.edits = edits;
-    if (goesOn) {
-      if (fresh.length === 0 && this.confirmed.length > 0) return this.tell();
-      for (const edit of fresh) this.state.apply(edit);
-    } else {
-      this.state = new Replay(this.rows, this.trained, this.ids);
-      this.state.applyAll(edits);
-    }
-    this.confirmed = this.state.confirmed;
+    if (goesOn && same === edits.length) return this.tell(false);
+    if (!goesOn) this.turns = new Turns();
+    for (const edit of goesOn ? edits.slice(same) : edits) this.turns.add(edit);
+    this.state.follow(edits);
     regroup(this.report, this.state, this.empty);
-    this.tell();
+    this.seen = null;
+    this.tell(true);
   }
 
-  private tell(): void {
-    for (const listener of this.listeners) listener();
+  private countSeen(): Map<number, number> {
+    const seen = new Map<number, number>();
+    for (let image = 0; image < this.report.count; image++) {
+      if (!this.lookedAt(image)) continue;
+      const id = this.report.cluster[image] as number;
+      seen.set(id, (seen.get(id) ?? 0) + 1);
+    }
+    return seen;
+  }
+
+  private tell(regrouped: boolean): void {
+    for (const listener of this.listeners) listener(regrouped);
   }
 }

@@ -1,3 +1,4 @@
+import type { Question } from "../payload";
 import { type Edit, asLines } from "./edits";
 
 export type Saving = "saved" | "saving" | "unreachable";
@@ -17,7 +18,7 @@ interface Answer {
   edits: Edit[];
 }
 
-type Took = (log: Edit[], refused: { edits: Edit[]; why: string } | null) => void;
+type Took = (log: readonly Edit[], refused: { edits: readonly Edit[]; why: string } | null) => void;
 
 /** Saves edits through the server that `propos open` started, and hears from it what other windows saved. */
 export class Server {
@@ -38,6 +39,16 @@ export class Server {
   /** Send what is not saved yet, and ask what is new. */
   push(): void {
     if (!this.busy) void this.exchange();
+  }
+
+  /** The images that the run, as it stands by now, would ask about next. */
+  async questions(): Promise<Question[] | null> {
+    try {
+      const answer = await fetch("api/questions");
+      return answer.ok ? ((await answer.json()) as Question[]) : null;
+    } catch {
+      return null;
+    }
   }
 
   private async exchange(): Promise<void> {

@@ -3,27 +3,36 @@ import { type Edit, asLines, fromLines } from "./edits";
 /** Corrections that this browser keeps for a run; some browsers refuse to keep anything for a file. */
 export class Shelf {
   private readonly key: string;
+  private last: { text: string; edits: readonly Edit[] } = { text: "", edits: [] }; // what was read or written before
+  private strange = false; // what is there cannot be read as edits: it may be a newer page's, and is not written over
   kept = true;
 
   constructor(run: string) {
     this.key = `propos ${run}`;
   }
 
-  read(): Edit[] {
+  read(): readonly Edit[] {
     try {
-      return fromLines(localStorage.getItem(this.key) ?? "");
+      const text = localStorage.getItem(this.key) ?? "";
+      if (text !== this.last.text) this.last = { text, edits: fromLines(text) };
+      return this.last.edits;
     } catch (error) {
-      // What cannot be read as edits is not written over: it may be a newer page's.
-      if (error instanceof SyntaxError) console.warn("The corrections that this browser kept cannot be read.");
+      this.strange = error instanceof SyntaxError;
+      if (this.strange) console.warn("The corrections that this browser kept cannot be read.");
       this.kept = false;
       return [];
     }
   }
 
   write(edits: readonly Edit[]): void {
+    if (this.strange) return;
+    const { last } = this;
+    const goesOn = last.edits.every((edit, at) => edit === edits[at]);
+    const text = goesOn ? last.text + asLines(edits.slice(last.edits.length)) : asLines(edits);
     try {
-      if (edits.length === 0) localStorage.removeItem(this.key);
-      else localStorage.setItem(this.key, asLines(edits));
+      if (text === "") localStorage.removeItem(this.key);
+      else localStorage.setItem(this.key, text);
+      this.last = { text, edits };
       this.kept = true;
     } catch {
       this.kept = false;

@@ -27,25 +27,11 @@ export function told(report: Report, edit: Edit): string {
   }
 }
 
-/** Of all images, or of a cluster's, how many a person has looked at. */
-export function lookedAt(report: Report, id: number | null = null): { seen: number; all: number } {
-  let [seen, all] = [0, 0];
-  for (let image = 0; image < report.count; image++) {
-    if (id !== null && report.cluster[image] !== id) continue;
-    all++;
-    if (report.review.lookedAt(image)) seen++;
-  }
-  return { seen, all };
-}
-
-/** How many of each cluster a person has looked at, in one go. */
-export function lookedAtByCluster(report: Report): Map<number, number> {
-  const seen = new Map<number, number>();
-  for (let image = 0; image < report.count; image++) {
-    const id = report.cluster[image] as number;
-    if (report.review.lookedAt(image)) seen.set(id, (seen.get(id) ?? 0) + 1);
-  }
-  return seen;
+/** Of all images, how many a person has looked at. */
+export function lookedAt(report: Report): { seen: number; all: number } {
+  let seen = 0;
+  for (const each of report.review.seenByCluster.values()) seen += each;
+  return { seen, all: report.count };
 }
 
 export const seenWords = (seen: number, all: number): string => `${count(seen)} of ${count(all)} looked at`;

@@ -1,10 +1,10 @@
-import { el } from "../dom";
-import { gallery } from "../gallery";
+import { type Child, Pane, el } from "../dom";
+import { Gallery } from "../gallery";
 import type { Cluster } from "../payload";
 import { type Report, imagesWhere } from "../report";
 import type { Actions } from "../review/actions";
 import { JUNK } from "../review/replay";
-import { lookedAt, seenWords } from "../review/words";
+import { seenWords } from "../review/words";
 import type { Screen } from "../shell";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
@@ -14,29 +14,65 @@ const ASIDE = "These images belong to no cluster and take no part in scores. Cho
 
 /** One cluster: its middle, its edges, its odd ones out, and its neighbours. */
 export function clusterScreen(report: Report, id: number, actions: Actions): Screen {
-  const cluster = report.clusterOf(id);
-  if (cluster === undefined) {
-    const title = "No such cluster";
-    return { title, content: el("div", { class: "screen" }, el("h1", {}, title), el("a", { href: "#/overview" }, "All clusters")) };
+  if (report.clusterOf(id) === undefined) {
+    const words = "No such cluster";
+    return { title: () => words, content: el("div", { class: "screen" }, el("h1", {}, words), el("a", { href: "#/overview" }, "All clusters")) };
   }
-  const name = report.clusterName(id);
-  const members = imagesWhere(report, (image) => report.cluster[image] === id);
-  members.sort((a, b) => (report.distance[a] ?? 0) - (report.distance[b] ?? 0));
+  const steps = new Pane(el("nav", { class: "steps", "aria-label": "Clusters" }));
+  const heading = new Pane(el("h1"));
+  const description = el("p", { class: "description" });
+  const lead = el("p", { class: "lead" });
+  const typical = new Gallery(report, [], "Typical");
+  const borderline = new Gallery(report, [], "Borderline");
+  const odd = new Gallery(report, [], "Odd");
+  const alike = new Pane(el("section"));
+  const all = new Gallery(report, [], "All images");
+  const howMany = el("p", { class: "quiet" });
   const content = el(
     "div",
     { class: "screen", "data-cluster": id },
-    neighbours(report, cluster),
-    el("h1", {}, swatch(id), name, cluster.name !== null && id !== JUNK && el("span", { class: "quiet number-of" }, id)),
-    report.descriptions.has(id) && el("p", { class: "description" }, report.descriptions.get(id) as string),
-    el("p", { class: "lead" }, sentence(report, cluster)),
+    steps.element,
+    heading.element,
+    description,
+    lead,
     id === JUNK ? el("p", { class: "quiet" }, ASIDE) : tools(actions, id),
-    section(report, "Typical", "Nearest to the middle.", cluster.typical),
-    section(report, "Borderline", "Almost as near to another cluster.", cluster.borderline),
-    section(report, "Odd", "Farthest from the middle.", cluster.odd),
-    nearest(report, cluster),
-    section(report, "All images", `${count(members.length)}, from the middle outwards.`, members),
+    section("Typical", "Nearest to the middle.", typical),
+    section("Borderline", "Almost as near to another cluster.", borderline),
+    section("Odd", "Farthest from the middle.", odd),
+    alike.element,
+    section("All images", howMany, all),
   );
-  return { title: name, content };
+
+  function corrected(): boolean {
+    const cluster = report.clusterOf(id);
+    if (cluster === undefined) return false;
+    const around = besides(report, cluster);
+    steps.show(around.map((each) => each && [each.id, each.name]), () => neighbours(report, around));
+    heading.show(cluster.name, () => title(report, cluster));
+    description.hidden = !report.descriptions.has(id);
+    description.textContent = report.descriptions.get(id) ?? "";
+    lead.textContent = sentence(report, cluster);
+    typical.show(cluster.typical);
+    borderline.show(cluster.borderline);
+    odd.show(cluster.odd);
+    const there = cluster.nearest.flatMap(([other, likeness]) => {
+      const known = report.clusterOf(other);
+      return known === undefined ? [] : [{ id: other, name: known.name, likeness, typical: known.typical.slice(0, 4) }];
+    });
+    alike.element.hidden = there.length === 0;
+    alike.show(there, () => nearest(report, there));
+    const members = imagesWhere(report, (image) => report.cluster[image] === id, report.nearestFirst());
+    howMany.textContent = `${count(members.length)}, from the middle outwards.`;
+    all.show(members);
+    return true;
+  }
+
+  corrected();
+  return { title: () => report.clusterName(id), content, corrected };
+}
+
+function title(report: Report, { id, name }: Cluster): Child[] {
+  return [swatch(id), report.clusterName(id), name !== null && id !== JUNK && el("span", { class: "quiet number-of" }, id)];
 }
 
 function tools(actions: Actions, id: number): HTMLElement {
@@ -53,50 +89,55 @@ function tools(actions: Actions, id: number): HTMLElement {
 
 function sentence(report: Report, { id, size, tightness, label, share }: Cluster): string {
   if (id === JUNK) return `${images(size)} set aside.`;
-  const { seen } = lookedAt(report, id);
+  const seen = report.review.seenByCluster.get(id) ?? 0;
   const labelled = label !== null && share !== null ? `; ${percent(share)} are labelled “${label}”` : "";
   return `${images(size)}, tightness ${fixed(tightness, 2)} (1 is all alike)${labelled}. ${seenWords(seen, size)}.`;
 }
 
-function section(report: Report, title: string, words: string, shown: number[]): HTMLElement {
-  return el("section", {}, el("h2", {}, title), el("p", { class: "quiet" }, words), gallery(report, shown, title));
+function section(title: string, words: string | HTMLElement, shown: Gallery): HTMLElement {
+  const said = typeof words === "string" ? el("p", { class: "quiet" }, words) : words;
+  return el("section", {}, el("h2", {}, title), said, shown.element);
 }
 
-function neighbours(report: Report, cluster: Cluster): HTMLElement {
+/** The clusters before and after one in the list. */
+function besides(report: Report, cluster: Cluster): [before: Cluster | null, after: Cluster | null] {
   const place = report.clusters.indexOf(cluster);
-  const link = (to: Cluster | undefined, words: (name: string) => string): HTMLElement | null =>
-    to === undefined ? null : el("a", { href: `#/cluster/${to.id}` }, words(report.clusterName(to.id)));
-  return el(
-    "nav",
-    { class: "steps", "aria-label": "Clusters" },
-    link(report.clusters[place - 1], (name) => `← ${name}`),
-    el("a", { href: "#/overview" }, "All clusters"),
-    link(report.clusters[place + 1], (name) => `${name} →`),
-  );
+  return [report.clusters[place - 1] ?? null, report.clusters[place + 1] ?? null];
 }
 
-function nearest(report: Report, cluster: Cluster): HTMLElement | null {
-  const there = cluster.nearest.filter(([other]) => report.clusterOf(other) !== undefined);
-  if (there.length === 0) return null;
-  const entries = there.map(([other, likeness]) => {
-    const typical = (report.clusterOf(other)?.typical ?? []).slice(0, 4);
-    return el(
+function neighbours(report: Report, [before, after]: [Cluster | null, Cluster | null]): Child[] {
+  const link = (to: Cluster | null, words: (name: string) => string): HTMLElement | null =>
+    to === null ? null : el("a", { href: `#/cluster/${to.id}` }, words(report.clusterName(to.id)));
+  return [
+    link(before, (name) => `← ${name}`),
+    el("a", { href: "#/overview" }, "All clusters"),
+    link(after, (name) => `${name} →`),
+  ];
+}
+
+interface Alike {
+  id: number;
+  likeness: number;
+  typical: number[];
+}
+
+function nearest(report: Report, there: Alike[]): Child[] {
+  const entries = there.map(({ id, likeness, typical }) =>
+    el(
       "li",
       {},
       el(
         "a",
-        { class: "card small", href: `#/cluster/${other}` },
+        { class: "card small", href: `#/cluster/${id}` },
         el("div", { class: "mosaic strip" }, typical.map((image) => picture(report, image))),
-        el("h3", {}, swatch(other), report.clusterName(other)),
+        el("h3", {}, swatch(id), report.clusterName(id)),
         el("p", { class: "quiet" }, `cosine ${fixed(likeness, 2)}`),
       ),
-    );
-  });
-  return el(
-    "section",
-    {},
+    ),
+  );
+  return [
     el("h2", {}, "Nearest clusters"),
     el("p", { class: "quiet" }, "By the cosine of the prototypes: the nearer to 1, the likelier they are one."),
     el("ul", { class: "cards" }, entries),
-  );
+  ];
 }

@@ -1,5 +1,5 @@
 import { el, replace } from "../dom";
-import { gallery } from "../gallery";
+import { Gallery } from "../gallery";
 import type { By } from "../plot/colouring";
 import { controls } from "../plot/controls";
 import { legend } from "../plot/legend";
@@ -18,19 +18,20 @@ export function mapScreen(report: Report): Screen {
   // The list lies below the map, often out of sight: its number stands in a corner.
   const jump = el("button", { type: "button", class: "jump", hidden: true }, "Nothing chosen");
   jump.addEventListener("click", () => chosen.scrollIntoView({ block: "start" }));
-  let listed: number[] = [];
+  const list = new Gallery(report, [], "Chosen images");
   const view = new MapView(report, (found) => {
-    listed = found;
     report.selection.clear();
     report.selection.add(found);
     jump.hidden = found.length === 0;
     jump.textContent = `${images(found.length)} chosen ↓`;
-    list(report, chosen, found);
+    list.show([...found].sort((a, b) => (report.distance[a] ?? 0) - (report.distance[b] ?? 0)));
+    if (found.length === 0) replace(chosen, el("p", { class: "quiet" }, HOW));
+    else replace(chosen, el("h2", {}, `${images(found.length)} chosen`), list.element);
   });
   const drawKeys = (): void => replace(keys, ...legend(view.colours, (code) => view.highlight(code)));
   const ways: By[] = report.labels === null ? ["cluster", "confidence"] : ["cluster", "label", "confidence"];
   view.element.append(jump);
-  list(report, chosen, []);
+  replace(chosen, el("p", { class: "quiet" }, HOW));
   drawKeys();
   const content = el(
     "div",
@@ -42,16 +43,11 @@ export function mapScreen(report: Report): Screen {
     keys,
     chosen,
   );
-  const corrected = (): void => {
+  const corrected = (): boolean => {
     view.corrected();
     drawKeys();
-    list(report, chosen, listed);
+    list.show();
+    return true;
   };
-  return { title: "Map", content, shown: () => view.start(), left: () => view.stop(), corrected };
-}
-
-function list(report: Report, chosen: HTMLElement, found: number[]): void {
-  if (found.length === 0) return replace(chosen, el("p", { class: "quiet" }, HOW));
-  const sorted = [...found].sort((a, b) => (report.distance[a] ?? 0) - (report.distance[b] ?? 0));
-  replace(chosen, el("h2", {}, `${images(found.length)} chosen`), gallery(report, sorted, "Chosen images"));
+  return { title: () => "Map", content, shown: () => view.start(), left: () => view.stop(), corrected };
 }

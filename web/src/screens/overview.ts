@@ -1,10 +1,9 @@
-import { el, replace } from "../dom";
+import { type Child, Pane, arrange, el } from "../dom";
 import type { Cluster } from "../payload";
-import { gallery } from "../gallery";
+import { Gallery } from "../gallery";
 import { type Report, imagesWhere } from "../report";
 import type { Screen } from "../shell";
 import { JUNK } from "../review/replay";
-import { lookedAtByCluster } from "../review/words";
 import { suggestionChart } from "../suggestion";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
@@ -23,7 +22,9 @@ const ORDERS: Record<string, Order> = {
 /** Every cluster as a card, what the run was, how it scored. */
 export function overviewScreen(report: Report): Screen {
   const cards = el("ul", { class: "cards" });
-  const files = el("div");
+  const made = new Map<number, Pane>();
+  const files = new Pane(el("div"));
+  let list: Gallery | null = null;
   const found = el("p", { class: "quiet", role: "status" });
   const search = el("input", { type: "search", id: "search", placeholder: "name, number, label or file", autocomplete: "off" });
   const order = el(
@@ -32,15 +33,30 @@ export function overviewScreen(report: Report): Screen {
     Object.entries(ORDERS).map(([key, [words]]) => el("option", { value: key }, words)),
   );
 
-  function update(): void {
+  function update(): boolean {
     const wanted = search.value.trim().toLowerCase();
     const named = imagesNamed(report, wanted);
     const shown = matching(report, wanted, named).sort((ORDERS[order.value] as Order)[1]);
     shown.sort((a, b) => Number(a.id === JUNK) - Number(b.id === JUNK)); // junk stands last
-    const seen = lookedAtByCluster(report);
-    replace(cards, ...shown.map((cluster) => card(report, cluster, seen.get(cluster.id) ?? 0)));
-    replace(files, named.length === 0 ? null : namedImages(report, named));
+    arrange(cards, shown.map(cardOf));
+    files.show(named, () => {
+      if (named.length === 0) return [];
+      const title = `${images(named.length)} by name`;
+      list = new Gallery(report, named, title);
+      return [el("section", { class: "named" }, el("h2", {}, title), list.element)];
+    });
+    list?.show();
     found.textContent = wanted === "" ? "" : foundWords(report, shown.length, named.length);
+    return true;
+  }
+
+  function cardOf(cluster: Cluster): HTMLElement {
+    const { id } = cluster;
+    const pane = made.get(id) ?? newCard(id);
+    made.set(id, pane);
+    const seen = report.review.seenByCluster.get(id) ?? 0;
+    pane.show([cluster, seen], () => card(report, cluster, seen));
+    return pane.element;
   }
 
   search.addEventListener("input", update);
@@ -59,12 +75,12 @@ export function overviewScreen(report: Report): Screen {
       el("label", { for: "order" }, "Sort ", order),
       found,
     ),
-    files,
+    files.element,
     cards,
     report.suggestion === null ? null : suggestionChart(report.suggestion),
     settings(report),
   );
-  return { title: "Overview", content };
+  return { title: () => "Overview", content, corrected: update };
 }
 
 /** The images with these letters in their names; a single one would be in too many. */
@@ -83,36 +99,25 @@ function matching(report: Report, wanted: string, named: number[]): Cluster[] {
   );
 }
 
-function namedImages(report: Report, named: number[]): HTMLElement {
-  const title = `${images(named.length)} by name`;
-  return el("section", { class: "named" }, el("h2", {}, title), gallery(report, named, title));
-}
-
 function foundWords(report: Report, clusters: number, named: number): string {
   if (clusters === 0 && named === 0) return "Nothing is called that.";
   return `${count(clusters)} of ${count(report.clusters.length)} clusters`;
 }
 
-function card(report: Report, cluster: Cluster, seen: number): HTMLElement {
+function newCard(id: number): Pane {
+  const link = el("a", { class: "card", href: `#/cluster/${id}` });
+  return new Pane(el("li", { "data-cluster": id }, link), link);
+}
+
+function card(report: Report, cluster: Cluster, seen: number): Child[] {
   const { label, share } = cluster;
-  return el(
-    "li",
-    { "data-cluster": cluster.id },
-    el(
-      "a",
-      { class: "card", href: `#/cluster/${cluster.id}` },
-      el("div", { class: "mosaic" }, cluster.typical.slice(0, 9).map((image) => picture(report, image))),
-      el("h2", {}, swatch(cluster.id), report.clusterName(cluster.id)),
-      el(
-        "p",
-        { class: "quiet pair" },
-        el("span", {}, images(cluster.size)),
-        el("span", {}, `tightness ${fixed(cluster.tightness, 2)}`),
-      ),
-      label !== null && share !== null && el("p", { class: "quiet" }, `${percent(share)} labelled “${label}”`),
-      cluster.id !== JUNK && seen > 0 && progress(seen, cluster.size),
-    ),
-  );
+  return [
+    el("div", { class: "mosaic" }, cluster.typical.slice(0, 9).map((image) => picture(report, image))),
+    el("h2", {}, swatch(cluster.id), report.clusterName(cluster.id)),
+    el("p", { class: "quiet pair" }, el("span", {}, images(cluster.size)), el("span", {}, `tightness ${fixed(cluster.tightness, 2)}`)),
+    label !== null && share !== null && el("p", { class: "quiet" }, `${percent(share)} labelled “${label}”`),
+    cluster.id !== JUNK && seen > 0 && progress(seen, cluster.size),
+  ];
 }
 
 /** How much of a cluster has been looked at. */

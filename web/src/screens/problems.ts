@@ -1,36 +1,48 @@
 import { el } from "../dom";
-import { gallery } from "../gallery";
+import { Gallery } from "../gallery";
 import type { Report } from "../report";
 import type { Screen } from "../shell";
 import { count } from "../words";
 
 const MOST_GROUPS = 50;
 
+type Lister = (images: number[], label: string) => HTMLElement;
+
 /** What a person should look at before trusting the clusters. */
 export function problemsScreen(report: Report): Screen {
   const { problems } = report;
   const { counts } = problems;
+  const lists: Gallery[] = [];
+  const gallery: Lister = (found, label) => {
+    const list = new Gallery(report, found, label);
+    lists.push(list);
+    return list.element;
+  };
   const content = el(
     "div",
     { class: "screen" },
     el("h1", {}, "Worth a look"),
-    part("Exact duplicates", "Groups of images with the same pixels.", counts.exact, repeated(report, problems.exact)),
-    part("Near duplicates", "Groups of almost the same picture within a cluster.", counts.near, repeated(report, problems.near)),
+    part("Exact duplicates", "Groups of images with the same pixels.", counts.exact, repeated(gallery, problems.exact)),
+    part("Near duplicates", "Groups of almost the same picture within a cluster.", counts.near, repeated(gallery, problems.near)),
     part(
       "Outliers",
       "Unusually far from the middle for their cluster, the farthest first.",
       counts.outliers,
-      () => gallery(report, problems.outliers, "Outliers"),
+      () => gallery(problems.outliers, "Outliers"),
     ),
     part(
       "Low confidence",
       "Other clusters together are as near, the least sure first.",
       counts.doubtful,
-      () => gallery(report, problems.doubtful, "Low confidence"),
+      () => gallery(problems.doubtful, "Low confidence"),
     ),
     part("Unreadable files", "Their pictures could not be used.", counts.unreadable, () => unreadable(problems.unreadable)),
   );
-  return { title: "Problems", content };
+  const corrected = (): boolean => {
+    for (const list of lists) list.show();
+    return true;
+  };
+  return { title: () => "Problems", content, corrected };
 }
 
 function part(title: string, words: string, found: number, show: () => HTMLElement): HTMLElement {
@@ -39,7 +51,7 @@ function part(title: string, words: string, found: number, show: () => HTMLEleme
   return el("section", {}, heading, el("p", { class: "quiet" }, words), show());
 }
 
-function repeated(report: Report, groups: number[][]): () => HTMLElement {
+function repeated(gallery: Lister, groups: number[][]): () => HTMLElement {
   return () => {
     const rest = groups.length - MOST_GROUPS;
     return el(
@@ -47,7 +59,7 @@ function repeated(report: Report, groups: number[][]): () => HTMLElement {
       { class: "groups" },
       groups
         .slice(0, MOST_GROUPS)
-        .map((group, place) => el("div", { class: "group" }, gallery(report, group, `Group ${place + 1}`))),
+        .map((group, place) => el("div", { class: "group" }, gallery(group, `Group ${place + 1}`))),
       rest > 0 && el("p", { class: "quiet" }, `and ${count(rest)} more groups`),
     );
   };

@@ -1,8 +1,8 @@
-import { el } from "../dom";
-import { gallery } from "../gallery";
+import { arrange, el } from "../dom";
+import { Gallery } from "../gallery";
 import { type Report, imagesWhere } from "../report";
 import type { Actions } from "../review/actions";
-import { lookedAt, lookedAtByCluster, seenWords } from "../review/words";
+import { lookedAt, seenWords } from "../review/words";
 import type { Screen } from "../shell";
 import { swatch } from "../swatch";
 import { count, fixed, images } from "../words";
@@ -20,58 +20,85 @@ interface Doubt {
 
 /** What to look at next, worst first. */
 export function reviewScreen(report: Report, actions: Actions): Screen {
-  const { seen, all } = lookedAt(report);
-  const doubts = worstFirst(report);
-  const meter = el("span", { class: "meter large", "aria-hidden": "true" }, el("span"));
-  (meter.firstChild as HTMLElement).style.width = `${all === 0 ? 0 : (100 * seen) / all}%`;
-  const rest = doubts.length - CLUSTERS;
-  const content = el(
-    "div",
-    { class: "screen" },
-    el("h1", {}, "Worst first"),
-    el("p", { class: "lead" }, `${seenWords(seen, all)}.`),
-    meter,
-    el("p", { class: "quiet" }, doubts.length === 0 ? DONE : WORDS),
-    ...doubts.slice(0, CLUSTERS).map((doubt) => block(report, actions, doubt)),
-    rest > 0 && el("p", { class: "quiet" }, `${count(rest)} more clusters come when these are done.`),
-  );
-  return { title: "Review", content };
+  const lead = el("p", { class: "lead" });
+  const done = el("span");
+  const words = el("p", { class: "quiet" });
+  const list = el("div");
+  const rest = el("p", { class: "quiet" });
+  const blocks = new Map<number, Block>();
+  const meter = el("span", { class: "meter large", "aria-hidden": "true" }, done);
+  const content = el("div", { class: "screen" }, el("h1", {}, "Worst first"), lead, meter, words, list, rest);
+
+  function corrected(): boolean {
+    const { seen, all } = lookedAt(report);
+    const doubts = worstFirst(report);
+    lead.textContent = `${seenWords(seen, all)}.`;
+    done.style.width = `${all === 0 ? 0 : (100 * seen) / all}%`;
+    words.textContent = doubts.length === 0 ? DONE : WORDS;
+    const shown = doubts.slice(0, CLUSTERS).map((doubt) => {
+      const block = blocks.get(doubt.id) ?? new Block(report, actions, doubt.id);
+      blocks.set(doubt.id, block);
+      block.show(doubt);
+      return block.element;
+    });
+    arrange(list, shown);
+    rest.hidden = doubts.length <= CLUSTERS;
+    rest.textContent = `${count(doubts.length - CLUSTERS)} more clusters come when these are done.`;
+    return true;
+  }
+
+  corrected();
+  return { title: () => "Review", content, corrected };
 }
 
 /** Clusters with images that nobody has looked at. */
 function worstFirst(report: Report): Doubt[] {
   const left = new Map<number, number[]>();
-  for (const image of imagesWhere(report, (each) => !report.review.lookedAt(each))) {
+  for (const image of imagesWhere(report, (each) => !report.review.lookedAt(each), report.doubtfulFirst())) {
     const id = report.cluster[image] as number;
     const own = left.get(id);
     if (own === undefined) left.set(id, [image]);
     else own.push(image);
   }
-  const sureOf = (image: number): number => report.confidence[image] as number;
   const doubts = [...left].map(([id, own]) => {
-    own.sort((a, b) => sureOf(a) - sureOf(b));
     const shown = own.slice(0, BLOCK);
-    return { id, left: own, sure: shown.reduce((sum, image) => sum + sureOf(image), 0) / shown.length };
+    return { id, left: own, sure: shown.reduce((sum, image) => sum + (report.confidence[image] as number), 0) / shown.length };
   });
   return doubts.sort((a, b) => a.sure - b.sure);
 }
 
-function block(report: Report, actions: Actions, { id, left, sure }: Doubt): HTMLElement {
-  const name = report.clusterName(id);
-  const shown = left.slice(0, BLOCK);
-  const seen = lookedAtByCluster(report).get(id) ?? 0;
-  const confirm = (): void => actions.confirm(shown);
-  return el(
-    "section",
-    { class: "block", "data-cluster": id },
-    el(
-      "div",
-      { class: "head" },
-      el("h2", {}, el("a", { href: `#/cluster/${id}` }, swatch(id), name)),
-      el("p", { class: "quiet" }, `${seenWords(seen, seen + left.length)}; mean confidence of these ${fixed(sure, 2)}`),
-      el("button", { type: "button", click: confirm }, `Confirm these ${count(shown.length)}`),
-      left.length > shown.length && el("button", { type: "button", click: () => actions.confirm(left) }, `Confirm all ${images(left.length)} left`),
-    ),
-    gallery(report, shown, `The least sure of ${name}`),
-  );
+/** The least sure images of one cluster. */
+class Block {
+  readonly element: HTMLElement;
+  private left: number[] = [];
+  private readonly name = el("span");
+  private readonly facts = el("p", { class: "quiet" });
+  private readonly these: HTMLButtonElement;
+  private readonly all: HTMLButtonElement;
+  private readonly list: Gallery;
+
+  constructor(
+    private readonly report: Report,
+    actions: Actions,
+    private readonly id: number,
+  ) {
+    this.these = el("button", { type: "button", click: () => actions.confirm(this.left.slice(0, BLOCK)) });
+    this.all = el("button", { type: "button", click: () => actions.confirm(this.left) });
+    this.list = new Gallery(report, [], `The least sure of ${report.clusterName(id)}`);
+    const heading = el("h2", {}, el("a", { href: `#/cluster/${id}` }, swatch(id), this.name));
+    const head = el("div", { class: "head" }, heading, this.facts, this.these, this.all);
+    this.element = el("section", { class: "block", "data-cluster": id }, head, this.list.element);
+  }
+
+  show({ left, sure }: Doubt): void {
+    this.left = left;
+    const seen = this.report.review.seenByCluster.get(this.id) ?? 0;
+    const shown = left.slice(0, BLOCK);
+    this.name.textContent = this.report.clusterName(this.id);
+    this.facts.textContent = `${seenWords(seen, seen + left.length)}; mean confidence of these ${fixed(sure, 2)}`;
+    this.these.textContent = `Confirm these ${count(shown.length)}`;
+    this.all.textContent = `Confirm all ${images(left.length)} left`;
+    this.all.hidden = left.length === shown.length;
+    this.list.show(shown);
+  }
 }

@@ -16,7 +16,7 @@ export function trainingScreen(report: Report): Screen {
     charts.length === 0 ? el("p", { class: "quiet" }, "The run kept no history.") : el("div", { class: "charts" }, charts),
     report.moments.length === 0 ? null : moments(report),
   );
-  return { title: "Training", content };
+  return { title: () => "Training", content, corrected: () => true };
 }
 
 function moments(report: Report): HTMLElement {

@@ -1,0 +1,64 @@
+"""Two runs of the same images side by side: which clusters match, and who moved where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from propos.errors import InputError, shown
+from propos.evaluation.scores import matched_confusion, nmi
+from propos.report.payload import packed
+from propos.report.words import method_in_words
+from propos.runs import JUNK, Run
+
+
+def against(run: Run, other: Run) -> dict[str, Any]:
+    """Return another run's cluster of each of a run's images, and which clusters of the two are each other's.
+
+    Images go by name, in whatever order the other run has them. Clusters are as people corrected them; those set aside
+    in either run take no part in the matching.
+    """
+    theirs = other.corrected.table.cluster[_rows(run, other)]
+    ours = run.corrected.table.cluster
+    ids = np.unique(theirs)
+    names = {cluster.id: cluster.name for cluster in other.corrected.clusters}
+    kept = (ours != JUNK) & (theirs != JUNK)
+    if not kept.any():
+        raise InputError(f"{other.path}: every image is junk in one of the two runs: there is nothing to compare")
+    matched = matched_confusion(theirs[kept], ours[kept])
+    places = [int(np.searchsorted(ids, each)) for each in matched.labels]
+    rest = [place for place in range(len(ids)) if place not in places]  # junk
+    return {
+        "name": other.path.resolve().name,
+        "made": method_in_words(other.config),
+        "names": ["Junk" if each == JUNK else names.get(int(each)) or f"Cluster {each}" for each in ids],
+        "of": packed(np.searchsorted(ids, theirs), "i32"),
+        "rows": [*places, *rest],
+        "pairs": [
+            (place, int(cluster))
+            for at, (place, cluster) in enumerate(zip(places, matched.clusters, strict=False))
+            if matched.counts[at, at]
+        ],
+        "nmi": float(nmi(theirs[kept], ours[kept])),
+    }
+
+
+def _rows(run: Run, other: Run) -> Int[np.ndarray, " N"]:
+    """Return the other run's row of each of a run's images, or say that they are not the same."""
+    ours, theirs = run.table.images, other.table.images
+    at = {name: row for row, name in enumerate(theirs)}
+    both = sum(name in at for name in ours)
+    if len(ours) != len(theirs) or both != len(ours):
+        missing = next((name for name in ours if name not in at), None)
+        first = "" if missing is None else f", and not {shown(missing)}"
+        raise InputError(
+            f"{other.path}: has {both:,} of the {len(ours):,} images of {run.path}{first}: "
+            "two runs are compared on the same images"
+        )
+    numbered = ours == [str(number) for number in range(len(ours))]
+    prints = run.info.source.fingerprint, other.info.source.fingerprint
+    if numbered and None not in prints and prints[0] != prints[1]:
+        raise InputError(f"{other.path}: is of another array than {run.path}: two runs are compared on the same images")
+    return np.array([at[name] for name in ours])

@@ -1,0 +1,60 @@
+"""Another run beside a run: images by name, clusters by the best matching."""
+
+import base64
+
+import numpy as np
+import pytest
+
+from helpers.runs import make_run
+from propos.errors import InputError
+from propos.report.against import against
+from propos.runs import ImageTable, Run, RunFolder
+
+
+def run_of(path, names, cluster):
+    """Write a run of four-pixel images that has these clusters."""
+    pixels = np.eye(4)[np.asarray(cluster)] + 0.1
+    run = make_run(path, path / "gone", names, pixels, clusters=len(set(cluster)))
+    sure, near = np.full(len(names), 0.9, np.float32), np.full(len(names), 0.1, np.float32)
+    RunFolder(path).write_images(ImageTable(list(names), np.array(cluster, np.int32), sure, near))
+    return Run.open(run.path)
+
+
+def places(entry):
+    return np.frombuffer(base64.b64decode(entry["base64"]), np.int32).tolist()
+
+
+def test_images_go_by_name_and_clusters_by_what_they_share(tmp_path):
+    ours = run_of(tmp_path / "a", ["a", "b", "c", "d", "e"], [0, 0, 1, 1, 2])
+    theirs = run_of(tmp_path / "b", ["e", "d", "c", "b", "a"], [0, 1, 1, 1, 2])
+    found = against(ours, theirs)
+    # By name theirs are a: 2, b: 1, c: 1, d: 1, e: 0; 1 is ours 1 (c, d), 2 is 0 (a), 0 is 2 (e).
+    assert places(found["of"]) == [2, 1, 1, 1, 0]
+    assert sorted(map(tuple, found["pairs"])) == [(0, 2), (1, 1), (2, 0)]
+    assert found["name"] == "b"
+    assert found["names"] == ["Cluster 0", "Cluster 1", "Cluster 2"]
+
+
+def test_more_clusters_there_than_here_leave_some_without_a_match(tmp_path):
+    ours = run_of(tmp_path / "a", ["a", "b", "c", "d"], [0, 0, 1, 1])
+    theirs = run_of(tmp_path / "b", ["a", "b", "c", "d"], [0, 1, 2, 2])
+    found = against(ours, theirs)
+    assert len(found["pairs"]) == 2
+    assert (2, 1) in found["pairs"]
+    assert sorted(found["rows"]) == [0, 1, 2]
+
+
+def test_other_images_are_refused_in_a_line(tmp_path):
+    ours = run_of(tmp_path / "a", ["a", "b", "c"], [0, 1, 1])
+    theirs = run_of(tmp_path / "b", ["a", "b", "x"], [0, 1, 1])
+    with pytest.raises(InputError, match=r"has 2 of the 3 images of .*and not .c.: two runs are compared on the same"):
+        against(ours, theirs)
+
+
+def test_numbers_of_two_arrays_are_not_names(tmp_path):
+    runs = [run_of(tmp_path / name, ["0", "1", "2"], [0, 1, 1]) for name in "ab"]
+    assert against(*runs)["nmi"] == pytest.approx(1.0)
+    source = runs[1].info.plain()["source"]
+    RunFolder(runs[1].path).update_info(source={**source, "fingerprint": "of other pixels"})
+    with pytest.raises(InputError, match="is of another array"):
+        against(runs[0], Run.open(runs[1].path))
