@@ -10,13 +10,14 @@ import os
 import shutil
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.damage import checkpoint_name, damaged
 from helpers.runs import SUGGESTION
-from helpers.small import QUICK, save_digits
+from helpers.small import QUICK, digits, save_digits
 from propos.cli.app import app
 from propos.errors import InputError, Interrupted, RunFailed
 from propos.report import write_report
@@ -39,7 +40,7 @@ READING = {
     "knn": ["evaluate", "RUN", "--knn", "--json"],
     "linear": ["evaluate", "RUN", "--linear", "fast"],
     "psa": ["evaluate", "RUN", "--psa-preservation", "--neighbours", "3"],
-    "test": ["evaluate", "RUN", "--test", "IMAGES", "--knn", "--neighbours", "3"],
+    "test": ["evaluate", "RUN", "--test", "OTHERS", "--knn", "--neighbours", "3"],
     "suggest-k": ["suggest-k", "RUN", "-k", "2..4"],
     "from": ["run", "IMAGES", "--from", "RUN", "--out", "OUT/on", "--no-report", "--epochs", "1", "--quiet"],
 }
@@ -49,7 +50,8 @@ READING = {
 def folders(tmp_path_factory):
     """Return a finished run, one that was gone on from it and stopped, and their images."""
     root = tmp_path_factory.mktemp("damaged")
-    images = save_digits(root / "images.npz", COUNT)
+    images, more = save_digits(root / "images.npz", COUNT), digits(2 * COUNT)
+    np.savez(root / "others.npz", images=more.images[COUNT:, ..., 0], labels=more.labels[COUNT:])
     with plan(Request(images, 3, recipe="digits", settings={**SMALL, "keep_epochs": (0,)})) as planned:
         carry_out(planned, root / "finished")
     shutil.rmtree(root / "finished" / "checkpoint")
@@ -71,7 +73,7 @@ def attempt(arguments, run, root, out):
     """Run a command in this process; whatever it raises but its own two errors is a fault."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
-    put = {"RUN": str(run), "IMAGES": str(root / "images.npz")}
+    put = {"RUN": str(run), "IMAGES": str(root / "images.npz"), "OTHERS": str(root / "others.npz")}
     arguments = [put.get(each, each.replace("OUT", str(out))) for each in arguments]
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):

@@ -185,7 +185,31 @@ def test_images_that_are_tested_on_do_not_vote(folder, evaluated, capsys):
     found = evaluated("--psa-preservation", "--test", folder / "overlap.npz")
     assert (found["psa_images"], found["psa_voters"]) == (70, 150)
     result = command(capsys, "evaluate", folder / "run", "--psa-preservation", "--test", folder / "overlap.npz")
-    assert "70 test images, 50 of them among the run's, which do not vote" in result.out
+    assert "70 test images, 50 of them among the run's, where they take no part" in result.out
+
+
+def test_images_that_are_tested_on_are_no_neighbours_and_are_not_learnt_from(folder, evaluated, capsys):
+    source = digits(220)
+    np.savez(folder / "shared.npz", images=source.images[150:, ..., 0], labels=source.labels[150:])
+    arguments = ["--knn", "--neighbours", "1", "--linear", "fast", "--test", folder / "shared.npz"]
+    found = evaluated(*arguments)
+    opened, test = Run.open(folder / "run"), open_source(folder / "shared.npz")
+    queries = Model.from_run(opened, CPU).embeddings(test)
+    others = scikit(1).fit(opened.embeddings[:150], opened.table.label[:150])
+    assert found["knn_accuracy"] == pytest.approx(others.score(queries, test.labels))
+    assert found["linear_train_images"] == 150
+    said = command(capsys, "evaluate", folder / "run", *arguments).out
+    assert said.count("70 test images, 50 of them among the run's, where they take no part") == 2
+
+
+def test_where_the_runs_images_are_gone_it_is_said_that_they_cannot_be_told_apart(folder, tmp_path, capsys):
+    shutil.copytree(folder / "run", tmp_path / "run")
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace(str(folder / "images.npz"), str(tmp_path / "gone.npz")))
+    result = command(capsys, "evaluate", tmp_path / "run", "--knn", "--test", folder / "test.npz", "--json")
+    assert result.code == 0, result.err
+    assert "whether test images are among the run's is not known" in result.err
+    assert json.loads(result.out)["knn_images"] == 100
 
 
 def test_another_number_of_clusters_is_found_in_the_runs_embeddings(folder, evaluated):

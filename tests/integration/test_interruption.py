@@ -77,7 +77,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(images, uninterrup
     assert results(out) == uninterrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stopped_run_saves_says_how_to_go_on_and_goes_on(images, uninterrupted, tmp_path, number):
     out, err = stop(tmp_path, images, number)
     assert err.count("\n") == 1

@@ -1,7 +1,5 @@
 """A run's model as ONNX, run by onnxruntime alone and compared with what propos says of the same images."""
 
-import json
-
 import numpy as np
 import onnxruntime
 import pytest
@@ -9,6 +7,7 @@ from PIL import Image
 
 from helpers.command import command
 from helpers.pretrained import pictures, random_weights
+from helpers.runs import write_edits
 from helpers.small import QUICK, as_flags, save_digits
 from propos import ProPos
 from propos.data.arrays import ArraySource
@@ -31,16 +30,15 @@ def exported(capsys, run, out):
     return result.out
 
 
-@pytest.mark.parametrize("method", ["propos", "cc-psl"])
+@pytest.mark.parametrize("method", ["propos", "cc-psl", "temi"])
 def test_prototypes_and_heads_answer_as_the_run_does(method, tmp_path, capsys):
     images = save_digits(tmp_path / "digits.npz", 120)
-    flags = [*as_flags(QUICK), "--no-report", "--quiet", "--set", "train.epochs=2"]
+    flags = [*as_flags({**QUICK, "train.epochs": 2, "heads.count": 2}), "--no-report", "--quiet"]
     made = command(capsys, "run", images, "-k", 6, "--method", method, *flags, "--out", tmp_path / "run")
     assert made.code == 0, made.err
     if method == "propos":  # corrected clusters, whose ids have gaps
         edits = [{"op": "merge", "clusters": [1], "into": 0}, {"op": "rename", "cluster": 5, "name": "five"}]
-        lines = (json.dumps({"v": 1, "id": f"e{number}", **edit}) + "\n" for number, edit in enumerate(edits))
-        (tmp_path / "run" / "edits.jsonl").write_text("".join(lines))
+        write_edits(tmp_path / "run" / "edits.jsonl", *edits)
     said = exported(capsys, tmp_path / "run", tmp_path / "model.onnx")
     assert "on 64 of the run's images" in said
     from propos.runs import Run

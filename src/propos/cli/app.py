@@ -8,6 +8,7 @@ from propos import __version__
 from propos.cli.apply import apply
 from propos.cli.ask import ask
 from propos.cli.cache import cache
+from propos.cli.compare import compare
 from propos.cli.datasets import datasets
 from propos.cli.doctor import doctor
 from propos.cli.evaluate import evaluate
@@ -24,7 +25,6 @@ from propos.cli.suggest_k import suggest_k
 
 app = typer.Typer(
     name="propos",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -51,6 +51,7 @@ app.command("open")(open_run)
 app.command()(apply)
 app.command()(ask)
 app.command()(export)
+app.command()(compare)
 app.command()(reproduce)
 app.command()(methods)
 app.add_typer(recipes, name="recipes")

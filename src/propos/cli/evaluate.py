@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from propos.cli.early import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Found:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, FINISHED_RUN],
     labels: Annotated[Path | None, typer.Option(help="A CSV with columns image,label.")] = None,
     knn: Annotated[bool, typer.Option("--knn", help="Classify embeddings by their nearest neighbours.")] = False,
     linear: Annotated[

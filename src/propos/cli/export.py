@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from propos.cli.early import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, FINISHED_RUN],
     to: Annotated[
         Literal["csv", "parquet", "json", "coco", "embedding-atlas", "folders", "fiftyone", "model", "onnx"],
         typer.Option(help="The form to write."),

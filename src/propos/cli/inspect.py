@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from propos.cli.early import refuse_absent
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def inspect(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Look at images before training: what is there, what would be trained, and how long it would take."""
+    refuse_absent(source)
     from propos.cli.display import Terminal
     from propos.cli.outputs import files_of, refuse_to_overwrite
     from propos.inspect import ESTIMATE_CLUSTERS, draw_views_of, look

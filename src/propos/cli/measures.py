@@ -50,13 +50,15 @@ def prototypes(subject: Subject) -> Measure:
 
 def knn(subject: Subject, asked: int | None) -> Measure:
     """Classify embeddings by their nearest neighbours among the run's."""
-    neighbours = subject.neighbours(asked)
     alone = subject.test is None
     truth = subject.own_classes if alone else subject.test_classes
+    voters = subject.taught_by
+    neighbours = subject.neighbours(asked, len(voters) - alone)
     queries = subject.own_embeddings if alone else subject.model.embeddings(subject.test_images)
-    voted = nearest_classes(subject.own_embeddings, subject.own_classes, queries, neighbours, leave_one_out=alone)
+    bank, classes = subject.own_embeddings[voters], subject.own_classes[voters]
+    voted = nearest_classes(bank, classes, queries, neighbours, leave_one_out=alone)
     accuracy = int((voted == truth).sum()) / len(truth)
-    how = ONE_OUT if alone else f"{len(truth):,} test images"
+    how = ONE_OUT if alone else f"{len(truth):,} test images{subject.shared(len(voters))}"
     numbers = {"knn_accuracy": accuracy, "knn_neighbours": neighbours, "knn_images": len(truth)}
     return Measure(numbers, f"{accuracy:.4f}  ({neighbours} neighbours, {how})")
 
@@ -65,7 +67,7 @@ def linear(subject: Subject, how: Probe, optimiser: Literal["sgd", "lars"]) -> M
     """Train a linear classifier on the backbone's features: of a random crop in every epoch, or fixed ones."""
     draws = generator(subject.model.config.seed, "linear probe")
     classes, test_classes = subject.own_classes, None if subject.test is None else subject.test_classes
-    learnt, tested = torch.arange(len(classes)), torch.empty(0, dtype=torch.long)
+    learnt, tested = subject.taught_by.cpu(), torch.empty(0, dtype=torch.long)
     if test_classes is None:
         learnt, tested = held_out(len(classes), draws)
         Classes.among(subject.known[learnt.numpy()])
@@ -82,7 +84,8 @@ def linear(subject: Subject, how: Probe, optimiser: Literal["sgd", "lars"]) -> M
         )
         batches = own.of_plain_views(tested)
     else:
-        words = f"on {len(test_classes):,} test images; trained on {kind}, of {len(learnt):,}"
+        shared = subject.shared(len(learnt))
+        words = f"on {len(test_classes):,} test images{shared}; trained on {kind}, of {len(learnt):,}"
         others = BackboneFeatures(subject.model, subject.test_images, draws)
         batches = others.of_plain_views(torch.arange(len(test_classes)))
     accuracy = probe_accuracy(probe, batches, test_classes)
@@ -105,8 +108,7 @@ def preservation(subject: Subject, asked: int | None, sigma: float | None) -> Me
     classes, queries, how = subject.own_classes, own, ONE_OUT
     if not alone:
         bank, queries = own[subject.apart], subject.model.online_projections(subject.test_images)
-        how = f"{len(queries):,} test images"
-        how += f", {len(own) - len(bank):,} of them among the run's, which do not vote" if len(bank) < len(own) else ""
+        how = f"{len(queries):,} test images{subject.shared(len(bank))}"
         own, classes = bank, classes[subject.apart]
     neighbours = subject.neighbours(asked, len(own) - alone)
     draws = generator(config.seed, "psa preservation")

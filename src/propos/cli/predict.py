@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from propos.cli.early import FINISHED_RUN
 from propos.cli.streams import say
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, FINISHED_RUN],
     source: Annotated[str, typer.Argument(help="New images: whatever `propos run` takes, or one image.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The table to write: .csv, .parquet or .json.")],
     data: Annotated[

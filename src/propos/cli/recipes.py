@@ -26,7 +26,9 @@ def list_recipes(context: typer.Context) -> None:
 @recipes.command("show")
 def show(
     name: Annotated[str, typer.Argument(help="The recipe's name.")],
-    method: Annotated[str, typer.Option(help="The method it is for (see `propos methods`).")] = "propos",
+    method: Annotated[
+        str | None, typer.Option(help="The method it is for (see `propos methods`); else the recipe's own.")
+    ] = None,
     against: Annotated[
         Literal["paper"] | None,
         typer.Option(help="paper: each setting beside the paper's value, and where it says so."),
@@ -36,7 +38,8 @@ def show(
     from propos.methods import check_method
     from propos.recipes import against_paper, build_recipe
 
-    check_method(method)
+    if method is not None:
+        check_method(method)
     config = build_recipe(name, method)
     if against is None:
         typer.echo(config.to_yaml(), nl=False)

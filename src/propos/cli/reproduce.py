@@ -75,8 +75,8 @@ def perform_shown(wanted: Wanted, place: Place, device: str, quiet: bool, train:
     from propos.cli.stopping import stop_on_signals
     from propos.distributed import joined, rank
     from propos.errors import RunFailed
-    from propos.reproduce.carrying import Manner
     from propos.reproduce.reproducing import reproduce
+    from propos.runner.working import Manner
 
     # Of several processes the first alone speaks.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from propos.cli.early import alone, refuse_absent
+
 if TYPE_CHECKING:
     from propos.runner import Request
     from propos.runs import Run
@@ -70,10 +72,15 @@ def run(
     report: Annotated[bool, typer.Option("--report/--no-report", help="End by writing the page of the run.")] = True,
 ) -> None:
     """Learn clusters from images and write them to a run folder."""
+    from propos.config import parse_assignments, parse_clusters
+
+    if clusters is not None and alone():
+        parse_clusters(clusters)
+    given = parse_assignments(settings or [])
+    refuse_absent(source)
     from propos.cli.threads import settle_threads
 
     threads = settle_threads()
-    from propos.config import parse_assignments
     from propos.runner import Request
 
     request = Request(
@@ -84,7 +91,7 @@ def run(
         out,
         seed,
         epochs,
-        parse_assignments(settings or []),
+        given,
         config,
         labels,
         budget,

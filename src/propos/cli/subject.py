@@ -18,6 +18,7 @@ from propos.errors import InputError
 from propos.evaluation.classes import Classes
 from propos.evaluation.neighbours import NEIGHBOURS
 from propos.runner import open_like, open_source_of
+from propos.runner.sources import NoImages
 from propos.runs import Run
 from propos.training import Model, choose_device
 from propos.training.seeds import generator
@@ -103,6 +104,23 @@ class Subject:
         return torch.from_numpy(self.classes.numbers(self.test_images.labels)).to(self.model.prototypes.device)
 
     @cached_property
+    def taught_by(self) -> Int[Tensor, " n"]:
+        """Which of the run's images vote, or are learnt from: all, but for those that are tested on."""
+        device = self.model.prototypes.device
+        if self.test is None:
+            return torch.arange(len(self.known), device=device)
+        try:
+            return self.apart
+        except NoImages as gone:
+            say(f"warning: {gone}: whether test images are among the run's is not known", err=True)
+            return torch.arange(len(self.known), device=device)
+
+    def shared(self, taught: int) -> str:
+        """Say how many of the run's images take no part because they are tested on."""
+        left = len(self.known) - taught
+        return f", {left:,} of them among the run's, where they take no part" if left else ""
+
+    @cached_property
     def apart(self) -> Int[Tensor, " n"]:
         """Which of the run's images are none of the test images."""
         tested = set(image_digests(self.test_images))
@@ -111,9 +129,8 @@ class Subject:
             raise InputError(f"--test {self.test}: holds the run's own images: give others, or leave --test out")
         return torch.tensor(apart, device=self.model.prototypes.device)
 
-    def neighbours(self, asked: int | None, bank: int | None = None) -> int:
-        """Return how many neighbours vote: as many as asked for, else 20 or all there are."""
-        others = len(self.known) - (self.test is None) if bank is None else bank
+    def neighbours(self, asked: int | None, others: int) -> int:
+        """Return how many of so many vote: as many as asked for, else 20 or all there are."""
         if others < 1:
             raise InputError(f"{self.run.path}: holds one image, which has no neighbours")
         if asked is not None and not 1 <= asked <= others:

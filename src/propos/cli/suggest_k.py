@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from propos.cli.early import refuse_absent
+
 if TYPE_CHECKING:
     from propos.clustering import Suggestion
     from propos.runner import Request
@@ -31,13 +33,16 @@ def suggest_k(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Suggest a number of clusters: from a run's embeddings, or by training the part of a run that needs none."""
+    from propos.config import parse_assignments, parse_clusters
+
+    parse_clusters(clusters)
+    given = parse_assignments(settings or [])
+    refuse_absent(what)
     from propos.cli.threads import settle_threads
 
     settle_threads()
-    from propos.config import parse_assignments
     from propos.runner import Request
 
-    given = parse_assignments(settings or [])
     request = Request(what, clusters, method, recipe, None, seed, epochs, given, data=data)
     is_run = (Path(what) / "run.json").is_file()
     suggestion = _of_run(request) if is_run else _of_source(request, device, quiet=as_json)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import os
+import statistics
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-# At what is running, and seconds from one to the next: over less, a moment's work would pass for a busy machine.
+# At what is running, and seconds from one to the next.
 LOOKS, BETWEEN = 50, 0.01
 OWN = ("OMP_", "GOMP_", "KMP_BLOCKTIME", "MKL_NUM_THREADS")  # scikit-learn sets other KMP_ for whom it starts
 _RUNNING = Path("/proc/loadavg")
@@ -46,7 +47,10 @@ def choice(cores: int, machine: int, limit: int | None, others: float) -> tuple[
 
 
 def busy_others() -> float | None:
-    """Return how many threads of other programs run or want to, on the average of some looks; None where none tells."""
+    """Return how many threads of other programs run or want to, the median of some looks; None where none tells.
+
+    A moment's work of others, however much of it, would raise a mean.
+    """
     running = []
     for _ in range(LOOKS):
         try:
@@ -54,7 +58,7 @@ def busy_others() -> float | None:
         except (OSError, ValueError, IndexError):
             return None
         time.sleep(BETWEEN)
-    return sum(running) / len(running)
+    return statistics.median(running)
 
 
 def quota() -> int | None:

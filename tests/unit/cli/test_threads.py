@@ -79,6 +79,18 @@ def test_this_process_is_not_counted_among_the_others(tmp_path, monkeypatch):
     assert threads.busy_others() == 3
 
 
+def test_a_moments_work_of_others_does_not_pass_for_a_busy_machine(monkeypatch):
+    class Loads:
+        looks = iter([9] * 20 + [1] * 30)  # programs that run, this one among them
+
+        def read_text(self):
+            return f"0.5 0.4 0.3 {next(self.looks)}/210 1234\n"
+
+    monkeypatch.setattr(threads, "_RUNNING", Loads())
+    monkeypatch.setattr(threads, "BETWEEN", 0)
+    assert threads.busy_others() == 0
+
+
 ASK = """
 import os, sys
 from propos.cli.threads import settle_threads

@@ -1,0 +1,35 @@
+"""What can be refused before anything heavy is imported: folders and files that are not there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import typer
+
+from propos.errors import no_such_run
+
+
+def there(run: Path) -> Path:
+    """Refuse a run folder that does not exist."""
+    if not run.exists():
+        raise no_such_run(run)
+    return run
+
+
+FINISHED_RUN = typer.Argument(help="A finished run folder.", callback=there)
+
+
+def alone() -> bool:
+    """Return whether no other process may say the same: of several the first alone speaks, known only later."""
+    return "WORLD_SIZE" not in os.environ
+
+
+def refuse_absent(source: str | None) -> None:
+    """Refuse a source that is neither there nor a name, as opening it would, without reading torch first."""
+    if source is None or os.path.lexists(source) or not alone():
+        return
+    from propos.data import find_source, is_named
+
+    if not is_named(source):
+        find_source(source)
