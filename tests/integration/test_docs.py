@@ -1,28 +1,211 @@
-"""What the documentation shows runs as it stands."""
+"""What the documentation shows runs as it stands, in the order of each page, and its links lead somewhere.
 
+Commands and programs are run on a folder of generated photographs, and only shorter: what trains, trains for an epoch.
+What cannot run here is marked in one way, a comment before the block, `<!-- not run: WHY -->`, or before it with the
+beginnings of the lines that are left out, <!-- not run: `COMMAND`, `COMMAND`: WHY -->.
+"""
+
+import json
+import os
 import re
+import shlex
+import shutil
+import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from helpers.hold import PATIENCE
+from helpers import forked
+from helpers.command import run, start
+from helpers.hold import wait_for
+from propos.runs import parse_edits
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.glob("*.md"))]
+IMAGES = 40
+BLOCK = re.compile(r"(?:^<!-- not run: ([^\n]+) -->\n)?^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+PROSE = {"text", "math"}  # kinds of blocks that nobody runs
+# Pages that speak of a run which they did not make.
+HAVE_A_RUN = {"how-to.md"}
+SHORTER = [
+    ('recipe="digits", random_state', 'recipe="digits", epochs=1, random_state'),
+    ("epochs=200", "epochs=1"),
+    ("epochs=2, random_state=seed", "epochs=1, random_state=seed"),
+]
 
 
-def code_blocks(page):
-    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), flags=re.DOTALL)
+@dataclass
+class Block:
+    kind: str
+    text: str
+    why: str | None
+
+    @property
+    def skipped(self):
+        """Tell whether no line of it is run."""
+        return self.why is not None and not self.why.startswith("`")
+
+    def commands(self):
+        """Return its commands that are run: words, and the line as it stands."""
+        left_out = tuple(re.findall("`(.+?)`", (self.why or "").partition(": ")[0]))
+        for line in self.text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words and not line.startswith(left_out):
+                yield words, line
+
+
+def blocks_of(page):
+    return [Block(kind, text, why or None) for why, kind, text in BLOCK.findall(page.read_text())]
+
+
+def name_of(page):
+    return page.name
+
+
+TO_RUN = [
+    page
+    for page in PAGES
+    if page.name != "methods.md" and any(block.kind in ("sh", "python", "json") for block in blocks_of(page))
+]
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    """Make the photographs once, and a finished run of them."""
+    folder = tmp_path_factory.mktemp("photographs")
+    subprocess.run([sys.executable, ROOT / "examples" / "photos.py", folder / "photos", str(IMAGES)], check=True)
+    done = run("run", "photos/", "-k", "4", cwd=folder)
+    assert done.code == 0, done.err
+    return folder
+
+
+@pytest.fixture
+def workplace(photographs, tmp_path, request):
+    """Return a folder with what pages speak of: photographs, some new ones, labels, corrections."""
+    page = request.param
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    if "examples/photos.py" not in page.read_text():
+        shutil.copytree(photographs / "photos", tmp_path / "photos")
+        shutil.copy(photographs / "truth.csv", tmp_path)
+    (tmp_path / "new").mkdir()
+    for path in sorted((photographs / "photos").iterdir())[:12]:
+        shutil.copy(path, tmp_path / "new" / path.name)
+    if page.name in HAVE_A_RUN:
+        shutil.copytree(photographs / "runs", tmp_path / "runs")
+    edit = {"v": 1, "id": "a1", "op": "rename", "cluster": 3, "name": "cats"}
+    (tmp_path / "edits.jsonl").write_text(json.dumps(edit) + "\n")
+    return page, tmp_path
+
+
+def test_every_block_says_what_it_is():
+    kinds = {block.kind for page in PAGES for block in blocks_of(page)}
+    assert kinds <= PROSE | {"sh", "bash", "python", "json"}
+    unread = [page.name for page in PAGES if page.read_text().count("```") != 2 * len(blocks_of(page))]
+    assert unread == []
+
+
+@pytest.mark.parametrize("workplace", TO_RUN, ids=name_of, indirect=True)
+def test_what_a_page_shows_runs(workplace):
+    page, folder = workplace
+    for number, block in enumerate(blocks_of(page)):
+        if block.skipped:
+            continue
+        if block.kind == "sh":
+            for words, line in block.commands():
+                run_line(words, line, folder)
+        elif block.kind == "python":
+            run_program(block.text, folder / f"block-{number}.py")
+        elif block.kind == "json":
+            edits, torn = parse_edits(block.text.encode(), page.name)
+            assert len(edits) == len(block.text.splitlines())
+            assert not torn
+
+
+def run_line(words, line, folder):
+    if words[:2] == ["propos", "open"]:
+        serve_for_a_moment(words, folder)
+        return
+    if words[0] == "propos" and ">" not in words:
+        done = run(*shorter(words)[1:], cwd=folder)
+        assert done.code == 0, f"{line}\n{done.err}"
+        return
+    line = line.replace("examples/photos.py photos", f"examples/photos.py photos {IMAGES}")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+
+
+def shorter(words):
+    """Return a command that trains for an epoch where it trains at all."""
+    if words[:2] != ["propos", "run"]:
+        return words
+    if "--time" in words:
+        place = words.index("--time")
+        return [*words[:place], "--epochs", "1", *words[place + 2 :]]
+    trains = {"digits", "sets/four-digits.npz"} & set(words)
+    return [*words, "--epochs", "1"] if trains else words
+
+
+def serve_for_a_moment(words, folder):
+    """Start a server, wait until it says its address, and end it as a person does."""
+    process = start(*words[1:], cwd=folder, env={**os.environ, "BROWSER": "true"})
+    wait_for(lambda: "http://127.0.0.1" in process.said(), process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert "http://127.0.0.1" in out, err
+    assert process.returncode in (0, 130), err
+
+
+def run_program(text, path):
+    """Run a program in a process of its own, and return what it printed."""
+    for long, short in SHORTER:
+        text = text.replace(long, short)
+    path.write_text(text)
+    process = forked.Forked(forked.script, str(path), cwd=path.parent)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return out
 
 
 @pytest.mark.parametrize(("place", "lines"), [(0, 40), (1, 60)], ids=["one stage", "two stages"])
 def test_the_methods_of_the_documentation_are_short_and_train(tmp_path, place, lines):
-    block = code_blocks("methods.md")[place]
+    block = [block.text for block in blocks_of(DOCS / "methods.md") if block.kind == "python"][place]
     assert len(block.splitlines()) < lines
-    script = tmp_path / "method.py"
-    script.write_text(block)
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
     # An untrained network's embeddings give 0.4 to 0.5 on digits.
-    assert float(done.stdout.split()[-1]) > 0.55, done.stdout
+    said = run_program(block, tmp_path / "method.py")
+    assert float(said.split()[-1]) > 0.55, said
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_scripts_for_clusters_are_well_formed(page):
+    for block in blocks_of(page):
+        if block.kind == "bash":
+            assert block.skipped, "say why it is not run"
+            done = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+
+
+def anchors(page):
+    """Return what a page's headings are linked to by, as GitHub makes it."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(BLOCK, "", page.read_text()), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=name_of)
+def test_links_lead_to_files_and_headings_that_are_there(page):
+    wrong = []
+    text = re.sub(r"`[^`\n]+`", "", re.sub(BLOCK, "", page.read_text()))
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.is_file() or (anchor and anchor not in anchors(target)):
+            wrong.append(link)
+    assert wrong == []
