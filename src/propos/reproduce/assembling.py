@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from propos.reproduce import curves, data_table, maps, score_tables, sweeps, timing
+from propos.reproduce import curves, data_table, maps, score_tables, study, sweeps, timing
 from propos.reproduce.budgets import scaled_words
 from propos.reproduce.images import look
 from propos.reproduce.parts import Assembled, Part
@@ -38,6 +38,7 @@ PARTS: dict[str, Assemble] = {
     "figure-s2": maps.figure_s2,
     "figure-s3": maps.figure_s3,
     "figure-s4": maps.figure_s4,
+    "study": study.study,
 }
 # What is measured on the cells of an item once they are finished.
 READ: dict[str, list[str]] = {
@@ -67,6 +68,10 @@ NOTES: dict[str, Sequence[str]] = {
     "figure-6f": ("The paper does not say which changes it removes; these are ours, one after another.",),
     "figure-7": ("The paper names no sizes; these are ours.",),
     "figure-s3": ("The paper does not say how it chose outliers; these lie furthest from their cluster's prototype.",),
+    "study": (
+        "The paper has no Fashion-MNIST; it is trained as CIFAR-10 is.",
+        "Spread: the standard deviation of embeddings, as a share of that of embeddings even on the sphere.",
+    ),
     "table-6": ("CC as its authors' code answers: by its cluster head; the row below it is k-means on the same runs.",),
 }
 

@@ -24,6 +24,7 @@ NAMES = {
     "imagenet-200": "ImageNet-200",
     "cifar-10-lt": "CIFAR-10-LT",
     "cifar-20-lt": "CIFAR-20-LT",
+    "fashion-mnist": "Fashion-MNIST",  # which the paper does not have
 }
 # Methods by the names that table 6 has for them.
 ABLATION = {
@@ -39,6 +40,8 @@ ABLATION = {
     "ProPos w/o PSL-uniformity": "propos-alignment-only",
     "ProPos w/o PSL-alignment": "propos-uniformity-only",
 }
+# The two losses, each alone and both: what the study of two sets compares.
+LOSSES = ("BYOL", "ProPos w/o PSL", "ProPos w/o PSA", "ProPos")
 # What we run of the other tables' rows; the rest of them is quoted.
 TABLE_2 = {"CC": "cc", "MoCo": "moco", "SimSiam": "simsiam", "BYOL": "byol", "PCL": "pcl", "ProPos": "propos"}
 TABLE_3 = {"MoCo": "moco", "PCL": "pcl", "SimSiam": "simsiam", "BYOL": "byol", "ProPos": "propos"}
@@ -101,6 +104,11 @@ def sweep(key: str, values: Iterable[Any], methods: Sequence[str] = ("propos",))
     return tuple(varied(data, method, **{key: value}) for data in CIFAR for method in methods for value in values)
 
 
+def losses() -> tuple[Setup, ...]:
+    """Return what compares the two losses, on Fashion-MNIST with the settings of CIFAR-10."""
+    return _on(("cifar-10", "fashion-mnist"), [ABLATION[name] for name in LOSSES], "cifar-10-r18")
+
+
 def split_and_size() -> dict[str, dict[str, Setup]]:
     """Return the rows of table s1: set-ups by column."""
     return {
@@ -136,6 +144,7 @@ class Item:
     shows: str
     setups: tuple[Setup, ...] = ()
     most_seeds: int | None = None  # a figure that looks into one run needs one
+    in_paper: bool = True
 
     def cells(self, seeds: int) -> list[Cell]:
         """Return its cells, each once."""
@@ -177,16 +186,17 @@ def _items() -> Iterable[Item]:
     yield Item("figure-s2", "t-SNE at four moments of training", ablation(["propos"], one), 1)
     yield Item("figure-s3", "outliers on the t-SNE", ablation(["propos"], one), 1)
     yield Item("figure-s4", "t-SNE with too few clusters, K = 5", (varied("cifar-10", clusters=5),), 1)
+    yield Item("study", "the two losses on CIFAR-10 and Fashion-MNIST, which are small", losses(), in_paper=False)
 
 
 ITEMS = {item.id: item for item in _items()}
 
 
 def find_items(ids: Sequence[str]) -> list[Item]:
-    """Return the items of some ids, once each; `all` are all, and `figure-6` are all its parts."""
+    """Return the items of some ids, once each; `all` are the paper's, and `figure-6` are all its parts."""
     found: dict[str, Item] = {}
     for name in ids:
-        these = list(ITEMS) if name == "all" else [each for each in ITEMS if _is_of(each, name)]
+        these = [each for each, item in ITEMS.items() if (item.in_paper if name == "all" else _is_of(each, name))]
         if not these:
             near = difflib.get_close_matches(name, ITEMS, n=1)
             hint = f"did you mean {near[0]}?" if near else "`propos reproduce` lists them"

@@ -42,6 +42,7 @@ figure svg{display:block;max-width:100%;height:auto;margin:auto}
 details{margin-top:.6rem}summary{cursor:pointer;color:var(--quiet)}
 ul{margin:.4rem 0;padding-left:1.2rem}
 """
+BESIDE = '<p class="quiet">Ours above, the paper’s below; ✓ within two standard deviations of both together, ✗ not.</p>'
 
 
 def page(items: Sequence[Assembled], budget: str, about: Iterable[str]) -> str:
@@ -93,10 +94,10 @@ def _table(table: Table) -> str:
         f"<tr><td>{escape(name)}</td>{''.join(_entry(entry, table.digits) for entry in entries)}</tr>"
         for name, entries in table.rows
     )
+    beside = any(entry.paper is not None for _, entries in table.rows for entry in entries)
     return (
         f'<div class="scroll"><table><thead><tr><th></th>{above}</tr><tr><th>{escape(table.head)}</th>{names}</tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>"
-        '<p class="quiet">Ours above, the paper’s below; ✓ within two standard deviations of both together, ✗ not.</p>'
+        f"</thead><tbody>{rows}</tbody></table></div>{BESIDE if beside else ''}"
     )
 
 
@@ -107,6 +108,8 @@ def _entry(entry: Entry, digits: int) -> str:
     )
     if ours == QUOTED:
         return f'<td><span class="why">quoted</span><small>{escape(paper)}</small></td>'
+    if entry.paper is None:
+        return f"<td>{shown}</td>"
     kind = {True: "near", False: "far", None: ""}[entry.within]
     return f'<td>{shown}<small class="{kind}">{escape(paper)} {WITHIN[entry.within]}</small></td>'
 

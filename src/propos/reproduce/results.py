@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,8 +51,16 @@ class Results:
 
     def score(self, setup: Setup, name: str, scale: float = 100.0) -> Ours:
         """Return what the last E-step measured, a seed each, in percent."""
-        found = (self.runs[cell].history[-1]["measures"].get(name) for cell in self.cells(setup) if cell in self.runs)
-        return self._ours(setup, (None if value is None else scale * value for value in found))
+        return self._ours(setup, (scale * value for value in self.by_seed(setup, name).values()))
+
+    def by_seed(self, setup: Setup, name: str) -> dict[int, float]:
+        """Return what the last E-step measured, by seed, as it was measured."""
+        last = {c.seed: self.runs[c].history[-1]["measures"].get(name) for c in self.cells(setup) if c in self.runs}
+        return {seed: float(value) for seed, value in last.items() if value is not None}
+
+    def each(self, setup: Setup, take: Callable[[Run], float]) -> Ours:
+        """Return something of each finished run, a seed each."""
+        return self._ours(setup, (take(self.runs[cell]) for cell in self.cells(setup) if cell in self.runs))
 
     def read(self, setup: Setup, reading: str, *keys: str, scale: float = 100.0) -> Ours:
         """Return what was measured afterwards, a seed each."""

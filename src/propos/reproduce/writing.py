@@ -70,15 +70,20 @@ def summary(item: Assembled) -> list[str]:
 
 
 def numbers_as_words(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Return a table of numbers as words: for each column ours, and the paper's with whether ours is near it."""
+    """Return a table of numbers as words: for each column ours, and the paper's with whether ours is near it.
+
+    Where the paper has nothing of a column, ours stands alone.
+    """
+    beside = [any(entries[i].paper is not None for _, entries in table.rows) for i in range(len(table.columns))]
     head = [table.head]
-    for column in table.columns:
-        head += [f"{column.group} {column.name}", "paper"]
+    for column, papers in zip(table.columns, beside, strict=True):
+        head += [f"{column.group} {column.name}", "paper"][: 1 + papers]
     rows = []
     for name, entries in table.rows:
         row = [name]
-        for entry in entries:
-            row += [ours_words(entry, table.digits), f"{paper_words(entry)} {WITHIN[entry.within]}".strip()]
+        for entry, papers in zip(entries, beside, strict=True):
+            theirs = f"{paper_words(entry)} {WITHIN[entry.within]}".strip()
+            row += [ours_words(entry, table.digits), theirs][: 1 + papers]
         rows.append(row)
     return head, rows
 

@@ -31,6 +31,7 @@ def write_cell(place, task, **scores):
     info = {
         "status": "finished",
         "seconds": 1800.0,
+        "processor_seconds": 90.0,
         "command": f"propos reproduce --out {place.out}",
         "source": {"images": 200, "root": str(place.out)},
     }
@@ -78,6 +79,29 @@ def test_ours_is_the_mean_over_seeds_beside_the_papers(results):
     assert rows["BYOL"][0].ours.why == "data not found"
     assert item.cells == (4, 66)
     assert item.seconds == 4 * 1800
+
+
+def test_the_study_says_seed_by_seed_how_far_one_method_is_ahead(tmp_path):
+    found = Results(ITEMS["study"], 3, "small", Place(tmp_path, tmp_path))
+    accuracies = {"propos": (0.50, 0.60, 0.70), "byol": (0.45, 0.61, 0.40)}  # ahead by 5, -1 and 30
+    for cell, task in found.tasks.items():
+        if cell.setup.data == "fashion-mnist" and cell.setup.method in accuracies:
+            write_cell(found.place, task, accuracy=accuracies[cell.setup.method][cell.seed], nmi=0.5, ari=0.4)
+    item = assemble(found)
+    scores, health, orders, *curves = item.parts
+    assert [column.group for column in scores.columns[::3]] == ["CIFAR-10", "Fashion-MNIST"]
+    assert dict(scores.rows)["ProPos"][4].ours.values == pytest.approx((50.0, 60.0, 70.0))
+    assert dict(scores.rows)["ProPos"][1].paper == Printed(91.6, 0.4)
+    spread, balance, minutes = dict(health.rows)["BYOL"][3:]
+    assert spread.ours.mean == pytest.approx(100 * 0.05 * 128**0.5)  # of the small study's 128 dimensions
+    assert (balance.ours.mean, minutes.ours.mean) == (50.0, 1.5)
+    rows = {row[0]: row[1:] for row in orders.rows}
+    assert rows["BYOL"] == ["+3.8, +5.7", "data not found", "data not found", "+11.3, in 2 of 3", "+0.0, in 0 of 3"]
+    assert rows["ProPos w/o PSL"][3] == "data not found"
+    assert len(curves) == 6
+    text = markdown(item)
+    assert "| method | CIFAR-10 NMI | paper | CIFAR-10 ACC | paper |" in text
+    assert "| Fashion-MNIST NMI | Fashion-MNIST ACC | Fashion-MNIST ARI |" in text  # of which the paper has nothing
 
 
 def test_within_is_two_standard_deviations_of_both_together():
