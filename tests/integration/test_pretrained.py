@@ -8,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.datasets import load_digits
 
 from helpers import torchrun
 from helpers.command import command, start
@@ -242,6 +243,30 @@ def noise(side, channels):
     return np.random.default_rng(0).integers(128, 256, (5, side, side, channels), dtype=np.uint8)
 
 
+def scanned_digits():
+    """Handwritten digits on paper that is nowhere quite white: grey, and as little flat as photographs are."""
+    pixels = np.kron(load_digits().images[:300], np.ones((4, 4))) * 12
+    return np.clip(pixels + 20 + np.random.default_rng(0).normal(0, 6, pixels.shape), 0, 255).astype(np.uint8)
+
+
+def test_grey_photographs_take_the_start_and_characters_do_not(here, tmp_path, monkeypatch):
+    monkeypatch.setattr("propos.networks.installed", lambda name: tmp_path)
+    for side, plain in ((32, "small-grey"), (100, "photos")):
+        grey = find_source(np.random.default_rng(0).integers(0, 256, (120, side, side), dtype=np.uint8))
+        assert choose_recipe(grey, "cpu", pretrained=True)[0] == "pretrained"
+        assert choose_recipe(grey, "cpu", pretrained=False)[0] == plain
+    scans = find_source(scanned_digits())
+    assert looks_photographic(scans)
+    assert choose_recipe(scans, "cpu", pretrained=True)[0] == "small-grey"
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    for number, pixels in enumerate(scanned_digits()):
+        Image.fromarray(pixels).save(folder / f"{number:03}.png")
+    assert choose_recipe(find_source(folder), "cpu", pretrained=True)[0] == "small-grey"
+    drawn = np.kron(load_digits().images[:20], np.ones((13, 13))).astype(np.uint8) * 15
+    assert choose_recipe(find_source(drawn), "cpu", pretrained=True)[0] == "small-grey"  # of 104 pixels
+
+
 def test_photographs_are_told_from_drawings(here, tmp_path):
     assert looks_photographic(find_source(here / "photos"))
     assert not looks_photographic(find_source(drawings(tmp_path / "drawings")))
@@ -265,7 +290,7 @@ def test_the_images_choose_their_start(here, tmp_path, monkeypatch):
     assert choose_recipe(photos, "cpu", pretrained=False)[0] == "photos"
     assert choose_recipe(drawn, "cpu", pretrained=True)[0] == "photos"
     chosen = [choose_recipe(source, "cpu", pretrained=True)[0] for source in (small, grey, tiny)]
-    assert chosen == ["pretrained", "small-grey", "small-colour"]
+    assert chosen == ["pretrained", "pretrained", "small-colour"]
     assert (
         choose_recipe(find_source(255 // noise(32, 3)), "cpu", pretrained=True)[0] == "small-colour"
     )  # mostly one colour

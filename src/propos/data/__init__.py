@@ -25,7 +25,7 @@ from propos.data.open import (
     is_named,
     open_source,
 )
-from propos.data.photographs import looks_photographic
+from propos.data.photographs import looks_photographic, sample
 from propos.data.published import CATALOGUE, Benchmark, MissingData, benchmark, data_root
 from propos.data.source import (
     Source,
@@ -84,6 +84,7 @@ __all__ = [
     "prefetch",
     "readable",
     "refusal",
+    "sample",
     "scan",
     "survey",
     "unescape_name",

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Int, UInt8
 
+from propos.data.arrays import ArraySource
 from propos.data.decoding.worker import decode_all
+from propos.data.source import Source
 from propos.data.unopened import UnopenedSource
 
 SAMPLE = 24
 SIDE = 128
 MOST_FLAT = 0.6  # of neighbouring pixels that are exactly alike; docs/pretrained.md has what was measured
+MOST_FLAT_GREY = 0.3  # things cut out on black are as flat as 0.5, and have no colours to be told by
 
 
 def looks_photographic(unopened: UnopenedSource) -> bool:
     """Tell photographs from drawings, charts and screens: these have wide areas of one colour."""
-    images = _some(unopened)
-    return bool(len(images)) and float(np.median([flatness(image) for image in images])) <= MOST_FLAT
+    source = sample(unopened, SAMPLE, SIDE)
+    if source is None:
+        return False
+    images = source.batch(_spread(len(source), SAMPLE)).transpose(0, 2, 3, 1)
+    most = MOST_FLAT_GREY if unopened.channels == 1 else MOST_FLAT
+    return float(np.median([flatness(image) for image in images])) <= most
 
 
 def flatness(image: UInt8[np.ndarray, "H W C"]) -> float:
@@ -24,11 +31,17 @@ def flatness(image: UInt8[np.ndarray, "H W C"]) -> float:
     return float((image[:, 1:] == image[:, :-1]).all(axis=2).mean())
 
 
-def _some(unopened: UnopenedSource) -> list[UInt8[np.ndarray, "H W C"]]:
-    """Read a few images, spread over all of them; those that cannot be read are left out."""
-    positions = np.linspace(0, unopened.images - 1, min(SAMPLE, unopened.images)).round().astype(np.int64)
-    if unopened.headers is not None:
-        entries = unopened.headers.scan.images
-        return decode_all([entries[position] for position in positions], SIDE, 3).images
-    source = unopened.open(SIDE)
-    return list(source.batch(positions).transpose(0, 2, 3, 1))
+def sample(unopened: UnopenedSource, count: int, side: int) -> Source | None:
+    """Return a few images, spread over all of them, as far as they can be read; of arrays all, which are at hand.
+
+    Nothing where none can be read.
+    """
+    if unopened.headers is None:
+        return unopened.open(side)
+    entries = unopened.headers.scan.images
+    found = decode_all([entries[position] for position in _spread(len(entries), count)], side, unopened.channels)
+    return ArraySource(np.stack(found.images), None, "a sample") if found.images else None
+
+
+def _spread(images: int, count: int) -> Int[np.ndarray, " n"]:
+    return np.linspace(0, images - 1, min(count, images)).round().astype(np.int64)

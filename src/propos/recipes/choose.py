@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from propos.data import UnopenedSource, looks_photographic
+from propos.data import UnopenedSource, looks_photographic, sample
 from propos.recipes.table import PAPER
 
 TINY_SIDE = 16
 SMALL_SIDE = 64
 LEAST_SEEN = 16  # pixels of a photograph from which a pretrained network makes more of it than of noise
+ASKED, ASKED_AT = 256, 32  # images, and their side, that are asked whether the mirror makes others of them
 NETWORK = "efficientnet-lite0"
 
 
@@ -26,17 +27,17 @@ def choose_recipe(unopened: UnopenedSource, device: str, pretrained: bool = Fals
         images += f"; the paper's for {own} is a GPU's work (--recipe {own})"
     name = _for_kind(unopened, device)
     side = max(unopened.height, unopened.width)
-    may_be_seen = side > SMALL_SIDE or (side >= LEAST_SEEN and unopened.channels == 3)
+    may_be_seen = side >= LEAST_SEEN if unopened.channels == 3 else side > TINY_SIDE
     if not pretrained or not may_be_seen or unopened.published is not None:
         return name, images
     return _photographs(unopened, name, images)
 
 
 def _photographs(unopened: UnopenedSource, otherwise: str, images: str) -> tuple[str, str]:
-    """Take the pretrained start for photographs; drawings and grey images are not what it has seen."""
+    """Take the pretrained start for photographs, grey ones too; drawings and characters are not what it has seen."""
     from propos.networks import EXTRA, PRETRAINED, installed  # torch, which a list of recipes does without
 
-    if unopened.channels == 1 or not looks_photographic(unopened):
+    if not looks_photographic(unopened) or (unopened.channels == 1 and _others_in_the_mirror(unopened)):
         return otherwise, f"{images}, which do not look like photographs: nothing pretrained is used"
     if installed(NETWORK) is None:
         return otherwise, f"{images}; photographs are told apart far better from a pretrained start: {EXTRA}"
@@ -50,11 +51,20 @@ def _photographs(unopened: UnopenedSource, otherwise: str, images: str) -> tuple
 def _for_kind(unopened: UnopenedSource, device: str) -> str:
     """Return the recipe for images of this size and colour."""
     side = max(unopened.height, unopened.width)
-    if side > SMALL_SIDE:
+    if side > SMALL_SIDE and (unopened.channels == 3 or looks_photographic(unopened)):
         return "photos" if device == "cpu" else "paper-96"
     if unopened.channels == 1:
         return "digits" if side <= TINY_SIDE else "small-grey"
     return "small-colour" if device == "cpu" else "paper-32"
+
+
+def _others_in_the_mirror(unopened: UnopenedSource) -> bool:
+    """Tell whether mirror images look foreign, as characters' do, which are learnt far better anew."""
+    from propos.augment import ask_what_is_kept
+
+    source = sample(unopened, ASKED, ASKED_AT)
+    kept = None if source is None else ask_what_is_kept(source)
+    return kept is not None and kept.flip == 0
 
 
 def _row(name: str) -> str:
