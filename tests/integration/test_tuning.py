@@ -1,6 +1,7 @@
 """A pretrained network that goes on learning from the clusters it gives; its weights here are drawn at random."""
 
 import csv
+import json
 import shutil
 from contextlib import contextmanager
 
@@ -16,9 +17,10 @@ from propos import run as propos_run
 from propos.errors import Interrupted
 from propos.portable import Portable
 from propos.report.words import settings_in_words
-from propos.runner import Request, carry_out, plan
+from propos.runner import Request, carry_out, open_source_of, plan
 from propos.runs import Run
 from propos.training import Model
+from propos.training.probing import BackboneFeatures
 
 SETTINGS = {"train.batch_size": 12, "train.lr": 0.5, "start.learns": "last"}
 
@@ -83,6 +85,22 @@ def test_new_images_need_nothing_but_the_tuned_run(finished, here, tmp_path, cap
         rows = list(csv.DictReader(file))
     assert [int(row["cluster"]) for row in rows] == finished.table.cluster.tolist()
     assert [float(row["distance"]) for row in rows] == pytest.approx(finished.table.distance.tolist(), abs=1e-3)
+
+
+def test_a_linear_probe_learns_from_what_the_tuned_network_makes_of_whole_images(finished, here, capsys):
+    model = Model.from_run(finished, torch.device("cpu"))
+    with open_source_of(finished) as source:
+        probed = BackboneFeatures(model, source, torch.Generator())
+        rows = torch.tensor([5, 1, 20])
+        torch.testing.assert_close(probed.held(rows), model.features(source)[rows])
+    result = command(capsys, "evaluate", here / "run", "--linear", "fast", "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["linear_train_images"] == 20
+    refused = command(capsys, "evaluate", here / "run", "--linear", "paper")
+    assert refused.code == 2
+    assert refused.err == (
+        "propos: --linear paper: efficientnet-lite0 sees the run's images first, and whole: use --linear fast\n"
+    )
 
 
 def test_tuning_that_was_stopped_goes_on_to_the_same_bits(finished, here, tmp_path):

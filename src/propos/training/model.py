@@ -117,7 +117,7 @@ class Model:
 
     def embed(self, source: Source) -> Iterator[Float[Tensor, "B D"]]:
         """Yield the embeddings of a source's images in order, a batch at a time."""
-        source = self._fed(source)
+        source = self.fed(source)
         return _finite(embed_batches(self.encoder, source, self.config), source)
 
     def embeddings(self, source: Source) -> Float[Tensor, "N D"]:
@@ -126,16 +126,16 @@ class Model:
 
     def online_projections(self, source: Source) -> Float[Tensor, "N D"]:
         """Return the raw projections of a source's images by the online network: what training adds its noise to."""
-        return self._outputs(self.network.online, self._fed(source))
+        return self._outputs(self.network.online, self.fed(source))
 
     def features(self, source: Source) -> Float[Tensor, "N F"]:
         """Return the backbone's features of a source's images, before the projector, by the network that embeds."""
-        return self._outputs(self.encoder.backbone, self._fed(source))
+        return self._outputs(self.encoder.backbone, self.fed(source))
 
     def _outputs(self, network: nn.Module, source: Source) -> Float[Tensor, "N D"]:
         return torch.cat(list(_finite(output_batches(network, self.encoder.device, source, self.config), source)))
 
-    def _fed(self, source: Source) -> Source:
+    def fed(self, source: Source) -> Source:
         """Check images and return them as the network is fed them."""
         if source.channels != self.channels:
             raise InputError(
@@ -160,7 +160,7 @@ class Model:
             yield predict_from_cosines(cosines, rows, self.ids)
 
     def _predict_by_head(self, source: Source) -> Iterator[Prediction]:
-        source = self._fed(source)
+        source = self.fed(source)
         embeds = build_method(self.config).embeds
         for embeddings, _, assignments in see_batches(self.network, embeds, source, self.config):
             assert assignments is not None

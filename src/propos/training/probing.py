@@ -10,10 +10,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.augment import RandomViews, Shapes, plain_view, shapes_of
+from propos.augment import RandomViews, Shapes, shapes_of
 from propos.config import ViewSettings
 from propos.data import Source, prefetch
+from propos.errors import InputError
 from propos.training.embedding import BATCH
+from propos.training.feeding import plain
 from propos.training.model import Model
 
 Positions = Int[Tensor, " B"]
@@ -35,6 +37,10 @@ class BackboneFeatures:
     def of_crops(self, positions: Positions) -> Float[Tensor, "B F"]:
         """Return the features of a random crop of each image, mirrored or not, drawn as the run's views draw theirs."""
         config, device = self.model.config, self.model.encoder.device
+        if self.model.seeing is not None:
+            raise InputError(
+                f"--linear paper: {config.start.network} sees the run's images first, and whole: use --linear fast"
+            )
         assert config.pixels.mean is not None
         assert config.pixels.std is not None
         views = RandomViews(crops_alone(config.views), config.pixels.mean, config.pixels.std)
@@ -49,15 +55,11 @@ class BackboneFeatures:
 
     def of_plain_views(self, positions: Positions) -> Iterator[Float[Tensor, "b F"]]:
         """Yield the features of the images as they are, a few at a time."""
-        config, device = self.model.config, self.model.encoder.device
-        assert config.pixels.mean is not None
-        assert config.pixels.std is not None
-        parts = positions.split(BATCH)
+        fed, parts = self.model.fed(self.source), positions.split(BATCH)
         prefetch(self.source, (part.numpy() for part in parts))
         for part in parts:
-            images, shapes = _read(self.source, part)
-            size, plain = config.views.size, config.views.plain
-            yield self._pass(plain_view(images.to(device), size, config.pixels.mean, config.pixels.std, plain, shapes))
+            images, shapes = _read(fed, part)
+            yield self._pass(plain(images.to(self.model.encoder.device), self.model.config, shapes))
 
     def held(self, positions: Positions) -> Float[Tensor, "N F"]:
         """Return the features of the images as they are in one table, which is all that is held of them."""
@@ -69,7 +71,7 @@ class BackboneFeatures:
         return table
 
     @torch.no_grad()
-    def _pass(self, views: Float[Tensor, "B C S S"]) -> Float[Tensor, "B F"]:
+    def _pass(self, views: Float[Tensor, "B ..."]) -> Float[Tensor, "B F"]:
         backbone = self.model.encoder.backbone.eval()
         features: Tensor = backbone(views)
         return features
