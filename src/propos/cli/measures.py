@@ -12,10 +12,10 @@ from propos.clustering import assign
 from propos.errors import InputError
 from propos.evaluation import scores
 from propos.evaluation.classes import Classes
-from propos.evaluation.linear import ProbeSettings, held_out, probe_accuracy, train_probe
+from propos.evaluation.linear import ProbeSettings, held_out
 from propos.evaluation.neighbours import nearest_classes
 from propos.evaluation.preservation import REPEATS, preservation_rates
-from propos.training.probing import BackboneFeatures
+from propos.training.probing import Classified, linear_accuracy, probe_draws
 from propos.training.seeds import generator
 
 ONE_OUT = "each image against all others"
@@ -65,34 +65,26 @@ def knn(subject: Subject, asked: int | None) -> Measure:
 
 def linear(subject: Subject, how: Probe, optimiser: Literal["sgd", "lars"]) -> Measure:
     """Train a linear classifier on the backbone's features: of a random crop in every epoch, or fixed ones."""
-    draws = generator(subject.model.config.seed, "linear probe")
-    classes, test_classes = subject.own_classes, None if subject.test is None else subject.test_classes
-    learnt, tested = subject.taught_by.cpu(), torch.empty(0, dtype=torch.long)
-    if test_classes is None:
-        learnt, tested = held_out(len(classes), draws)
-        Classes.among(subject.known[learnt.numpy()])
-    own = BackboneFeatures(subject.model, subject.own_images, generator(subject.model.config.seed, "probe crops"))
-    features, kind = (lambda places: own.of_crops(learnt[places])), "random crops, as in the paper"
-    if how == "fast":
-        held = own.held(learnt)
-        features, kind = (lambda places: held[places.to(held.device)]), "fixed features, without the paper's crops"
-    probe = train_probe(features, own.width, classes[learnt.to(classes.device)], draws, ProbeSettings(optimiser))
-    if test_classes is None:
-        test_classes = classes[tested.to(classes.device)]
+    draws = probe_draws(subject.model.config)
+    kind = "random crops, as in the paper" if how == "paper" else "fixed features, without the paper's crops"
+    if subject.test is None:
+        learnt, tested = (subject.own(places) for places in held_out(len(subject.own_classes), draws))
+        Classes.among(subject.known[learnt.positions.numpy()])
         words = (
-            f"on {len(tested):,} images held out at random, a fifth; trained on {kind}, of the other {len(learnt):,}"
+            f"on {len(tested.classes):,} images held out at random, a fifth; "
+            f"trained on {kind}, of the other {len(learnt.classes):,}"
         )
-        batches = own.of_plain_views(tested)
     else:
-        shared = subject.shared(len(learnt))
-        words = f"on {len(test_classes):,} test images{shared}; trained on {kind}, of {len(learnt):,}"
-        others = BackboneFeatures(subject.model, subject.test_images, draws)
-        batches = others.of_plain_views(torch.arange(len(test_classes)))
-    accuracy = probe_accuracy(probe, batches, test_classes)
+        truth = subject.test_classes
+        learnt = subject.own(subject.taught_by.cpu())
+        tested = Classified(subject.test_images, torch.arange(len(truth)), truth)
+        shared = subject.shared(len(learnt.classes))
+        words = f"on {len(truth):,} test images{shared}; trained on {kind}, of {len(learnt.classes):,}"
+    accuracy = linear_accuracy(subject.model, learnt, tested, draws, how == "paper", ProbeSettings(optimiser))
     numbers = {
         "linear_accuracy": accuracy,
-        "linear_train_images": len(learnt),
-        "linear_test_images": len(test_classes),
+        "linear_train_images": len(learnt.classes),
+        "linear_test_images": len(tested.classes),
     }
     return Measure(numbers, f"{accuracy:.4f}  ({words})")
 

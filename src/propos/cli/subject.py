@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from propos.cli.streams import say
-from propos.clustering import Clustering, spherical_kmeans
+from propos.clustering import Clustering
 from propos.data import Source, image_digests, is_array, is_named
 from propos.errors import InputError
 from propos.evaluation.classes import Classes
@@ -21,7 +21,7 @@ from propos.runner import open_like, open_source_of
 from propos.runner.sources import NoImages
 from propos.runs import Run
 from propos.training import Model, choose_device
-from propos.training.seeds import generator
+from propos.training.probing import Classified, clustered_anew
 
 UNLABELLED = "has no labels: give a list with columns image,label or an .npz file"
 
@@ -74,16 +74,20 @@ class Subject:
         """Its embeddings clustered anew; nothing where the run's own clusters are meant."""
         if self.snapshot is None and self.clusters is None:
             return None
-        config, points = self.model.config, self.own_embeddings.cpu()
+        points = self.own_embeddings.cpu()
         clusters = self.clusters or len(self.run.prototypes.ids)
         if not 2 <= clusters <= len(points):
             raise InputError(f"-k {clusters}: there are {len(points):,} images: choose from 2 to {len(points):,}")
-        return spherical_kmeans(points, clusters, config.estep.restarts, generator(config.seed, "evaluation", clusters))
+        return clustered_anew(points, clusters, self.model.config)
 
     @cached_property
     def own_images(self) -> Source:
         """The run's images, which must still be those it was trained on."""
         return self.opened.enter_context(open_source_of(self.run))
+
+    def own(self, positions: Int[Tensor, " n"]) -> Classified:
+        """Return some of the run's images with their classes."""
+        return Classified(self.own_images, positions, self.own_classes[positions.to(self.own_classes.device)])
 
     @cached_property
     def test_images(self) -> Source:

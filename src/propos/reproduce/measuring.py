@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Shaped
 
-from propos.clustering import spherical_kmeans
+from propos.data import Source
 from propos.evaluation import scores
 from propos.evaluation.classes import Classes
-from propos.evaluation.linear import probe_accuracy, train_probe
 from propos.evaluation.preservation import preservation_rates
 from propos.reproduce.budgets import Task
 from propos.reproduce.images import Images, is_there, source_of
@@ -19,7 +20,7 @@ from propos.reproduce.place import Place
 from propos.runner import open_like, open_source_of
 from propos.runs import Run
 from propos.training import Model, choose_device
-from propos.training.probing import BackboneFeatures
+from propos.training.probing import Classified, clustered_anew, linear_accuracy, probe_draws
 from propos.training.seeds import generator
 
 TRAIN_SHARE = 5 / 6  # of CIFAR, whose train images come first
@@ -31,9 +32,8 @@ def other_numbers(run: Run, task: Task, place: Place, device: str) -> dict[str, 
     assert run.table.label is not None
     points, found = torch.from_numpy(run.embeddings), {}
     for clusters in NUMBERS_OF_CLUSTERS:
-        draws = generator(run.config.seed, "evaluation", clusters)
-        clustering = spherical_kmeans(points, clusters, run.config.estep.restarts, draws)
-        found[str(clusters)] = scores(run.table.label, clustering.labels.numpy())
+        anew = clustered_anew(points, clusters, run.config)
+        found[str(clusters)] = scores(run.table.label, anew.labels.numpy())
     return found
 
 
@@ -55,18 +55,19 @@ def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
     if images is None:
         return {}
     model = Model.as_found(run, choose_device(device))
-    draws, crops = (generator(run.config.seed, purpose) for purpose in ("linear probe", "probe crops"))
     known, at = Classes.among(run.table.label), model.encoder.device
+
+    def classified(source: Source, labels: Shaped[np.ndarray, " N"]) -> Classified:
+        return Classified(source, torch.arange(len(source)), torch.from_numpy(known.numbers(labels)).to(at))
+
     with (
         open_source_of(run, place.root) as source,
         open_like(model.config, source_of(images, place.root, place.images), place.root) as tested,
     ):
         assert tested.labels is not None
-        own, others = BackboneFeatures(model, source, crops), BackboneFeatures(model, tested, draws)
-        classes, truth = (torch.from_numpy(known.numbers(each)).to(at) for each in (run.table.label, tested.labels))
-        probe = train_probe(own.of_crops, own.width, classes, draws)
-        accuracy = probe_accuracy(probe, others.of_plain_views(torch.arange(len(tested))), truth)
-    return {"accuracy": accuracy, "images": len(truth)}
+        learnt, asked = classified(source, run.table.label), classified(tested, tested.labels)
+        accuracy = linear_accuracy(model, learnt, asked, probe_draws(run.config))
+        return {"accuracy": accuracy, "images": len(tested)}
 
 
 def _validation_images(task: Task, place: Place) -> Images | None:

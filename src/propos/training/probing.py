@@ -1,4 +1,4 @@
-"""What a linear probe sees: the frozen backbone's features of random crops in training, of plain views in testing."""
+"""What a finished run is measured by: a linear probe of its backbone, and its embeddings in other clusters."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.augment import RandomViews, Shapes, shapes_of
-from propos.config import ViewSettings
+from propos.clustering import Clustering, spherical_kmeans
+from propos.config import Config, ViewSettings
 from propos.data import Source, prefetch
 from propos.errors import InputError
+from propos.evaluation.linear import ProbeSettings, probe_accuracy, train_probe
 from propos.training.embedding import BATCH
 from propos.training.feeding import plain
 from propos.training.model import Model
+from propos.training.seeds import generator
 
 Positions = Int[Tensor, " B"]
 
@@ -75,6 +78,50 @@ class BackboneFeatures:
         backbone = self.model.encoder.backbone.eval()
         features: Tensor = backbone(views)
         return features
+
+
+@dataclass(frozen=True)
+class Classified:
+    """Some images of a source, and the class of each."""
+
+    source: Source
+    positions: Positions
+    classes: Int[Tensor, " B"]
+
+
+def probe_draws(config: Config) -> torch.Generator:
+    """Return what draws the images that a linear probe learns from, and its steps."""
+    return generator(config.seed, "linear probe")
+
+
+def linear_accuracy(
+    model: Model,
+    learnt: Classified,
+    tested: Classified,
+    draws: torch.Generator,
+    crops: bool = True,
+    settings: ProbeSettings | None = None,
+) -> float:
+    """Train a linear classifier on a model's frozen backbone and return its accuracy on plain views of other images.
+
+    It learns from a random crop of each image in every epoch, or from fixed features of the images as they are.
+    """
+    own = BackboneFeatures(model, learnt.source, generator(model.config.seed, "probe crops"))
+    if crops:
+        probe = train_probe(
+            lambda places: own.of_crops(learnt.positions[places]), own.width, learnt.classes, draws, settings
+        )
+    else:
+        held = own.held(learnt.positions)
+        probe = train_probe(lambda places: held[places.to(held.device)], own.width, learnt.classes, draws, settings)
+    others = BackboneFeatures(model, tested.source, draws)
+    return probe_accuracy(probe, others.of_plain_views(tested.positions), tested.classes)
+
+
+def clustered_anew(embeddings: Float[Tensor, "N D"], clusters: int, config: Config) -> Clustering:
+    """Cluster a finished run's embeddings into another number of clusters."""
+    draws = generator(config.seed, "evaluation", clusters)
+    return spherical_kmeans(embeddings, clusters, config.estep.restarts, draws)
 
 
 def crops_alone(views: ViewSettings) -> ViewSettings:
