@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,6 +42,7 @@ SHAPING = (
     "dimension",
     "components",
 )  # of the network: what decides which weights there are
+FOLLOWED = {"target": "online", "target_head": "cluster_head"}  # what each part is a moving average of
 SAME = 1e-3  # the same image through the same network has embeddings closer than this
 
 
@@ -161,7 +161,7 @@ def start_from(run: Run, source: Source, device: torch.device, config: Config | 
 def _carried_over(model: Model, config: Config) -> dict[str, Tensor]:
     """Return the weights to begin with: the earlier run's; those of parts that it had not begin by chance.
 
-    A target that it had not is its online network.
+    A target that it had not begins as what it is the moving average of.
     """
     weights: dict[str, Tensor] = {name: tensor.cpu() for name, tensor in model.network.state_dict().items()}
     before, now = build_method(model.config).parts, build_method(config).parts
@@ -170,12 +170,15 @@ def _carried_over(model: Model, config: Config) -> dict[str, Tensor]:
     if now.tuning is not None:
         return _to_tune(model, config)
     fresh = build_network(config.network, now, fed_channels(config), derive(config.seed, "network")).state_dict()
-    others = tuple(f"{part}." for part in ("predictor", "cluster_head") if getattr(before, part) != getattr(now, part))
+    heads = [(parts.cluster_head, parts.heads, parts.cluster_head_reads) for parts in (before, now)]
+    by_chance = {"predictor"} if before.predictor != now.predictor else set()
+    by_chance |= {"cluster_head", "target_head", "shares"} if heads[0] != heads[1] else set()
 
-    def begins(name: str, by_chance: Tensor) -> Tensor:
-        if name.startswith(others):
-            return by_chance
-        return weights.get(name, weights.get(re.sub("^target", "online", name), by_chance))
+    def begins(name: str, drawn: Tensor) -> Tensor:
+        part, _, rest = name.partition(".")
+        if part in by_chance:
+            return drawn
+        return weights.get(name, weights.get(f"{FOLLOWED.get(part)}.{rest}", drawn))
 
     return {name: begins(name, tensor) for name, tensor in fresh.items()}
 

@@ -26,19 +26,19 @@ def earlier(tmp_path_factory):
     """Return a finished run of a method, trained when first asked for."""
     runs, folder = {}, tmp_path_factory.mktemp("runs")
 
-    def of(method):
+    def of(method, epochs=1):
         if method not in runs:
             run = RunFolder.create(folder / method, {"status": "finished"}, quick_config(method=method))
-            quick_train(method=method, train__epochs=1).write(run)
+            quick_train(method=method, train__epochs=epochs).write(run)
             runs[method] = Run.open(run.path)
         return runs[method]
 
     return of
 
 
-def begun(run, method):
+def begun(run, method, **settings):
     """Return a learner that goes on from a run by another method, as it begins, and the run's own weights."""
-    config, source = on_top(continued(run), method), digits()
+    config, source = on_top(continued(run), method).with_settings(settings), digits()
     start = start_from(run, source, CPU, config)
     learner, state = build_learner(config, source, CPU), State()
     start.begin(learner, state)
@@ -73,6 +73,19 @@ def test_what_a_run_had_not_begins_by_chance_and_its_target_is_the_network_itsel
     assert found["predictor.0.weight"].abs().max() > 0
     boost = learner.stage
     assert [term.starts for term in boost.terms] == [0, 0, 0]  # one epoch: nothing to wait for
+
+
+def test_another_number_of_heads_begins_by_chance_on_the_same_network(earlier):
+    learner, weights = begun(earlier("temi", epochs=2), "temi", **{"heads.count": 3})
+    found = learner.network.state_dict()
+    assert weights["shares"].shape == (16, 10)
+    assert found["shares"].shape == (3, 10)
+    assert found["cluster_head.chosen"] == found["target_head.chosen"] == 0
+    first = "cluster_head.each.0.0.weight"
+    assert not torch.equal(found[first], weights[first])
+    assert torch.equal(found[first.replace("cluster", "target")], found[first])
+    for name, tensor in found.items():
+        assert not name.startswith("online.") or torch.equal(tensor, weights[name]), name
 
 
 def test_a_new_predictor_learns_before_clusters_are_pulled():
