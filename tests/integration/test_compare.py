@@ -15,6 +15,9 @@ from sklearn.metrics import normalized_mutual_info_score
 from helpers.command import command, run, start
 from helpers.hold import Hold
 from helpers.small import QUICK, as_flags, digits, save_digits
+from propos.compare.asking import Wanted
+from propos.compare.state import planned_state, read_state
+from propos.runner import Unwatched
 from propos.runs import Run
 
 FAST = as_flags({key: value for key, value in QUICK.items() if not key.startswith("train.epochs")})
@@ -117,6 +120,37 @@ def test_cells_are_listed_without_training(tmp_path, capsys):
     assert result.out.count("to do") == 6
     assert "6 cells, 0 of them finished" in result.out
     assert not out.exists()
+
+
+def test_a_listing_tells_only_what_would_be_trained_and_refuses_as_training_does(tmp_path, capsys):
+    source, out = save_digits(tmp_path / "digits.npz", 60), tmp_path / "out"
+    assert command(capsys, *compared(source, out, "kmeans-pixels", "--seeds", 1)).code == 0
+    listed = command(capsys, *compared(source, out, "kmeans-random", "--seeds", 2, "--dry-run"))
+    assert listed.out.splitlines() == [
+        "finished  kmeans-pixels, seed 0",
+        "to do     kmeans-random, seed 0",
+        "to do     kmeans-random, seed 1",
+        "3 cells, 1 of them finished",
+    ]
+    other = command(capsys, *compared(source, out, "kmeans-random", "-k", 3, "--dry-run"))
+    assert other.code == 2
+    assert "holds a comparison with clusters = None, not 3; choose another --out" in other.err
+    state = json.loads((out / "settings.json").read_text())
+    (out / "settings.json").write_text(json.dumps(state | {"asked": state["asked"] | {"later": 1}}))
+    newer = command(capsys, *compared(source, out, "kmeans-pixels"))
+    assert newer.code == 2
+    assert "holds a comparison with later = 1, not None; choose another --out" in newer.err
+
+
+def test_two_processes_that_plan_other_methods_for_one_folder_lose_none(tmp_path):
+    source, out = save_digits(tmp_path / "digits.npz", 60), tmp_path / "out"
+    wanted = [Wanted(str(source), [method], seeds) for method, seeds in (("kmeans-pixels", 2), ("kmeans-random", 1))]
+    planned = [planned_state(each, out, "cpu", Unwatched()) for each in wanted]  # neither knows of the other
+    for state, each in zip(planned, wanted, strict=True):
+        state.remember(each, out)
+    found = read_state(out)
+    assert (found.methods, found.seeds) == (["kmeans-pixels", "kmeans-random"], 2)
+    assert set(found.fingerprints) == {"kmeans-pixels", "kmeans-random"}
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from propos.config import Config, parse
 from propos.errors import InputError
 from propos.plain import parse_json, read_text
 from propos.runner import Plan, Request, Watcher, plan
-from propos.runs import write_atomically
+from propos.runs import waited_for, write_atomically
 
 FILE = "settings.json"
+LOCK = ".writing"  # held by the process that writes
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,40 @@ class State:
             raise InputError(f"{config.source}: has other images than when the comparison began; choose another --out")
         return made
 
-    def write(self, out: Path) -> None:
-        """Remember it."""
-        write_atomically(out / FILE, f"{json.dumps(asdict(self), indent=1)}\n".encode())
+    def grown_by(self, more: State) -> State:
+        """Return it with the methods and seeds that another one of the same images has besides."""
+        return replace(
+            self,
+            seeds=max(self.seeds, more.seeds),
+            settings=self.settings | {name: more.settings[name] for name in more.methods if name not in self.settings},
+            fingerprints=more.fingerprints | self.fingerprints,
+        )
+
+    def refuse_other(self, wanted: Wanted, out: Path) -> None:
+        """Refuse what would make another comparison."""
+        asked = wanted.asked()
+        for key in self.asked | asked:
+            was, now = self.asked.get(key), asked.get(key)
+            if was != now:
+                raise InputError(f"{out}: holds a comparison with {key} = {was}, not {now}; choose another --out")
+
+    def remember(self, wanted: Wanted, out: Path) -> State:
+        """Write it down, with what other processes planned for the same folder meanwhile, and return that."""
+        out.mkdir(parents=True, exist_ok=True)
+        with waited_for(out / LOCK):
+            there = read_state(out)
+            if there is not None:
+                there.refuse_other(wanted, out)
+            state = self if there is None else there.grown_by(self)
+            write_atomically(out / FILE, f"{json.dumps(asdict(state), indent=1)}\n".encode())
+        return state
 
 
 def read_state(out: Path) -> State | None:
     """Read what a folder is of, if it is of anything."""
     path = out / FILE
     if not path.is_file():
-        if out.exists() and (not out.is_dir() or any(each for each in out.iterdir() if each.name != ".writing")):
+        if out.exists() and (not out.is_dir() or any(each for each in out.iterdir() if each.name != LOCK)):
             raise InputError(f"{out}: is there already and holds no comparison; choose another --out")
         return None
     found = parse_json(read_text(path), str(path))
@@ -73,6 +98,8 @@ def read_state(out: Path) -> State | None:
             (state.fingerprints, dict),
             (state.seeds, int),
             (state.images, int),
+            (state.name, str),
+            (state.labelled, bool),
         )
         if not all(isinstance(value, kind) for value, kind in kinds):
             raise TypeError
@@ -87,12 +114,8 @@ def read_state(out: Path) -> State | None:
 def planned_state(wanted: Wanted, out: Path, device: str, watcher: Watcher) -> State:
     """Return what the folder is to be of now: what it was, with the methods and seeds that come to it."""
     state = read_state(out)
-    if state is not None and state.asked != wanted.asked():
-        other = next(key for key, value in wanted.asked().items() if state.asked.get(key) != value)
-        raise InputError(
-            f"{out}: holds a comparison with {other} = {state.asked.get(other)}, not {wanted.asked()[other]}; "
-            "choose another --out"
-        )
+    if state is not None:
+        state.refuse_other(wanted, out)
     for method in wanted.methods:
         if state is None or method not in state.settings:
             state = _with_method(state, wanted, method, device, watcher)

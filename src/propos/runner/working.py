@@ -26,6 +26,7 @@ class Manner:
     watcher: Watcher | None = None
     stopping: Stopping = unstoppable
     say: Say = lambda words: None
+    warn: Say = lambda words: None  # where nobody watches
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _carry_out(job: Job, manner: Manner, data: Path | None, where: str) -> None:
     refuse_if_held(job.folder)  # before any image is read
     forget_peak_memory()
     manner.say(f"{where} {job.words}")
-    watcher = manner.watcher or Unwatched()
+    watcher = manner.watcher or Unwatched(warn=manner.warn)
     begun = (job.folder / "run.json").is_file()
     going_on = plan_of(Run.open(job.folder), manner.device, watcher, data) if begun else None
     with going_on or job.planned(watcher) as the_plan:
