@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
@@ -11,7 +12,10 @@ from PIL import Image
 
 from helpers.command import command, run, start
 from helpers.hold import Hold
-from helpers.small import QUICK, save_digits
+from helpers.small import QUICK, digits, quick_config, quick_train, save_digits
+from propos.errors import Interrupted
+from propos.runs import RunFolder
+from propos.training import Silent
 
 # TensorBoard's own files warn of what is to come in others' packages.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -109,6 +113,25 @@ def test_a_run_that_goes_on_shows_each_epoch_once(watched, images, tmp_path):
     assert done.code == 0, done.err
     ours, theirs = (events(folder).Scalars("losses/total") for folder in (out, watched))
     assert [(event.step, event.value) for event in ours] == [(event.step, event.value) for event in theirs]
+
+
+def test_a_run_stopped_within_an_epoch_keeps_its_sheet_and_holds_no_file_open(tmp_path):
+    class Watching(Silent):
+        asked = False
+
+        def step(self, epoch, step):
+            self.asked = epoch == 1
+
+    source, settings, watching = digits(), {"log__tensorboard": True}, Watching()
+    run = RunFolder.create(tmp_path / "run", {"status": "running"}, quick_config(source, **settings))
+    with pytest.raises(Interrupted):
+        quick_train(source, run, watching, lambda: watching.asked, **settings)
+    held = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    assert not [path for path in held if path.is_relative_to(tmp_path)]
+    quick_train(source, run, **settings)
+    read = events(tmp_path / "run")
+    assert [event.step for event in read.Images("clusters/typical")] == [0, 1, 2, 3]
+    assert [event.step for event in read.Scalars("losses/total")] == [0, 1, 2]
 
 
 def test_without_the_extra_one_line_says_its_name(images, tmp_path, capsys, monkeypatch):

@@ -39,10 +39,10 @@ def check_board(config: Config) -> None:
 class Board:
     """Writes a run's measures and sheets; of several processes the first has the folder, and all are asked."""
 
-    def __init__(self, config: Config, run: RunFolder | None, epoch: int) -> None:
+    def __init__(self, config: Config, run: RunFolder | None, forgotten: int) -> None:
+        """Write on; what was written of epochs from `forgotten` on, after a run's last checkpoint, counts no longer."""
         self._every = max(1, config.train.epochs // SHEETS)
-        # What a run wrote after its last checkpoint is written again.
-        self._writer = None if run is None else _writer(run.path / FOLDER, epoch)
+        self._writer = None if run is None else _writer(run.path / FOLDER, forgotten)
 
     def record(self, record: Record) -> None:
         """Write an epoch's line."""
@@ -53,7 +53,7 @@ class Board:
         self._writer.flush()
 
     def show(self, assignment: Assignment, source: Source, epoch: int, last: bool = False) -> None:
-        """Write the sizes of the clusters and, every few epochs, a sheet of their most typical images."""
+        """Write the sizes of the clusters and a sheet of their most typical images, every few epochs and at the end."""
         if not last and epoch % self._every:
             return
         near = _closeness(assignment, len(source))
@@ -119,7 +119,7 @@ def _closeness(assignment: Assignment, images: int) -> np.ndarray | None:
     return None if whole is None else whole.numpy()
 
 
-def _writer(folder: Path, epoch: int) -> SummaryWriter:
+def _writer(folder: Path, forgotten: int) -> SummaryWriter:
     from torch.utils.tensorboard.writer import SummaryWriter
 
-    return SummaryWriter(str(folder), purge_step=epoch or None)
+    return SummaryWriter(str(folder), purge_step=forgotten)

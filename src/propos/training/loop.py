@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import torch
 from jaxtyping import Int
@@ -70,7 +71,14 @@ def _train(
         start.begin(learner, state)
     elif state.fresh:
         start_learning(learner, source)
-    recorder = Recorder(learner, state, run, progress, stop)
+    with closing(Recorder(learner, state, run, progress, stop)) as recorder:
+        return _learn(config, source, recorder, start)
+
+
+def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart | None) -> Fitted:
+    """Go through the stages from where the recorder's state stands, and find the run's answer."""
+    learner, state, progress = recorder.learner, recorder.state, recorder.progress
+    said = None if start is None else start.corrections
     labels = None if source.labels is None else numbered(source.labels)
     stages = learner.method.stages if learner.method.terms else ()
     progress.begin(config.train.epochs if stages else 0, learner.schedule.steps, state.epoch)

@@ -47,7 +47,10 @@ class Recorder:
         self.saves = any_process(run is not None)[0]
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()
-        self.board = Board(learner.config, run, state.epoch) if learner.config.log.tensorboard and self.saves else None
+        self.board: Board | None = None
+        if learner.config.log.tensorboard and self.saves:
+            # The E-step that opened the epoch is not shown again where the run goes on within it.
+            self.board = Board(learner.config, run, state.epoch if state.opening is None else state.epoch + 1)
 
     def show(self, assignment: Assignment, source: Source, last: bool = False) -> None:
         """Have TensorBoard show what an E-step found, where it is wanted."""
@@ -119,6 +122,9 @@ class Recorder:
         record["seconds"] = {"estep": self._lap()}
         self._keep_embeddings(self.state.epoch - 1, assignment)
         self._write(record)
+
+    def close(self) -> None:
+        """Let go of the files that it holds open, however the run ended."""
         if self.board is not None:
             self.board.close()
 
