@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from helpers.chromium import DESKTOP, FLAGS, PATIENCE
+from helpers.reviewed import windows
 from helpers.runs import folder_run
+from helpers.served import serving
 from propos.report import write_report
+from propos.runs import Run
 
 
 def chromium():
@@ -84,3 +87,31 @@ def open_report(browser, report):
         watched.check()
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="session")
+def made(report):
+    return Run.open(Path(report).parents[1])
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A run folder of one's own; its images lie where they were."""
+    return shutil.copytree(made.path, tmp_path / "run")
+
+
+@pytest.fixture
+def from_file(browser, folder):
+    with windows(browser, (folder / "report" / "index.html").as_uri()) as open_it:
+        yield open_it
+
+
+@pytest.fixture(params=["file", "server"])
+def reviewing(request, browser, folder):
+    """Give the function for the page as a file, and for the page that the server gives out."""
+    if request.param == "file":
+        with windows(browser, (folder / "report" / "index.html").as_uri()) as open_it:
+            yield open_it
+    else:
+        with serving(folder) as address, windows(browser, address) as open_it:
+            yield open_it

@@ -1,30 +1,15 @@
 """Several windows on the page that `propos open` serves, and what they do when it ends."""
 
-import shutil
 import signal
 
 import pytest
 
 from helpers.chromium import PATIENCE
 from helpers.command import command
-from helpers.runs import folder_run
 from helpers.served import Served, serving
-from propos.report import write_report
 from propos.runs import Run
 
 EVIL_NAME = "<script>alert(1)</script>"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    run = folder_run(tmp_path_factory.mktemp("served"))
-    write_report(run)
-    return run.path
-
-
-@pytest.fixture
-def folder(made, tmp_path):
-    return shutil.copytree(made, tmp_path / "run")
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def test_apply_takes_a_file_in_once_and_lists_images_that_are_gone(folder, tmp_p
     )
     result = command(capsys, "apply", folder, file)
     assert (result.code, result.out.splitlines()[0][:18]) == (0, "2 edits taken in. ")
-    assert "keeps edits of 1 images that are gone: long gone.png" in result.err
+    assert "keeps edits of 1 image that is gone: long gone.png" in result.err
     again = command(capsys, "apply", folder, file)
     assert again.out.startswith("0 edits taken in (2 were there already).")
     corrected = Run.open(folder).corrected

@@ -51,7 +51,7 @@ NAMED = {"id": "a1", "op": "rename", "cluster": 3, "name": "threes"}
 def test_the_page_its_data_and_originals_are_served(served):
     status, page = served.ask("")
     assert status == 200
-    assert b'data-server="yes"' in page
+    assert f'data-server="{served.folder}"'.encode() in page  # as it was given, for the commands that it shows
     assert served.ask("app.js")[1].startswith(b"var ProposReport")
     assert served.ask("data.js")[1] == (served.folder / "report" / "data.js").read_bytes()
     run = Run.open(served.folder)
@@ -161,6 +161,22 @@ def test_two_windows_lose_nothing(own):
     assert (again["edits"], again["version"]) == ([], 2)
 
 
+def test_two_who_split_off_under_one_id_get_two_clusters(own):
+    server = own()
+    names = Run.open(server.folder).table.images
+    for number in (1, 2):
+        status, said = server.save(
+            {"id": f"s{number}", "op": "split", "images": [names[number]], "into": 10},
+            {"id": f"r{number}", "op": "rename", "cluster": 10, "name": f"of {number}"},
+        )
+        assert status == 200, said
+    again = {"id": "s2", "op": "split", "images": [names[2]], "into": 10}  # whose answer was lost on its way
+    assert json.loads(server.save(again, since=4, last="r2")[1])["edits"] == []
+    corrected = Run.open(server.folder).corrected
+    assert {number: corrected.names()[number] for number in (10, 11)} == {10: "of 1", 11: "of 2"}
+    assert corrected.table.cluster[[1, 2]].tolist() == [10, 11]
+
+
 def test_what_to_ask_next_follows_what_was_answered(own):
     server = own()
     names = Run.open(server.folder).table.images
@@ -178,10 +194,11 @@ def test_a_busy_port_is_passed_over_and_ctrl_c_ends_with_one_line(own):
     first = own()
     second = own(port=first.address.port)
     assert second.address.port > first.address.port
-    second.save(NAMED)
-    assert second.end().splitlines() == [f"Closed; {second.folder / 'edits.jsonl'} holds 1 edits"]
-    assert second.process.returncode == 0
     assert first.end(signal.SIGTERM) == "Closed; nothing was corrected\n"
+    second.save(NAMED)
+    saved = f"{second.folder / 'edits.jsonl'} holds 1 edit, seen in {second.folder / 'report' / 'index.html'}"
+    assert second.end().splitlines() == [f"Closed; {saved}"]
+    assert second.process.returncode == 0
 
 
 def test_a_server_killed_in_a_burst_loses_no_edit_that_it_confirmed(own):

@@ -9,14 +9,18 @@ import { el, replace } from "./dom";
 import { readReport } from "./report";
 import { startShell } from "./shell";
 
-export { replay } from "./review/replay"; // as ProposReport.replay, for whoever checks it against Python's
+// As ProposReport.replay and so on, for whoever checks them against Python's.
+export { Known, after } from "./review/edits";
+export { replay } from "./review/replay";
 
 const root = document.getElementById("app") as HTMLElement;
-const payload = window.PROPOS_REPORT;
-if (payload === undefined) {
-  replace(root, el("p", { class: "wait" }, "The data of this report (data.js) is missing: keep it beside index.html."));
+const [payload, edits] = [window.PROPOS_REPORT, window.PROPOS_EDITS];
+if (payload === undefined || edits === undefined) {
+  const missing = payload === undefined ? "data.js" : "edits.js";
+  replace(root, el("p", { class: "wait" }, `The data of this report (${missing}) is missing: keep it beside index.html.`));
 } else {
-  const report = readReport(payload);
+  const report = readReport(payload, edits);
   delete window.PROPOS_REPORT;
+  delete window.PROPOS_EDITS;
   startShell(root, report);
 }

@@ -88,10 +88,10 @@ export type Question = [image: number, alternative: number];
 
 export interface ReviewPayload {
   run: string; // by which this browser knows it again
-  folder: string;
+  folder: string; // its name
   ids: number[]; // of the clusters that training found
   trained: Packed | null; // where they differ from the corrected ones
-  edits: string; // those that the run had when the page was written, a line each
+  written: number; // how many edits the run had when the page was written
   questions: Question[];
 }
 
@@ -124,5 +124,6 @@ export interface Payload {
 declare global {
   interface Window {
     PROPOS_REPORT?: Payload;
+    PROPOS_EDITS?: string; // all that the run has, a line each: `src/propos/report/edits.py` writes it
   }
 }

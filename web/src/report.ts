@@ -71,7 +71,7 @@ export interface Report {
   clusterName(id: number): string;
 }
 
-export function readReport(payload: Payload): Report {
+export function readReport(payload: Payload, edits: string): Report {
   const { images, labels } = payload;
   const names = images.names === null ? null : images.names.split("\n");
   const distance = units(images.distance).map((half) => FARTHEST * half);
@@ -111,7 +111,7 @@ export function readReport(payload: Payload): Report {
     clusterOf: (id) => report.byId.get(id),
     clusterName: (id) => report.byId.get(id)?.name ?? `Cluster ${id}`,
   };
-  report.review = new Review(report as Report, payload.review);
+  report.review = new Review(report as Report, payload.review, edits);
   return report as Report;
 }
 

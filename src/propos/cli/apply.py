@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from propos.cli.early import FINISHED_RUN
 from propos.cli.streams import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from propos.runs import Run
+    from propos.runs.applying import Applied
+
+MOST_TOLD = 20  # clusters that are new
 
 
 def apply(
@@ -17,11 +25,35 @@ def apply(
     file: Annotated[Path, typer.Argument(help="A file of edits, as a run's page downloads it.")],
 ) -> None:
     """Take corrections into a run: names, merges, splits, moves, junk and confirmations."""
+    from propos.report import PAGE, show_edits
     from propos.runs import Run, apply_file
+    from propos.words import counted
 
     folder = Run.open(run)
     applied = apply_file(folder, file)
     for note in (*applied.notes, *folder.notes_on_edits()):
         say(f"warning: {note}", err=True)
-    again = f" ({applied.known:,} were there already)" if applied.known else ""
-    say(f"{applied.fresh:,} edits taken in{again}. See them: propos report {shlex.quote(str(run))}")
+    were = "was" if applied.known == 1 else "were"
+    again = f" ({applied.known:,} {were} there already)" if applied.known else ""
+    shown = show_edits(folder)
+    seen = (
+        f"On the page: open {(run / PAGE).absolute()}" if shown else f"See them: propos report {shlex.quote(str(run))}"
+    )
+    say(f"{counted(len(applied.fresh), 'edit')} taken in{again}. {seen}")
+    for line in _new_clusters(folder, applied):
+        say(line)
+
+
+def _new_clusters(run: Run, applied: Applied) -> Iterator[str]:
+    """Say which clusters were split off, and under which other id a file speaks of one."""
+    from propos.words import counted
+
+    names, sizes = run.corrected.names(), {each.id: len(each.members) for each in run.corrected.clusters}
+    new = [id_ for id_ in applied.given if id_ in sizes]  # those that were undone or made part of others are none
+    for id_ in new[:MOST_TOLD]:
+        called = "" if names[id_] is None else f" ({names[id_]})"
+        given = applied.given[id_]
+        why = "" if given == id_ else f"; the file calls it {given}, which another cluster has got since"
+        yield f"Cluster {id_}{called} is new, with {counted(sizes[id_], 'image')}{why}."
+    if len(new) > MOST_TOLD:
+        yield f"And {counted(len(new) - MOST_TOLD, 'more cluster')}."

@@ -29,6 +29,7 @@ def ask(
     from propos.errors import InputError
     from propos.report import ask_about
     from propos.runs import Run
+    from propos.words import counted
 
     if output is not None and output.suffix not in (".csv", ".json"):
         raise InputError(f"{output}: name the file *.csv or *.json")
@@ -44,7 +45,7 @@ def ask(
     _print(rows)
     if output is not None:
         _write(rows, output)
-        say(f"{len(rows):,} images: {output}")
+        say(f"{counted(len(rows), 'image')}: {output}")
 
 
 def _rows(run: Run, asked: Asked) -> list[Row]:
@@ -58,12 +59,14 @@ def _rows(run: Run, asked: Asked) -> list[Row]:
 
 def _print(rows: list[Row]) -> None:
     """Show a block for each group: which two clusters it lies between, then its images by where they are now."""
+    from propos.words import counted
+
     before = 0
     for group, image, cluster, name, other, other_name in rows:
         if group != before:
             size = sum(row[0] == group for row in rows)
             low, high = sorted([(cluster, name), (other, other_name)], key=lambda each: each[0])
-            say(f"{group}. {_title(*low)} or {_title(*high)}? ({size:,} image{'s' if size != 1 else ''})")
+            say(f"{group}. {_title(*low)} or {_title(*high)}? ({counted(size, 'image')})")
             before = group
         say(f"   {_title(cluster, name)}: {image}")
     if not rows:

@@ -25,9 +25,10 @@ def open_run(
 ) -> None:
     """Open a run's page in the browser, where corrections are saved as they are made; Ctrl-C ends it."""
     from propos.cli.display import Terminal
-    from propos.report import is_current, write_report
+    from propos.report import PAGE, is_current, show_edits, write_report
     from propos.runs import Run
     from propos.server import serve
+    from propos.words import counted
 
     with Terminal(False) as terminal:
         folder = Run.open(run)
@@ -35,6 +36,8 @@ def open_run(
             terminal.warn(note)
         if not is_current(folder):
             write_report(folder, working=terminal.working, warn=terminal.warn)
+        else:
+            show_edits(folder)
 
     def ready(address: str, stop: Callable[[], None]) -> None:
         interrupts.hear(lambda number, frame: stop())
@@ -43,5 +46,7 @@ def open_run(
             webbrowser.open(address)
 
     serve(folder, port, ready)
+    show_edits(folder)
     edits = len(folder.edits.edits)
-    say(f"Closed; {folder.edits.path} holds {edits:,} edits" if edits else "Closed; nothing was corrected")
+    saved = f"{folder.edits.path} holds {counted(edits, 'edit')}, seen in {run / PAGE}"
+    say(f"Closed; {saved}" if edits else "Closed; nothing was corrected")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from propos.report.words import settings_in_words
 from propos.runs import Run, write_atomically
+from propos.words import counted
 
 NEEDED = (
     "config.yaml",
@@ -38,7 +39,7 @@ def write_model(run: Run, out: Path) -> int:
 def card(run: Run) -> str:
     """Return the model card: what was trained, on what, with which scores and whose weights."""
     corrected = run.corrected
-    edited = f", corrected by hand with {len(run.edits.edits):,} edits" if corrected.edited else ""
+    edited = f", corrected by hand with {counted(len(run.edits.edits), 'edit')}" if corrected.edited else ""
     facts = settings_in_words(run.config, run.info, len(run.table.images), corrected)
     weights = "gone on from those of another run" if run.info.earlier else "trained from scratch"
     if run.info.start is None:

@@ -10,8 +10,8 @@ from propos.errors import InputError
 from propos.report.payload import GLOBAL
 from propos.runs import Run
 
-VERSION = 5  # of what the page is handed
-FOLDER, DATA = "report", "data.js"
+VERSION = 6  # of what the page is handed
+FOLDER, DATA, EDITS = "report", "data.js", "edits.js"
 PAGE = Path(FOLDER) / "index.html"
 PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")
 WRITTEN = re.compile(r"data\.js|sheet-[0-9]{4,9}\.(png|jpg)")

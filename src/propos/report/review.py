@@ -1,4 +1,4 @@
-"""What the page needs to correct clusters itself: what training found, and every edit since."""
+"""What the page needs to correct clusters itself: what training found, and how much of it was corrected."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from jaxtyping import Int
 
 from propos.report.payload import packed
 from propos.report.questions import questions
-from propos.runs import Run, as_line
+from propos.runs import Run
 
 
 def review(run: Run) -> dict[str, Any]:
-    """Return what edits are applied to, the edits so far, and by what a browser knows the run again."""
+    """Return what edits are applied to, how many there are, and by what a browser knows the run again."""
     return {
         "run": identity(run),
         "folder": run.path.absolute().name,
         "ids": run.prototypes.ids.tolist(),
         "trained": packed_clusters(run.table.cluster) if run.corrected.regrouped else None,
-        "edits": b"".join(map(as_line, run.edits.edits)).decode(),
+        "written": len(run.edits.edits),
         "questions": questions(run),
     }
 

@@ -17,7 +17,8 @@ from propos.report.against import against
 from propos.report.agreement import compare_with_labels
 from propos.report.curves import charts, warnings_of
 from propos.report.duplicates import exact_groups, near_groups
-from propos.report.files import DATA, PAGE, PAGE_FILES, VERSION, page_file
+from propos.report.edits import edits_script, show_edits
+from propos.report.files import DATA, EDITS, PAGE, PAGE_FILES, VERSION, page_file
 from propos.report.groups import Group, describe_groups, set_aside
 from propos.report.layout import lay_out
 from propos.report.moments import moments
@@ -63,6 +64,8 @@ def write_report(
             "moments": moments(run, working),
         }
         (folder / DATA).write_bytes(script(data))
+        (folder / EDITS).write_bytes(edits_script(run.edits))
+    show_edits(run)  # what was saved meanwhile
     return run.path / PAGE
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from propos.errors import InputError, shown
 from propos.runs.edit_log import read_bounded, torn_note
-from propos.runs.edits import Edit, parse_edits
+from propos.runs.edits import Edit, Split, parse_edits
 from propos.runs.reader import Run
 
 
@@ -16,8 +16,9 @@ from propos.runs.reader import Run
 class Applied:
     """What came of a file: edits taken in, those that were there already, and what a person should know."""
 
-    fresh: int
+    fresh: list[Edit]  # as they are in the run
     known: int
+    given: dict[int, int]  # the id in the file of each cluster that was split off, by its id in the run
     notes: list[str]
 
 
@@ -32,7 +33,9 @@ def apply_file(run: Run, path: Path) -> Applied:
         raise InputError(f"{path}: holds no edits")
     refuse_other_images(set(run.table.images), edits, where, str(run.path))
     fresh = run.edits.append(numbered, where)
-    return Applied(len(fresh), len(edits) - len(fresh), [torn_note(path, torn)] if torn else [])
+    named = {edit.id: edit.into for edit in edits if isinstance(edit, Split)}
+    given = {edit.into: named[edit.id] for edit in fresh if isinstance(edit, Split)}
+    return Applied(fresh, len(edits) - len(fresh), given, [torn_note(path, torn)] if torn else [])
 
 
 def refuse_other_images(images: Collection[str], edits: list[Edit], where: str, run: str) -> None:

@@ -42,13 +42,14 @@ class EditLog:
         self._lines += content.count(b"\n")
 
     def append(self, edits: Iterable[Numbered], where: str) -> list[Edit]:
-        """Check edits against all that are there, write those that are new, and return them.
+        """Check edits against all that are there, write those that are new, and return them as they were written.
 
+        What was split off under an id that another cluster got since has a free one here (`Known.take_in`).
         Either all are taken in or none. They are on the disk when this returns.
         """
         with waited_for(self.path.with_name(LOCK)):
             self.catch_up()
-            fresh = self._known.take_in(edits, where)
+            fresh = self._known.take_in(edits, where, others=True)
             if fresh:
                 try:
                     self._write(b"".join(as_line(edit) for edit in fresh), where)
@@ -57,6 +58,13 @@ class EditLog:
                     raise
                 self.edits += fresh
         return fresh
+
+    def text(self) -> bytes:
+        """Return the lines of all edits that were read, as they are on the disk."""
+        if not self._bytes:
+            return b""
+        with self.path.open("rb") as file:
+            return file.read(self._bytes)
 
     def _write(self, lines: bytes, where: str) -> None:
         if self._bytes + len(lines) > MOST_BYTES:

@@ -9,6 +9,7 @@ import gc
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -17,6 +18,7 @@ from propos.errors import InputError, shown
 
 VERSION = 1
 MOST_BYTES = 64_000_000  # of a log, and of a file of edits
+MOST_CLUSTERS = 2**31  # their ids are below it
 
 # What would break a line or turn the direction of writing.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -29,7 +31,7 @@ def _one_line(name: str) -> str:
 
 
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-ClusterId = Annotated[int, Field(ge=0, lt=2**31)]
+ClusterId = Annotated[int, Field(ge=0, lt=MOST_CLUSTERS)]
 Images = Annotated[tuple[str, ...], Field(min_length=1)]  # by their names in the run's table
 Name = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
 
@@ -176,18 +178,25 @@ class Known:
     """What edits may speak of: the run's clusters, those that were split off, and earlier edits."""
 
     def __init__(self, ids: Iterable[int]) -> None:
-        self.clusters: set[int] = {int(number) for number in ids}
+        self.trained = frozenset(int(number) for number in ids)
+        self.clusters: set[int] = set(self.trained)
+        self._most = max(self.trained, default=-1)  # the largest id that a cluster ever had
         self.edits: dict[str, Edit] = {}
 
-    def take_in(self, edits: Iterable[Numbered], where: str) -> list[Edit]:
+    def take_in(self, edits: Iterable[Numbered], where: str, others: bool = False) -> list[Edit]:
         """Check edits one after another and return those that were not known; a known one may come again unchanged.
 
-        Where one is refused, none of them is known.
+        Those of `others` were made by who did not know all that is known here: what they split off under an id that was
+        taken since gets a free one, also where they speak of it. Where one is refused, none of them is known.
         """
         fresh: list[Edit] = []
+        renumbered = _Renumbered()
         try:
-            for line, edit in edits:
-                before = self.edits.get(edit.id)
+            for line, given in edits:
+                before = self.edits.get(given.id)
+                if others and isinstance(given, Split):
+                    self._number(given, before, renumbered, f"{where}: line {line}")
+                edit = renumbered.edit(given)
                 if before is None:
                     self._check(edit, f"{where}: line {line}")
                     self.edits[edit.id] = edit
@@ -207,6 +216,23 @@ class Known:
             del self.edits[edit.id]
             if isinstance(edit, Split):
                 self.clusters.discard(edit.into)
+        self._most = max(self.clusters, default=-1)
+
+    def free(self) -> int:
+        """Return an id that no cluster ever had."""
+        if self._most + 1 < MOST_CLUSTERS:
+            return self._most + 1
+        return next(number for number in count() if number not in self.clusters)
+
+    def _number(self, split: Split, before: Edit | None, renumbered: _Renumbered, where: str) -> None:
+        """Say under which id a cluster is known here that others split off."""
+        if split.into in renumbered.given:
+            raise InputError(f"{where}: split: cluster {split.into} was split off before: give another id")
+        renumbered.given.add(split.into)
+        if isinstance(before, Split):
+            renumbered.ids[split.into] = before.into
+        elif split.into in self.clusters and split.into not in self.trained:
+            renumbered.ids[split.into] = self.free()
 
     def _check(self, edit: Edit, where: str) -> None:
         for number in _spoken_of(edit):
@@ -214,15 +240,39 @@ class Known:
                 raise InputError(f"{where}: {edit.op}: the run has no cluster {number}")
         if isinstance(edit, Split):
             if edit.into in self.clusters:
-                free = max(self.clusters) + 1
-                raise InputError(f"{where}: split: there is a cluster {edit.into} already; {free} is free")
+                raise InputError(f"{where}: split: there is a cluster {edit.into} already; {self.free()} is free")
             self.clusters.add(edit.into)
+            self._most = max(self._most, edit.into)
         if isinstance(edit, Undo | Redo):
             meant = self.edits.get(edit.edit)
             if meant is None:
                 raise InputError(f"{where}: {edit.op}: there is no edit {edit.edit!r} before it")
             if isinstance(meant, Undo | Redo):
                 raise InputError(f"{where}: {edit.op}: {edit.edit!r} is itself an {meant.op}; name the edit it meant")
+
+
+class _Renumbered:
+    """Clusters that have another id here than those gave them who split them off: `after` of the page's edits.ts."""
+
+    def __init__(self) -> None:
+        self.given: set[int] = set()  # ids that their splits have had so far
+        self.ids: dict[int, int] = {}
+
+    def edit(self, edit: Edit) -> Edit:
+        """Return an edit as it is meant here."""
+        if not self.ids:
+            return edit
+        changed: dict[str, object] = {}
+        if isinstance(edit, Merge | Split | Move):
+            changed["into"] = self._now(edit.into)
+        if isinstance(edit, Merge):
+            changed["clusters"] = tuple(map(self._now, edit.clusters))
+        if isinstance(edit, Rename | Describe | Junk | Confirm) and edit.cluster is not None:
+            changed["cluster"] = self._now(edit.cluster)
+        return edit.model_copy(update=changed)
+
+    def _now(self, cluster: int) -> int:
+        return self.ids.get(cluster, cluster)
 
 
 def _spoken_of(edit: Edit) -> tuple[int, ...]:

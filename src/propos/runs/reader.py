@@ -20,6 +20,7 @@ from propos.runs.schema import Record, RunInfo, Suggestion, read_history, read_i
 from propos.runs.table_reading import check_table, read_table
 from propos.runs.tables import ImageTable
 from propos.runs.weights import check_weights, read_weights
+from propos.words import counted
 
 CONFIG, INFO = "config.yaml", "run.json"
 TABLE, PROTOTYPES, EMBEDDINGS, MAP = "clusters.parquet", "prototypes.npy", "embeddings.npy", "map.npy"
@@ -92,8 +93,11 @@ class Run:
         gone = self.corrected.gone
         if gone:
             first = ", ".join(shown(name, quoted=False) for name in gone[:MOST_NAMED])
+            are = "is" if len(gone) == 1 else "are"
             rest = f" and {len(gone) - MOST_NAMED:,} more" if len(gone) > MOST_NAMED else ""
-            notes.append(f"{self.edits.path}: keeps edits of {len(gone):,} images that are gone: {first}{rest}")
+            notes.append(
+                f"{self.edits.path}: keeps edits of {counted(len(gone), 'image')} that {are} gone: {first}{rest}"
+            )
         return notes
 
     @cached_property

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hmac
+import html
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
@@ -12,10 +14,11 @@ from fastapi.responses import FileResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from propos.errors import InputError, describe_os_error
-from propos.report import page_file, questions, report_file
+from propos.report import edits_script, page_file, questions, report_file, show_edits
 from propos.runs import Edit, Run, as_line, parse_edits, refuse_other_images
 from propos.server.originals import Originals
 
+SOON = 0.5  # seconds after an edit in which the page that is opened as a file shows it too
 MOST_BODY = 16_000_000  # bytes of edits that are taken at once
 POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
@@ -37,6 +40,7 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     originals, writing = Originals(run), threading.Lock()
     names = frozenset(run.table.images)
+    shown = _Shown(run, writing)
 
     def read(since: int, last: str) -> Response:
         with writing:
@@ -49,13 +53,16 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
             if torn:
                 raise InputError("edits: the last line cannot be read: not an edit in JSON")
             refuse_other_images(names, [edit for _, edit in numbered], "edits", str(run.path))
-            run.edits.append(numbered, "edits")
+            if run.edits.append(numbered, "edits"):
+                shown.soon()
             return _log(run.edits.edits, since, last)
 
     @app.get("/")
     def page() -> Response:
-        text = page_file("index.html").decode()
-        return Response(text.replace('<html lang="en"', '<html lang="en" data-server="yes"'), media_type="text/html")
+        text, path = page_file("index.html").decode(), html.escape(str(run.path))
+        return Response(
+            text.replace('<html lang="en"', f'<html lang="en" data-server="{path}"'), media_type="text/html"
+        )
 
     @app.get("/app.js")
     def script() -> Response:
@@ -64,6 +71,12 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
     @app.get("/app.css")
     def style() -> Response:
         return Response(page_file("app.css"), media_type="text/css")
+
+    @app.get("/edits.js")
+    def log() -> Response:
+        with writing:
+            run.edits.catch_up()
+            return Response(edits_script(run.edits), media_type="text/javascript")
 
     @app.get("/original/{row}")
     def original(row: int) -> Response:
@@ -97,6 +110,27 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
         return PlainTextResponse(f"{describe_os_error(error)}\n", 500)
 
     return Guard(app, token, port)
+
+
+class _Shown:
+    """Hands saved edits to the page that is opened as a file, several at once while they come fast."""
+
+    def __init__(self, run: Run, writing: threading.Lock) -> None:
+        self.run, self.writing = run, writing
+        self.due = threading.Event()
+
+    def soon(self) -> None:
+        if self.due.is_set():
+            return
+        self.due.set()
+        timer = threading.Timer(SOON, self._now)
+        timer.daemon = True
+        timer.start()
+
+    def _now(self) -> None:
+        self.due.clear()
+        with suppress(OSError, InputError):  # the edits are saved; who ends the server says what stands in the way
+            show_edits(self.run, self.writing)
 
 
 class TooMuch(InputError):  # noqa: N818 - reads as what is the matter

@@ -162,11 +162,64 @@ def test_blank_lines_and_line_ends_of_windows_count_as_lines_only(tmp_path):
 def test_two_who_write_see_each_other(tmp_path):
     one, two = EditLog(tmp_path, IDS), EditLog(tmp_path, IDS)
     one.append(numbered(line("split", 1, images=["a"], into=3)), "given")
-    with pytest.raises(InputError, match="there is a cluster 3 already; 4 is free"):
-        two.append(numbered(line("split", 2, images=["b"], into=3)), "given")
     two.append(numbered(line("split", 2, images=["b"], into=4)), "given")
     one.catch_up()
     assert one.edits == two.edits == EditLog(tmp_path, IDS).edits
+
+
+UNSEEN = [
+    line("split", 2, images=["b"], into=3),
+    line("split", 3, images=["c"], into=4),
+    line("rename", 4, cluster=3, name="b"),
+    line("describe", 5, cluster=4, text="c"),
+    line("move", 6, images=["d"], into=4),
+    line("merge", 7, clusters=[1, 3], into=4),
+    line("junk", 8, cluster=3),
+    line("confirm", 9, cluster=4),
+    line("undo", 10, edit="e2"),
+    line("rename", 11, cluster=2, name="as it was"),
+]
+SEEN = [
+    line("split", 2, images=["b"], into=4),
+    line("split", 3, images=["c"], into=5),
+    line("rename", 4, cluster=4, name="b"),
+    line("describe", 5, cluster=5, text="c"),
+    line("move", 6, images=["d"], into=5),
+    line("merge", 7, clusters=[1, 4], into=5),
+    line("junk", 8, cluster=4),
+    line("confirm", 9, cluster=5),
+    line("undo", 10, edit="e2"),
+    line("rename", 11, cluster=2, name="as it was"),
+]
+
+
+def test_what_was_split_off_under_an_id_that_was_taken_since_gets_a_free_one(tmp_path):
+    """The second of two who did not see each other: each of its edits means its own cluster."""
+    log = EditLog(tmp_path, IDS)
+    log.append(numbered(line("split", 1, images=["a"], into=3)), "given")
+    meant = [edit for _, edit in numbered(*SEEN)]
+    assert log.append(numbered(*UNSEEN[:2]), "given") == meant[:2]
+    assert log.append(numbered(*UNSEEN), "given") == meant[2:]  # what comes again is known under its new id
+    assert log.append(numbered(*UNSEEN), "given") == []
+    assert EditLog(tmp_path, IDS).edits[1:] == meant
+
+
+def test_a_free_id_is_found_where_the_largest_is_taken(tmp_path):
+    log = EditLog(tmp_path, IDS)
+    log.append(numbered(line("split", 1, images=["a"], into=2**31 - 1)), "given")
+    (split,) = log.append(numbered(line("split", 2, images=["b"], into=2**31 - 1)), "given")
+    assert split.into == 3
+    assert len(EditLog(tmp_path, IDS).edits) == 2
+
+
+def test_one_file_that_splits_twice_into_one_cluster_is_refused(tmp_path):
+    log = EditLog(tmp_path, IDS)
+    log.append(numbered(line("split", 1, images=["a"], into=3)), "given")
+    twice = [line("split", 2, images=["b"], into=3), line("split", 3, images=["c"], into=3)]
+    with pytest.raises(InputError, match="line 2: split: cluster 3 was split off before: give another id"):
+        log.append(numbered(*twice), "given")
+    (split,) = log.append(numbered(twice[0]), "given")
+    assert split.into == 4  # nothing of the refused is remembered
 
 
 WRITER = """

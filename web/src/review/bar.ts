@@ -91,7 +91,7 @@ function download(report: Report): HTMLElement[] {
   const { unsaved, kept } = report.review;
   if (unsaved.length === 0) return [];
   const words = `Download ${count(unsaved.length)}`;
-  const title = "Save these corrections as edits.jsonl, to be taken in with propos apply";
+  const title = "Save these corrections as a file, to be taken in with propos apply";
   const link = el("button", { type: "button", class: "main", title, click: () => save(report) }, words);
   return kept ? [link] : [el("span", { class: "warn" }, "Not kept here"), link];
 }
@@ -99,17 +99,18 @@ function download(report: Report): HTMLElement[] {
 /** Hand the corrections over as a file, and say what to do with it. */
 function save(report: Report): void {
   const address = URL.createObjectURL(new Blob([asLines(report.review.unsaved)], { type: "application/jsonl" }));
-  el("a", { href: address, download: "edits.jsonl" }).click();
+  // Each has a name of its own: a browser would call a second one otherwise than the command does.
+  const name = `edits-${new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-")}.jsonl`;
+  el("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address));
-  const folder = report.review.quotedFolder;
   const close = el("button", { type: "button", class: "main" }, "Close");
   const dialog = el(
     "dialog",
     { class: "question", "aria-label": "Download" },
     el("h2", {}, "Corrections downloaded"),
-    el("p", {}, "Take them into the run, where every command then follows them, and write this page again:"),
-    el("pre", {}, `propos apply ${folder} edits.jsonl\npropos report ${folder}`),
-    el("p", { class: "quiet" }, "Until then this browser keeps them. What is taken in twice counts once."),
+    el("p", {}, "In the folder that the file was saved to, take them into the run; every command then follows them, and so does this page:"),
+    el("pre", {}, `propos apply ${report.review.folder} ${name}`),
+    el("p", { class: "quiet" }, "Until then this browser keeps them. What is taken in twice counts once. If the run is another person's, send them the file."),
     el("div", { class: "answers" }, close),
   );
   close.addEventListener("click", () => dialog.close());

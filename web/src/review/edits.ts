@@ -24,15 +24,20 @@ function newId(): string {
 /** An edit a line. */
 export const asLines = (edits: readonly Edit[]): string => edits.map((edit) => `${JSON.stringify(edit)}\n`).join("");
 
+/** Edits of a line each; one that comes again counts once. */
 export function fromLines(text: string): Edit[] {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
-  return JSON.parse(`[${lines.join(",")}]`) as Edit[];
+  const edits = JSON.parse(`[${lines.join(",")}]`) as Edit[];
+  const byId = new Map(edits.map((edit) => [edit.id, edit]));
+  return byId.size === edits.length ? edits : [...byId.values()];
 }
+
+const MOST_CLUSTERS = 2 ** 31; // ids are below it
 
 /** Clusters that edits may speak of, and the edits themselves; all that another knows is known here too. */
 export class Known {
   private readonly clusters = new Set<number>();
-  private readonly edits = new Set<string>();
+  private readonly edits = new Map<string, Edit>();
   private most: number; // the largest id that a cluster ever had
 
   constructor(
@@ -46,7 +51,7 @@ export class Known {
   }
 
   add(edit: Edit): void {
-    this.edits.add(edit.id);
+    this.edits.set(edit.id, edit);
     if (edit.op === "split") this.addCluster(edit.into);
   }
 
@@ -54,13 +59,15 @@ export class Known {
     return this.clusters.has(id) || (this.before?.hasCluster(id) ?? false);
   }
 
-  hasEdit(id: string): boolean {
-    return this.edits.has(id) || (this.before?.hasEdit(id) ?? false);
+  edit(id: string): Edit | undefined {
+    return this.edits.get(id) ?? this.before?.edit(id);
   }
 
   /** An id that no cluster ever had. */
   free(): number {
-    return this.most + 1;
+    let id = this.most + 1;
+    if (id >= MOST_CLUSTERS) for (id = 0; this.hasCluster(id); ) id++;
+    return id;
   }
 
   private addCluster(id: number): void {
@@ -71,21 +78,24 @@ export class Known {
 
 /**
  * The edits of one window after those that were saved meanwhile: what is saved already is left out, and what was split
- * off under an id that another window took too gets a free one.
+ * off under an id that another took too gets a free one, or the one under which it was saved. `Known.take_in` of
+ * `propos.runs.edits` does the same. Returns also which clusters have other ids by now.
  */
-export function after(saved: Known, own: readonly Edit[]): Edit[] {
+export function after(saved: Known, own: readonly Edit[]): { kept: Edit[]; renumbered: Map<number, number> } {
   const known = new Known([], [], saved);
-  const renamed = new Map<number, number>();
-  const now = (id: number): number => renamed.get(id) ?? id;
+  const renumbered = new Map<number, number>();
   const kept: Edit[] = [];
   for (const edit of own) {
-    if (known.hasEdit(edit.id)) continue;
-    if (edit.op === "split" && known.hasCluster(edit.into)) renamed.set(edit.into, known.free());
-    const fresh = renamed.size === 0 ? edit : withClusters(edit, now);
+    const before = known.edit(edit.id);
+    if (edit.op === "split" && before?.op === "split") {
+      if (edit.into !== before.into) renumbered.set(edit.into, before.into);
+    } else if (edit.op === "split" && known.hasCluster(edit.into)) renumbered.set(edit.into, known.free());
+    if (before !== undefined) continue;
+    const fresh = renumbered.size === 0 ? edit : withClusters(edit, (id) => renumbered.get(id) ?? id);
     known.add(fresh);
     kept.push(fresh);
   }
-  return kept;
+  return { kept, renumbered };
 }
 
 function withClusters(edit: Edit, now: (id: number) => number): Edit {

@@ -8,12 +8,14 @@ import { type Saving, Server } from "./server";
 import { Shelf } from "./shelf";
 
 type Listener = (regrouped: boolean) => void;
+type Renumbering = (now: ReadonlyMap<number, number>) => void;
 
 /** A person's corrections: made here, kept, and shown by every screen at once. */
 export class Review {
+  /** The run's folder as a shell takes it. */
+  readonly folder: string;
   /** All edits in their order: those that the run has, then those that only this browser has. */
   edits: readonly Edit[] = [];
-  private readonly folder: string;
   /** What became of the last correction that could not be saved. */
   refused: string | null = null;
   private saved: readonly Edit[];
@@ -25,6 +27,8 @@ export class Review {
   private readonly shelf: Shelf;
   private readonly server: Server | null;
   private readonly listeners = new Set<Listener>();
+  /** Hears which clusters that were split off here have other ids by now: others had taken theirs. */
+  renumbered: Renumbering = () => {};
   private readonly state: Replay;
   private turns = new Turns();
   private seen: ReadonlyMap<number, number> | null = null;
@@ -32,17 +36,18 @@ export class Review {
   constructor(
     private readonly report: Report,
     payload: ReviewPayload,
+    edits: string,
   ) {
     this.ids = payload.ids;
-    this.folder = payload.folder;
+    this.folder = quoted(runPath() ?? payload.folder);
     const trained = payload.trained === null ? report.cluster : integers(payload.trained);
     this.empty = new Set(payload.ids);
     for (let image = 0; image < report.count; image++) this.empty.delete(trained[image] as number);
     const rows = new Map(Array.from({ length: report.count }, (_, image) => [report.keyOf(image), image]));
     this.state = new Replay(rows, trained, this.ids);
-    this.saved = fromLines(payload.edits);
+    this.saved = fromLines(edits);
     this.known = new Known(this.ids, this.saved);
-    this.written = this.saved.length;
+    this.written = payload.written;
     this.shelf = new Shelf(payload.run);
     this.server = document.documentElement.dataset["server"] === undefined ? null : new Server();
     this.follow();
@@ -121,19 +126,14 @@ export class Review {
     return found?.length ?? null;
   }
 
-  /** The run's folder as a shell takes it. */
-  get quotedFolder(): string {
-    return /^[\w.,:@%+/-]+$/.test(this.folder) ? this.folder : `'${this.folder.replaceAll("'", `'"'"'`)}'`;
-  }
-
   /** Edits that only this browser has. */
   get unsaved(): readonly Edit[] {
     return this.own;
   }
 
-  /** How many edits there are since the page was written, whose scores know nothing of them. */
-  get unreported(): number {
-    return this.edits.length - this.written;
+  /** Whether there are other edits than when the page was written, whose scores know nothing of them. */
+  get unreported(): boolean {
+    return this.edits.length !== this.written;
   }
 
   /** Whether what only this browser has outlives this window. */
@@ -149,7 +149,13 @@ export class Review {
   private together(own: readonly Edit[]): Edit[] {
     const kept = this.shelf.read();
     const there = new Set(kept.map(({ id }) => id));
-    return after(this.known, [...kept, ...own.filter(({ id }) => !there.has(id))]);
+    return this.afterSaved([...kept, ...own.filter(({ id }) => !there.has(id))]);
+  }
+
+  private afterSaved(own: readonly Edit[]): Edit[] {
+    const { kept, renumbered } = after(this.known, own);
+    if (renumbered.size > 0) this.renumbered(renumbered);
+    return kept;
   }
 
   private follow(): void {
@@ -165,7 +171,7 @@ export class Review {
     this.saved = log;
     const without = new Set(refused?.edits.map(({ id }) => id));
     if (refused !== null) this.refused = refused.why;
-    this.own = after(this.known, this.own.filter(({ id }) => !without.has(id)));
+    this.own = this.afterSaved(this.own.filter(({ id }) => !without.has(id)));
     this.shelf.write(this.own);
     this.show([...this.saved, ...this.own]);
   }
@@ -196,4 +202,22 @@ export class Review {
   private tell(regrouped: boolean): void {
     for (const listener of this.listeners) listener(regrouped);
   }
+}
+
+/** Where the run is, on the machine that shows the page: its server says so, or the address of a page that is a file. */
+function runPath(): string | null {
+  const { server } = document.documentElement.dataset;
+  if (server !== undefined) return server;
+  const found = location.protocol === "file:" ? /^(.*)\/[^/]+\/[^/]*$/.exec(location.pathname)?.[1] : undefined;
+  if (found === undefined) return null;
+  try {
+    const path = decodeURIComponent(found);
+    return /^\/[A-Za-z]:\//.test(path) ? path.slice(1) : path; // of Windows: /C:/…
+  } catch {
+    return null; // its name is no text
+  }
+}
+
+function quoted(path: string): string {
+  return /^[\w.,:@%+/-]+$/.test(path) ? path : `'${path.replaceAll("'", `'"'"'`)}'`;
 }

@@ -1,0 +1,116 @@
+"""Corrections on their way from a page into the run and back, between people who do not see each other."""
+
+import json
+import shlex
+import shutil
+import time
+
+from helpers.command import command
+from helpers.reviewed import titles, windows
+from helpers.served import serving
+from propos.runs import Run
+
+AWKWARD = "`${alert(1)}` \\u0060 \\ '\" </script>"
+
+
+def first_of(window, cluster):
+    """The first image of a cluster's screen, chosen."""
+    window.go(f"cluster/{cluster}")
+    window.thumbs().nth(0).click(modifiers=["Control"])
+    return titles(window.thumbs().nth(0))[0]
+
+
+def test_what_an_older_page_splits_off_is_taken_in_beside_what_others_did(folder, from_file, tmp_path, capsys):
+    table = Run.open(folder).table
+    window = from_file()
+    theirs = next(name for name, cluster in zip(table.images, table.cluster, strict=True) if cluster == 7)
+    edits = [
+        {"v": 1, "id": "t1", "op": "split", "images": [theirs], "into": 10},
+        {"v": 1, "id": "t2", "op": "rename", "cluster": 10, "name": "theirs"},
+    ]
+    (tmp_path / "theirs.jsonl").write_text("".join(f"{json.dumps(edit)}\n" for edit in edits))
+    result = command(capsys, "apply", folder, tmp_path / "theirs.jsonl")
+    page = folder / "report" / "index.html"
+    assert result.out.splitlines() == [
+        f"2 edits taken in. On the page: open {page}",
+        "Cluster 10 (theirs) is new, with 1 image.",
+    ]
+    own = [first_of(window, 3)]
+    window.press("s")  # 10 here too: this page knows nothing of the other
+    assert window.page.locator(".said").inner_text() == "Split 1 image off as Cluster 10"
+    window.go("cluster/10").press("r").answer("mine")
+    result = command(capsys, "apply", folder, window.download(tmp_path / "mine.jsonl"))
+    assert (result.code, result.err) == (0, "")
+    new = "Cluster 11 (mine) is new, with 1 image; the file calls it 10, which another cluster has got since."
+    assert result.out.splitlines()[1:] == [new]
+    own.append(first_of(window, 4))  # still on the old page
+    window.press("m").answer("mine")
+    window.page.reload()
+    assert window.page.get_by_role("button", name="Download").inner_text() == "Download 1"
+    assert window.go("cluster/10").names() == [theirs]
+    assert set(window.go("cluster/11").names()) == set(own)
+    result = command(capsys, "apply", folder, window.download(tmp_path / "more.jsonl"))
+    assert result.out.splitlines() == [f"1 edit taken in. On the page: open {page}"]
+    assert command(capsys, "apply", folder, tmp_path / "mine.jsonl").out.startswith("0 edits taken in (2 were there")
+    corrected = Run.open(folder).corrected
+    where = dict(zip(corrected.table.images, corrected.table.cluster.tolist(), strict=True))
+    assert [where[name] for name in (theirs, *own)] == [10, 11, 11]
+    assert {corrected.names()[each] for each in (10, 11)} == {"theirs", "mine"}
+
+
+def test_a_window_says_that_what_it_split_off_has_another_id(folder, browser, tmp_path, capsys):
+    with serving(folder) as address, windows(browser, address) as open_it:
+        window = open_it("cluster/3")
+        window.page.context.set_offline(True)
+        image = first_of(window, 3)
+        window.press("s")
+        window.go("cluster/10")
+        theirs = {"v": 1, "id": "t1", "op": "split", "images": [Run.open(folder).table.images[0]], "into": 10}
+        (tmp_path / "theirs.jsonl").write_text(json.dumps(theirs) + "\n")
+        assert command(capsys, "apply", folder, tmp_path / "theirs.jsonl").code == 0
+        window.page.context.set_offline(False)
+        window.page.wait_for_function("location.hash === '#/cluster/11'")
+        said = "What was split off as cluster 10 is cluster 11: 10 was taken since."
+        assert window.page.locator(".said").inner_text() == said
+        assert window.names() == [image]
+
+
+def test_the_page_by_double_click_shows_what_was_corrected_through_the_server(folder, browser):
+    script = folder / "report" / "edits.js"
+    with windows(browser, (folder / "report" / "index.html").as_uri()) as from_file:
+        with serving(folder) as address, windows(browser, address) as served:
+            window = served("cluster/3").press("r").answer(AWKWARD)
+            image = first_of(window, 3)
+            window.press("m").answer("7")
+            while image not in script.read_text(encoding="utf-8"):  # while the server is still there
+                time.sleep(0.02)
+        by_file = from_file("cluster/3")
+        assert AWKWARD in by_file.page.locator("h1").inner_text()
+        assert image not in by_file.names()
+        assert image in by_file.go("cluster/7").names()
+        assert by_file.page.get_by_role("button", name="Download").count() == 0
+        assert by_file.press("u").page.locator(".said").inner_text().startswith("Undone: Moved 1 image")
+
+
+def test_the_command_that_the_page_shows_works_where_the_file_was_saved(folder, browser, tmp_path, capsys, monkeypatch):
+    elsewhere = shutil.copytree(folder, tmp_path / "it's a run")
+    with windows(browser, (elsewhere / "report" / "index.html").as_uri()) as open_it:
+        window = open_it("cluster/3").press("r").answer("threes")
+        (tmp_path / "downloads").mkdir()
+        window.download(tmp_path / "downloads" / "saved")
+        name, shown = window.downloaded
+    (tmp_path / "downloads" / "saved").rename(tmp_path / "downloads" / name)
+    monkeypatch.chdir(tmp_path / "downloads")
+    program, *arguments = shlex.split(shown)
+    assert program == "propos"
+    assert command(capsys, *arguments).code == 0
+    assert Run.open(elsewhere).corrected.names()[3] == "threes"
+
+
+def test_a_page_without_its_edits_says_what_is_missing(folder, browser):
+    (folder / "report" / "edits.js").unlink()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((folder / "report" / "index.html").as_uri())
+    assert "(edits.js) is missing" in page.locator("#app").inner_text()
+    context.close()
