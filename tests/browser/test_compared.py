@@ -58,7 +58,10 @@ def test_a_cell_opens_its_images_and_a_correction_is_counted(open_report):
     page.wait_for_selector(".cell")
     assert page.locator(".cell .thumb").count() == MOVED
     page.locator(".cell .thumb").first.click(modifiers=["Control"])
+    second = page.locator(".cell .thumb").nth(1)
+    second.evaluate("thumb => { thumb.same = true; document.querySelector('.cell').same = true; }")
     page.keyboard.press("j")
     page.wait_for_function("document.querySelectorAll('.cell .thumb').length === 4")
+    assert page.evaluate("document.querySelector('.cell').same && document.querySelector('.cell .thumb').same")
     assert "196 images" in page.locator(".lead").inner_text()
     assert page.locator(".move", has_text="Junk").locator(".badge").inner_text() == "1"

@@ -105,6 +105,26 @@ def test_a_cell_of_the_matrix_opens_its_images(open_report):
     assert page.locator(".cell .thumb").count() == count
 
 
+def test_a_correction_changes_only_what_it_touches_of_the_labels(open_report):
+    page = open_report("labels")
+    cell = page.locator(".matrix td a.strong").first
+    count, row = int(cell.inner_text()), page.locator(".matrix tr", has=cell)
+    cell.click()
+    page.wait_for_selector(".cell")
+    page.evaluate("document.querySelector('.cell').same = true")
+    second = page.locator(".cell .thumb").nth(1).get_attribute("title")
+    page.locator(".cell .thumb").first.focus()
+    page.keyboard.press("j")
+    assert page.evaluate("document.querySelector('.cell').same") is True
+    assert page.evaluate("document.activeElement.title") == second
+    assert page.locator(".cell .thumb").count() == count - 1
+    assert row.locator("[aria-current]").inner_text() == str(count - 1)
+    assert "Scores are those of when this page was written" in page.locator(".screen").inner_text()
+    page.evaluate("document.querySelector('.matrix').same = true")
+    page.keyboard.press("c")  # nobody changes place
+    assert page.evaluate("document.querySelector('.matrix').same") is True
+
+
 def test_training_draws_what_the_history_holds(open_report):
     page = open_report("training")
     assert page.locator(".chart h2").all_inner_texts() == [

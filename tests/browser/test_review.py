@@ -2,135 +2,18 @@
 
 import json
 import random
-import shutil
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from helpers.chromium import DESKTOP, PATIENCE, PHONE
 from helpers.command import command
-from helpers.runs import folder_run
-from helpers.served import serving
-from propos.report import write_report
-from propos.runs import Run, parse_edits
+from helpers.reviewed import Reviewed, titles
+from propos.runs import parse_edits
 from propos.runs.corrections import replay
-from propos.runs.edits import OPERATIONS
+from propos.runs.edits import OPERATIONS, Known, as_line
 
 EVIL_NAME = "<script>alert(1)</script>"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    run = folder_run(tmp_path_factory.mktemp("review"))
-    write_report(run)
-    return run
-
-
-class Reviewed:
-    """A window on a run's page."""
-
-    def __init__(self, context, address):
-        self.address = address
-        self.complaints = []
-        self.page = context.new_page()
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
-
-    @property
-    def served(self):
-        return self.address.startswith("http:")
-
-    def go(self, route):
-        self.page.goto(f"{self.address}#/{route}")
-        self.page.wait_for_selector("h1")
-        return self
-
-    def thumbs(self, gallery=-1):
-        return self.page.locator(".gallery").nth(gallery).locator(".thumb")
-
-    def names(self):
-        """The names of the images in the last list of the screen."""
-        return titles(self.thumbs())
-
-    def press(self, *keys):
-        for key in keys:
-            self.page.keyboard.press(key)
-        return self
-
-    def answer(self, text):
-        self.page.locator("dialog input, dialog textarea").first.fill(text)
-        return self.press("Enter")
-
-    def size(self, cluster):
-        """How many images a cluster's card speaks of; None where there is no card."""
-        self.go("overview")
-        card = self.page.locator(f"li[data-cluster='{cluster}'] .pair span")
-        return int(card.first.inner_text().split()[0]) if card.count() else None
-
-    def seen(self):
-        return self.page.locator(".seen").inner_text()
-
-    def download(self, path):
-        with self.page.expect_download() as started:
-            self.page.get_by_role("button", name="Download").click()
-        started.value.save_as(path)
-        self.press("Escape")
-        return path
-
-    def hand_over(self, folder, path, capsys):
-        """Have the run know what was done: it is saved already, or is downloaded and applied."""
-        if self.served:
-            self.page.wait_for_function("document.querySelector('.where').textContent === 'Saved'")
-        else:
-            assert command(capsys, "apply", folder, self.download(path)).code == 0
-        return Run.open(folder).corrected
-
-
-def titles(thumbs):
-    return thumbs.evaluate_all("all => all.map(each => each.title)")
-
-
-@pytest.fixture
-def folder(made, tmp_path):
-    """A run folder of one's own; its images lie where they were."""
-    return shutil.copytree(made.path, tmp_path / "run")
-
-
-@contextmanager
-def windows(browser, address):
-    """Give a function that opens a window on the page, all in one browser profile unless another is named."""
-    contexts, opened = {}, []
-
-    def open_it(route="overview", viewport=DESKTOP, profile="one"):
-        if profile not in contexts:
-            contexts[profile] = browser.new_context(viewport=viewport, accept_downloads=True)
-            contexts[profile].set_default_timeout(PATIENCE)
-        opened.append(Reviewed(contexts[profile], address))
-        return opened[-1].go(route)
-
-    yield open_it
-    for window in opened:
-        assert window.complaints == []
-    for context in contexts.values():
-        context.close()
-
-
-@pytest.fixture
-def from_file(browser, folder):
-    with windows(browser, (folder / "report" / "index.html").as_uri()) as open_it:
-        yield open_it
-
-
-@pytest.fixture(params=["file", "server"])
-def reviewing(request, browser, folder):
-    """Give the function for the page as a file, and for the page that the server gives out."""
-    if request.param == "file":
-        with windows(browser, (folder / "report" / "index.html").as_uri()) as open_it:
-            yield open_it
-    else:
-        with serving(folder) as address, windows(browser, address) as open_it:
-            yield open_it
 
 
 def sizes(run):
@@ -144,7 +27,7 @@ def test_a_name_stays_text_and_is_shown_everywhere(reviewing):
     assert EVIL_NAME in window.page.locator("li[data-cluster='3'] h2").inner_text()
     window.go("map")
     assert any(EVIL_NAME in text for text in window.page.locator(".keys button").all_inner_texts())
-    assert window.page.locator("script").count() == 2  # the page's own
+    assert window.page.locator("script").count() == 3  # the page's own
 
 
 def test_moved_images_are_where_they_were_moved_to_at_once(made, reviewing):
@@ -258,6 +141,40 @@ def test_the_review_fits_its_width_and_shrinks_as_images_are_confirmed(reviewing
     assert window.page.locator(".seen").inner_text() == f"{len(shown) + 2} of 201 looked at"
 
 
+def blocks(page):
+    return page.locator(".block").evaluate_all("all => all.map(each => Number(each.dataset.cluster))")
+
+
+def confidences(page):
+    return [float(text.rsplit(" ", 1)[1]) for text in page.locator(".block .head p").all_inner_texts()]
+
+
+def test_blocks_stay_where_they_are_while_a_person_works(reviewing):
+    window = reviewing("review")
+    page = window.page
+    before, sure = blocks(page), confidences(page)
+    assert sure == sorted(sure)
+    again = page.get_by_role("button", name="Sort again")
+    assert again.is_hidden()
+    least = titles(window.thumbs(0))
+    window.thumbs(0).nth(0).focus()
+    for following in least[1:]:  # the block is surer with each
+        window.press("j")
+        assert window.in_focus() == following
+        if confidences(page)[0] > confidences(page)[1]:
+            break
+    assert confidences(page)[0] > confidences(page)[1]
+    assert blocks(page) == before
+    window.press("Shift+C")  # a block that is done goes, and the next comes into focus
+    assert blocks(page)[:3] == before[1:4]
+    assert window.in_focus() == titles(window.thumbs(0))[0]
+    window.press("u")
+    assert blocks(page) == before
+    again.click()
+    assert confidences(page) == sorted(confidences(page))
+    assert blocks(page)[0] != before[0]
+
+
 def test_the_keyboard_alone_does_all_of_it(made, reviewing):
     window = reviewing("cluster/3")
     page = window.page
@@ -287,89 +204,6 @@ def test_the_keyboard_alone_does_all_of_it(made, reviewing):
     page.wait_for_function("location.hash === '#/cluster/4'")
     window.press("w")
     page.wait_for_function("document.querySelector('h1').textContent === 'Worst first'")
-
-
-def asked_about(folder, path, capsys):
-    """What `propos ask` says of the run: image, where it is, where else it may belong."""
-    assert command(capsys, "ask", folder, "-o", path).code == 0
-    return [(row["image"], row["cluster"], row["alternative"]) for row in json.loads(path.read_text(encoding="utf-8"))]
-
-
-def test_questions_are_answered_by_keys_and_hold_in_the_run(folder, reviewing, tmp_path, capsys):
-    asked = asked_about(folder, tmp_path / "asked.json", capsys)
-    window = reviewing().press("q")
-    page = window.page
-    page.wait_for_function("document.querySelector('h1').textContent === 'What would teach most'")
-    assert titles(page.locator(".thumb")) == [image for image, _, _ in asked]
-    assert page.locator(".lead").inner_text().startswith("100 images to answer for, in ")
-    in_focus = "document.activeElement.title"
-    assert page.evaluate(in_focus) == asked[0][0]
-    for key, place in (("y", 1), ("o", 2), ("j", 3)):
-        window.press(key)
-        assert page.evaluate(in_focus) == asked[place][0]  # the next one
-    window.press("m").answer("5")
-    window.press("o", "u")  # the last answer is taken back
-    assert window.seen() == "4 of 201 looked at"
-    assert titles(page.locator(".thumb")) == [image for image, _, _ in asked[4:]]
-    page.locator(".block .head button").nth(1).click()  # all of the block belong to the other cluster
-    rest = len(asked) - page.locator(".thumb").count()
-    corrected = window.hand_over(folder, tmp_path / "edits.jsonl", capsys)
-    where = dict(zip(corrected.table.images, corrected.table.cluster.tolist(), strict=True))
-    first, second, _, fourth = asked[:4]
-    assert [where[image] for image, _, _ in asked[:4]] == [first[1], second[2], -1, 5]
-    assert [where[image] for image, _, _ in asked[4:rest]] == [other for _, _, other in asked[4:rest]]
-    confirmed = {corrected.table.images[row] for row in np.flatnonzero(corrected.confirmed)}
-    assert confirmed == {first[0], second[0], fourth[0], *(image for image, _, _ in asked[4:rest])}
-
-
-ANSWER_ALL = "for (let yes; (yes = document.querySelector('.block .head button')) !== null; ) yes.click()"
-
-
-def test_when_all_is_answered_the_page_says_how_to_go_on(reviewing):
-    window = reviewing("questions")
-    page = window.page
-    before = set(titles(page.locator(".thumb")))
-    page.evaluate(ANSWER_ALL)
-    assert page.locator(".lead").inner_text() == "Nothing is asked any longer."
-    assert "propos run --from run" in page.locator("pre").first.inner_text()
-    assert window.seen() == "100 of 201 looked at"
-    if not window.served:
-        assert page.locator("pre").last.inner_text() == "propos report run"
-        return
-    page.wait_for_function("document.querySelector('.where').textContent === 'Saved'")
-    page.get_by_role("button", name="Ask about others").click()
-    page.wait_for_selector(".thumb")
-    after = titles(page.locator(".thumb"))
-    assert len(after) == 100
-    assert not before & set(after)
-
-
-def test_questions_are_answered_by_taps_on_a_phone(from_file):
-    window = from_file("questions", viewport=PHONE)
-    page = window.page
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    other = page.locator(".block").first.locator("h2 a").nth(1).get_attribute("href")
-    image = titles(page.locator(".thumb").first)[0]
-    page.get_by_role("button", name="Choose", exact=True).click()
-    page.locator(".thumb").first.click()
-    page.get_by_role("button", name="To the other").click()
-    assert window.seen() == "1 of 201 looked at"
-    window.go(other.removeprefix("#/"))
-    assert image in window.names()
-    page.get_by_title(image, exact=True).last.click()
-    assert page.locator(".chosen-count").inner_text() == "1 image chosen"
-    assert page.get_by_role("button", name="To the other").is_hidden()  # it is there
-
-
-def test_a_question_between_clusters_that_are_one_by_now_asks_only_whether_it_is_there(reviewing):
-    window = reviewing("questions")
-    page = window.page
-    own, other = (page.locator(".block").first.locator("h2 a").nth(side).get_attribute("href") for side in (0, 1))
-    window.go(other.removeprefix("#/")).press("g").answer(own.rsplit("/", 1)[1])
-    window.go("questions")
-    alone = page.locator(".block").filter(has=page.locator(f"h2 a[href='{own}']")).filter(has_not_text="or rather")
-    assert alone.count() == 1
-    assert alone.locator(".head button:visible").count() == 1
 
 
 def random_log(rng, names, ids, length):
@@ -426,7 +260,7 @@ def test_the_page_applies_edits_as_python_does(from_file):
         others = [edit for edit in random_log(rng, names, ids, 12) if edit["op"] not in ("split", "undo", "redo")]
         other = [{**edit, "id": f"other-{edit['id']}"} for edit in others]
         logs.append([names, cluster, ids, log, [*log[:start], *other]])
-        edits = [edit for _, edit in parse_edits("".join(f"{json.dumps(each)}\n" for each in log).encode(), "log")[0]]
+        edits = [edit for _, edit in numbered(log)]
         review = replay(names, np.array(cluster, np.int32), np.array(ids), edits)
         said = [{str(key): text for key, text in each.items()} for each in (review.names, review.descriptions)]
         confirmed = review.confirmed.astype(int).tolist()
@@ -436,3 +270,44 @@ def test_the_page_applies_edits_as_python_does(from_file):
         for one in ways:
             one[2].sort()
             assert one == other, logs[number]
+
+
+AFTER = """pairs => pairs.map(([ids, saved, own]) => {
+  const { kept, renumbered } = ProposReport.after(new ProposReport.Known(ids, saved), own);
+  return [kept, Object.fromEntries(renumbered)];
+})"""
+
+
+def test_the_page_lets_edits_follow_those_of_others_as_python_does(from_file):
+    """Two who began with the same clusters: the second's edits, after the first's and after some of its own."""
+    pairs, expected = [], []
+    for seed in range(200):
+        rng = random.Random(seed)
+        ids, names = list(range(rng.randint(2, 4))), [f"{number}.png" for number in range(6)]
+        theirs = [renamed(edit, "their") for edit in random_log(rng, names, ids, 8)]
+        own = random_log(rng, names, ids, 12)
+        known = Known(ids)
+        saved = known.take_in(numbered(theirs), "theirs")
+        saved += known.take_in(numbered(own[: rng.randint(0, 12)]), "own", others=True)
+        written = [plain(edit) for edit in saved]
+        fresh = known.take_in(numbered(own), "own", others=True)
+        now = {edit.id: edit.into for edit in [*saved, *fresh] if edit.op == "split"}
+        given = {edit["into"]: now[edit["id"]] for edit in own if edit["op"] == "split"}
+        changed = {str(was): id_ for was, id_ in given.items() if was != id_}
+        pairs.append([ids, written, own])
+        expected.append([[plain(edit) for edit in fresh], changed])
+    assert sum(bool(changed) for _, changed in expected) > 30
+    assert from_file().page.evaluate(AFTER, pairs) == expected
+
+
+def renamed(edit, prefix):
+    """Give an edit an id of another's log."""
+    return {key: f"{prefix}-{value}" if key in ("id", "edit") else value for key, value in edit.items()}
+
+
+def plain(edit):
+    return {key: value for key, value in json.loads(as_line(edit)).items() if key != "at"}
+
+
+def numbered(edits):
+    return parse_edits("".join(f"{json.dumps(edit)}\n" for edit in edits).encode(), "log")[0]

@@ -1,6 +1,7 @@
 import { el } from "./dom";
-import type { Numbers, Report } from "./report";
-import { count } from "./words";
+import { Gallery } from "./gallery";
+import { type Numbers, type Report, imagesWhere } from "./report";
+import { count, images } from "./words";
 
 /** Images by rows of some other grouping (labels, another run's clusters) and by this run's clusters. */
 export interface Crossing {
@@ -116,4 +117,36 @@ function cellLink(
 
 function scrolling(words: string, table: HTMLElement): HTMLElement {
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": words }, table);
+}
+
+/** The images of the cell that was chosen. */
+export class OpenCell {
+  readonly element: HTMLElement;
+  private readonly heading = el("h2");
+  private readonly size = el("p", { class: "quiet" });
+  private readonly list: Gallery;
+
+  constructor(
+    private readonly report: Report,
+    private readonly of: Numbers,
+    private readonly row: number,
+    private readonly cluster: number,
+    private readonly title: (cluster: string) => string,
+  ) {
+    this.list = new Gallery(report, [], title(report.clusterName(cluster)));
+    this.element = el("section", { class: "cell" }, this.heading, this.size, this.list.element);
+  }
+
+  show(): void {
+    const { report, of, row, cluster } = this;
+    const found = imagesWhere(report, (image) => of[image] === row && report.cluster[image] === cluster);
+    this.heading.textContent = this.title(report.clusterName(cluster));
+    this.size.textContent = images(found.length);
+    this.list.show(found);
+  }
+
+  /** Bring it before the eyes. */
+  seek(): void {
+    this.heading.scrollIntoView({ block: "center" });
+  }
 }

@@ -1,5 +1,6 @@
 import { el, replace } from "./dom";
-import { focusOn, showChosen } from "./gallery";
+import { focusAmong, focusOf, keepingPlace } from "./focus";
+import { showChosen } from "./gallery";
 import { Actions } from "./review/actions";
 import { reviewBar } from "./review/bar";
 import { listenToKeys } from "./review/keys";
@@ -33,7 +34,7 @@ export function startShell(root: HTMLElement, report: Report): void {
   const links = navigation(report);
   const short = el("span", { class: "quiet" });
   const bar = reviewBar(report, () => actions);
-  const actions = new Actions(report, bar.say);
+  const actions = new Actions(report, bar.say, (images) => focusAmong(report, main, images));
   const header = el(
     "header",
     { class: "top" },
@@ -71,13 +72,20 @@ export function startShell(root: HTMLElement, report: Report): void {
     short.textContent = summary(report);
     // What was corrected may lead elsewhere.
     if (elsewhere()) return show(true);
-    const within = main.contains(document.activeElement);
+    const goOn = focusOf(main);
     if (current?.corrected?.() !== true) return keepingPlace(main, () => show(false));
     document.title = `${current.title()} · ${report.title}`;
-    if (within && !main.contains(document.activeElement)) (main.querySelector<HTMLElement>(".thumb") ?? main).focus({ preventScroll: true });
+    goOn();
+  }
+
+  /** A cluster that was split off here has another id by now: another person, or another window, had taken its own. */
+  function renumber(now: ReadonlyMap<number, number>): void {
+    for (const [was, id] of now) if (location.hash === `#/cluster/${was}`) location.replace(`#/cluster/${id}`);
+    bar.say([...now].map(([was, id]) => `What was split off as cluster ${was} is cluster ${id}: ${was} was taken since.`).join(" "));
   }
 
   report.review.listen(refresh);
+  report.review.renumbered = renumber;
   report.selection.listen(() => {
     bar.update();
     for (const thumb of main.querySelectorAll<HTMLElement>(".thumb")) showChosen(report, thumb);
@@ -91,31 +99,6 @@ export function startShell(root: HTMLElement, report: Report): void {
   short.textContent = summary(report);
   bar.update();
   show(false);
-}
-
-/** Make the screen again and leave a person where they were: how far down, how much of each list, and in the same place of it. */
-function keepingPlace(main: HTMLElement, make: () => void): void {
-  const lists = (): HTMLElement[] => [...main.querySelectorAll<HTMLElement>(".gallery")];
-  const before = lists();
-  const [top, active] = [window.scrollY, document.activeElement as HTMLElement | null];
-  const shown = new Map(before.map((list) => [list.ariaLabel, list.children.length]));
-  const within = active?.closest<HTMLElement>(".gallery") ?? null;
-  const place = within === null ? -1 : [...within.children].indexOf(active as HTMLElement);
-  const [key, words] = [active?.closest<HTMLElement>("[data-cluster]")?.dataset["cluster"], active?.textContent];
-  const lost = main.contains(active);
-  make();
-  for (const list of lists()) {
-    const more = list.nextElementSibling as HTMLElement | null;
-    while (more !== null && !more.hidden && list.children.length < (shown.get(list.ariaLabel) ?? 0)) more.click();
-    if (within !== null && list.ariaLabel === within.ariaLabel) focusOn(list, place);
-  }
-  if (lost && within === null) {
-    const same = [...main.querySelectorAll<HTMLElement>("button, a")].find(
-      (each) => each.textContent === words || (each.matches(".card") && each.closest<HTMLElement>("[data-cluster]")?.dataset["cluster"] === key),
-    );
-    (same ?? main).focus({ preventScroll: true });
-  } else if (lost && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
-  window.scrollTo(0, top);
 }
 
 function screenOf(report: Report, route: Route, actions: Actions): Screen {

@@ -12,6 +12,8 @@ export class Actions {
   constructor(
     private readonly report: Report,
     private readonly say: (words: string) => void,
+    /** Brings images of the screen back into focus. */
+    private readonly focus: (images: readonly string[]) => void,
   ) {}
 
   move(images: readonly number[]): void {
@@ -27,7 +29,7 @@ export class Actions {
     };
     chooseCluster(this.report, choice, (id) => {
       if (id === NEW) return this.split(images);
-      this.make({ op: "move", images: this.keys(images), into: id }, true);
+      this.put(images, id);
     });
   }
 
@@ -39,7 +41,12 @@ export class Actions {
       if (id !== null) into.set(id, [...(into.get(id) ?? []), image]);
     }
     if (images.length > 0 && into.size === 0) return this.say("It is not asked about: M moves it to a cluster of your choice.");
-    for (const [id, some] of into) this.make({ op: "move", images: this.keys(some), into: id }, true);
+    for (const [id, some] of into) this.put(some, id);
+  }
+
+  /** Say of images that they belong in a cluster, wherever they are. */
+  put(images: readonly number[], into: number): void {
+    if (images.length > 0) this.make({ op: "move", images: this.keys(images), into }, true);
   }
 
   split(images: readonly number[]): void {
@@ -100,6 +107,7 @@ export class Actions {
 
   undo(): void {
     const undone = this.report.review.undo();
+    if (undone !== null && "images" in undone) this.focus(undone.images);
     this.say(undone === null ? "There is nothing to undo." : `Undone: ${told(this.report, undone)}`);
   }
 

@@ -1,7 +1,7 @@
-import { el } from "../dom";
+import { Pane, arrange, el } from "../dom";
 import { Gallery } from "../gallery";
-import { type Crossing, type Wording, countCells, isLarge, matrix } from "../matrix";
-import { type Against, type Report, imagesWhere } from "../report";
+import { type Crossing, OpenCell, type Wording, countCells, isLarge, matrix } from "../matrix";
+import type { Against, Report } from "../report";
 import { JUNK } from "../review/replay";
 import type { Screen } from "../shell";
 import { swatch } from "../swatch";
@@ -10,6 +10,7 @@ import { count, fixed, images, percent } from "../words";
 const NONE = "propos report RUN --against OTHER writes this page with another run of the same images beside it.";
 const WORDS = "Rows are the other run's clusters, columns those of this one; clusters that match lie on the diagonal. Choose a cell to see its images.";
 const LARGE_WORDS = "Each cluster of the other run with those here that hold most of its images: 23 in 5 are 23 images in cluster 5. Choose one to see them.";
+const NOBODY = "Nobody: the two runs agree on every image.";
 const MOST_MOVES = 12;
 const MOST_SHOWN = 30; // images of a move; its cell has them all
 
@@ -26,22 +27,30 @@ export function againstScreen(report: Report, row: number | null, cluster: numbe
     const title = "Nothing to compare with";
     return { title: () => title, content: el("div", { class: "screen" }, el("h1", {}, title), el("p", {}, NONE)) };
   }
+  return beside(report, against, row, cluster);
+}
+
+function beside(report: Report, against: Against, row: number | null, cluster: number | null): Screen {
   const title = `Beside ${against.name}`;
-  const crossing = crossed(report, against);
-  const moves = movesOf(report, against);
-  const cell = row === null || cluster === null ? null : opened(report, against, row, cluster);
-  const content = el(
-    "div",
-    { class: "screen" },
-    el("h1", {}, title),
-    el("p", { class: "lead" }, sentence(report, against, moves)),
-    el("h2", {}, "Who is where"),
-    el("p", { class: "quiet" }, isLarge(crossing) ? LARGE_WORDS : WORDS),
-    matrix(report, crossing, { row, cluster }, wording(against)),
-    cell,
-    who(report, against, moves),
-  );
-  return { title: () => title, content, shown: () => cell?.querySelector("h2")?.scrollIntoView({ block: "center" }) };
+  const lead = el("p", { class: "lead" });
+  const words = el("p", { class: "quiet" });
+  const table = new Pane(el("div"));
+  const who = new Moves(report, against);
+  const cell = row === null || cluster === null ? null : new OpenCell(report, against.of, row, cluster, (here) => `${against.names[row] ?? ""} in ${against.name}, ${here} here`);
+
+  function corrected(): boolean {
+    const [crossing, moves] = [crossed(report, against), movesOf(report, against)];
+    lead.textContent = sentence(report, against, moves);
+    words.textContent = isLarge(crossing) ? LARGE_WORDS : WORDS;
+    table.show([crossing.columns, crossing.counts, report.clusters.map(({ name }) => name)], () => [matrix(report, crossing, { row, cluster }, wording(against))]);
+    cell?.show();
+    who.show(moves);
+    return true;
+  }
+
+  corrected();
+  const content = el("div", { class: "screen" }, el("h1", {}, title), lead, el("h2", {}, "Who is where"), words, table.element, cell?.element ?? null, who.element);
+  return { title: () => title, content, corrected, shown: () => cell?.seek() };
 }
 
 function wording({ name }: Against): Wording {
@@ -87,36 +96,63 @@ function sentence(report: Report, against: Against, moves: Move[]): string {
   );
 }
 
-function who(report: Report, against: Against, moves: Move[]): HTMLElement {
-  const heading = el("h2", {}, "Who moved");
-  if (moves.length === 0) return el("section", {}, heading, el("p", { class: "quiet" }, "Nobody: the two runs agree on every image."));
-  const rest = moves.slice(MOST_MOVES);
-  const left = rest.reduce((sum, { images }) => sum + images.length, 0);
-  return el(
-    "section",
-    { class: "moves" },
-    heading,
-    el("p", { class: "quiet" }, "The commonest moves first; of each, the images that are least sure here come first."),
-    moves.slice(0, MOST_MOVES).map((move) => moveOf(report, against, move)),
-    rest.length > 0 && el("p", { class: "quiet" }, `and ${images(left)} in ${count(rest.length)} rarer moves, in the cells of the matrix`),
-  );
+/** Who moved where, the commonest moves first. */
+class Moves {
+  readonly element: HTMLElement;
+  private readonly words = el("p", { class: "quiet" });
+  private readonly list = el("div");
+  private readonly rest = el("p", { class: "quiet" });
+  private readonly made = new Map<string, MoveSection>();
+
+  constructor(
+    private readonly report: Report,
+    private readonly against: Against,
+  ) {
+    this.element = el("section", { class: "moves" }, el("h2", {}, "Who moved"), this.words, this.list, this.rest);
+  }
+
+  show(moves: Move[]): void {
+    const rest = moves.slice(MOST_MOVES);
+    this.words.textContent = moves.length === 0 ? NOBODY : "The commonest moves first; of each, the images that are least sure here come first.";
+    arrange(this.list, moves.slice(0, MOST_MOVES).map((move) => this.section(move)));
+    this.rest.hidden = rest.length === 0;
+    this.rest.textContent = `and ${images(rest.reduce((sum, move) => sum + move.images.length, 0))} in ${count(rest.length)} rarer moves, in the cells of the matrix`;
+  }
+
+  private section(move: Move): HTMLElement {
+    const key = `${move.from} ${move.to}`;
+    const section = this.made.get(key) ?? new MoveSection(this.report, this.against, move);
+    this.made.set(key, section);
+    section.show(move);
+    return section.element;
+  }
 }
 
-function moveOf(report: Report, against: Against, { from, to, images: moved }: Move): HTMLElement {
-  const [there, here] = [against.names[from] ?? "", report.clusterName(to)];
-  const title = `${there} there, ${here} here`;
-  const sorted = [...moved].sort((one, other) => (report.confidence[one] ?? 0) - (report.confidence[other] ?? 0));
-  return el(
-    "section",
-    { class: "move" },
-    el("h3", {}, there, " → ", swatch(to), el("a", { href: `#/cluster/${to}` }, here), " ", el("span", { class: "badge" }, count(moved.length))),
-    new Gallery(report, sorted.slice(0, MOST_SHOWN), title).element,
-    moved.length > MOST_SHOWN && el("p", {}, el("a", { href: `#/against/${from}/${to}` }, `All ${images(moved.length)}`)),
-  );
-}
+/** The images of one move. */
+class MoveSection {
+  readonly element: HTMLElement;
+  private readonly heading = new Pane(el("h3"));
+  private readonly all: HTMLAnchorElement;
+  private readonly list: Gallery;
 
-function opened(report: Report, against: Against, row: number, cluster: number): HTMLElement {
-  const found = imagesWhere(report, (image) => against.of[image] === row && report.cluster[image] === cluster);
-  const title = `${against.names[row] ?? ""} in ${against.name}, ${report.clusterName(cluster)} here`;
-  return el("section", { class: "cell" }, el("h2", {}, title), el("p", { class: "quiet" }, images(found.length)), new Gallery(report, found, title).element);
+  constructor(
+    private readonly report: Report,
+    private readonly against: Against,
+    { from, to }: Move,
+  ) {
+    this.all = el("a", { href: `#/against/${from}/${to}` });
+    this.list = new Gallery(report, [], `${against.names[from] ?? ""} there, ${report.clusterName(to)} here`);
+    this.element = el("section", { class: "move" }, this.heading.element, this.list.element, el("p", {}, this.all));
+  }
+
+  show({ from, to, images: moved }: Move): void {
+    const [there, here] = [this.against.names[from] ?? "", this.report.clusterName(to)];
+    const badge = (): HTMLElement => el("span", { class: "badge" }, count(moved.length));
+    this.heading.show([here, moved.length], () => [there, " → ", swatch(to), el("a", { href: `#/cluster/${to}` }, here), " ", badge()]);
+    const { confidence } = this.report;
+    const sorted = [...moved].sort((one, other) => (confidence[one] ?? 0) - (confidence[other] ?? 0));
+    this.list.show(sorted.slice(0, MOST_SHOWN));
+    this.all.hidden = moved.length <= MOST_SHOWN;
+    this.all.textContent = `All ${images(moved.length)}`;
+  }
 }

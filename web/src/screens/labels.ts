@@ -1,7 +1,6 @@
-import { el } from "../dom";
-import { Gallery } from "../gallery";
-import { type Wording, countCells, isLarge, matrix } from "../matrix";
-import { type Labels, type Report, imagesWhere } from "../report";
+import { Pane, el } from "../dom";
+import { OpenCell, type Wording, countCells, isLarge, matrix } from "../matrix";
+import type { Labels, Report } from "../report";
 import { JUNK } from "../review/replay";
 import type { Screen } from "../shell";
 import { fixed, images, spoken } from "../words";
@@ -28,23 +27,27 @@ const WORDING: Wording = {
 /** How clusters and labels agree; a cell of the matrix opens its images. */
 export function labelsScreen(report: Report, label: number | null, cluster: number | null): Screen {
   const title = "Against the labels";
-  if (report.labels === null) {
+  const found = report.labels;
+  if (found === null) {
     return { title: () => title, content: el("div", { class: "screen" }, el("h1", {}, "This run has no labels"), el("p", {}, NONE)) };
   }
-  const labels = report.review.unreported > 0 ? recounted(report, report.labels) : report.labels;
-  const cell = label === null || cluster === null ? null : opened(report, labels, label, cluster);
-  const content = el(
-    "div",
-    { class: "screen" },
-    el("h1", {}, title),
-    scores(labels),
-    report.review.unreported > 0 && el("p", { class: "quiet" }, OLD_SCORES),
-    el("h2", {}, "Who is where"),
-    el("p", { class: "quiet" }, isLarge(labels) ? LARGE_WORDS : WORDS),
-    matrix(report, labels, { row: label, cluster }, WORDING),
-    cell,
-  );
-  return { title: () => title, content, shown: () => cell?.querySelector("h2")?.scrollIntoView({ block: "center" }) };
+  const old = el("p", { class: "quiet" }, OLD_SCORES);
+  const words = el("p", { class: "quiet" });
+  const table = new Pane(el("div"));
+  const cell = label === null || cluster === null ? null : new OpenCell(report, found.of, label, cluster, (name) => `Labelled “${found.names[label] ?? ""}”, in ${name}`);
+
+  function corrected(): boolean {
+    const labels = report.review.unreported ? recounted(report, found as Labels) : (found as Labels);
+    old.hidden = !report.review.unreported;
+    words.textContent = isLarge(labels) ? LARGE_WORDS : WORDS;
+    table.show([labels.columns, labels.counts, report.clusters.map(({ name }) => name)], () => [matrix(report, labels, { row: label, cluster }, WORDING)]);
+    cell?.show();
+    return true;
+  }
+
+  corrected();
+  const content = el("div", { class: "screen" }, el("h1", {}, title), scores(found), old, el("h2", {}, "Who is where"), words, table.element, cell?.element ?? null);
+  return { title: () => title, content, corrected, shown: () => cell?.seek() };
 }
 
 /** Count images by label and cluster as they are by now; columns that are new come last. */
@@ -64,11 +67,4 @@ function scores({ scores }: Labels): HTMLElement {
       el("div", {}, el("dt", {}, spoken(key)), el("dd", {}, fixed(value)), el("dd", { class: "quiet" }, MEANINGS[key] ?? "")),
     ),
   );
-}
-
-function opened(report: Report, labels: Labels, label: number, cluster: number): HTMLElement {
-  const found = imagesWhere(report, (image) => labels.of[image] === label && report.cluster[image] === cluster);
-  const title = `Labelled “${labels.names[label] ?? ""}”, in ${report.clusterName(cluster)}`;
-  const size = el("p", { class: "quiet" }, images(found.length));
-  return el("section", { class: "cell" }, el("h2", {}, title), size, new Gallery(report, found, title).element);
 }

@@ -1,4 +1,4 @@
-import { Pane, arrange, el } from "../dom";
+import { type Child, Pane, arrange, el } from "../dom";
 import { Gallery } from "../gallery";
 import type { Report } from "../report";
 import type { Actions } from "../review/actions";
@@ -7,7 +7,7 @@ import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { count, images } from "../words";
 
-const WORDS = "An answer for one of these says most about other images. Y: it is where it belongs. O: it belongs to the other cluster. J: junk. M: to yet another. Keys mean what is chosen, else the image in focus.";
+const WORDS = "An answer for one of these says most about other images. Y: it is where it is said to be. O: it belongs to the other cluster. J: junk. M: to yet another. Keys mean what is chosen, else the image in focus.";
 const TYPICAL = 4;
 
 /** The images whose answers would teach most, in blocks that lie between the same two clusters. */
@@ -21,16 +21,15 @@ export function questionsScreen(report: Report, actions: Actions): Screen {
 
   function corrected(): boolean {
     const open = blocksOf(report);
-    const left = open.reduce((sum, [, found]) => sum + found.length, 0);
+    const left = open.reduce((sum, { inEach }) => sum + [...inEach.values()].flat().length, 0);
     lead.textContent = left === 0 ? "Nothing is asked any longer." : `${images(left)} to answer for, in ${count(open.length)} ${open.length === 1 ? "block" : "blocks"}.`;
     words.hidden = left === 0;
     arrange(
       list,
-      open.map(([{ own, other }, found]) => {
-        const key = `${own} ${other}`;
-        const block = blocks.get(key) ?? new Block(report, actions, own, other);
+      open.map(({ key, between, inEach }) => {
+        const block = blocks.get(key) ?? new Block(report, actions, between);
         blocks.set(key, block);
-        block.show(found);
+        block.show(inEach);
         return block.element;
       }),
     );
@@ -42,59 +41,79 @@ export function questionsScreen(report: Report, actions: Actions): Screen {
   return { title: () => "Questions", content, corrected, shown: () => content.querySelector<HTMLElement>(".thumb")?.focus({ preventScroll: true }) };
 }
 
-/** An image is in one cluster, and may rather belong to another; to none where both are one by now. */
-interface Between {
-  own: number;
-  other: number | null;
+type InEach = Map<number, number[]>; // images by the cluster they are in
+
+/** Two clusters with images that may belong to either; one where both are one by now. */
+interface Asked {
+  key: string;
+  between: number[];
+  inEach: InEach;
 }
 
-/** Questions that nobody has answered yet, block by block; those between the same two clusters come one after the other. */
-function blocksOf(report: Report): [Between, number[]][] {
-  const pairs = new Map<string, Map<number, [Between, number[]]>>();
+/** Questions that nobody has answered yet, a block for each two clusters. */
+function blocksOf(report: Report): Asked[] {
+  const blocks = new Map<string, Asked>();
   for (const image of report.questions.keys()) {
     if (report.review.lookedAt(image)) continue;
     const [own, other] = [report.cluster[image] as number, report.alternativeOf(image)];
-    const pair = [own, other].sort().join(" ");
-    const sides = pairs.get(pair) ?? new Map<number, [Between, number[]]>();
-    const side = sides.get(own) ?? [{ own, other }, []];
-    side[1].push(image);
-    pairs.set(pair, sides.set(own, side));
+    const between = (other === null ? [own] : [own, other]).sort((one, another) => one - another);
+    const key = between.join(" ");
+    const block = blocks.get(key) ?? { key, between, inEach: new Map() as InEach };
+    blocks.set(key, block);
+    block.inEach.set(own, [...(block.inEach.get(own) ?? []), image]);
   }
-  return [...pairs.values()].flatMap((sides) => [...sides.values()]);
+  return [...blocks.values()];
 }
 
-/** Images of one cluster that may rather belong to another. */
+/** Images that may belong to either of two clusters, by where they are. */
 class Block {
   readonly element: HTMLElement;
   private images: readonly number[] = [];
   private readonly sides = new Pane(el("div", { class: "sides" }));
+  private readonly lists = el("div");
+  private readonly inEach = new Map<number, { element: HTMLElement; name: Pane; list: Gallery }>();
   private readonly stay: HTMLButtonElement;
-  private readonly go: HTMLButtonElement;
-  private readonly list: Gallery;
+  private readonly go: [id: number, button: HTMLButtonElement][];
 
   constructor(
     private readonly report: Report,
     actions: Actions,
-    private readonly own: number,
-    private readonly other: number | null,
+    private readonly between: readonly number[],
   ) {
     this.stay = el("button", { type: "button", click: () => actions.confirm(this.images) });
-    this.go = el("button", { type: "button", hidden: other === null, click: () => actions.other(this.images) });
-    this.list = new Gallery(report, [], `In ${report.clusterName(own)}`);
-    this.list.element.classList.add("asked");
-    const answers = el("div", { class: "head" }, this.stay, this.go);
-    this.element = el("section", { class: "block", "data-cluster": own }, this.sides.element, this.list.element, answers);
+    this.go = between.map((id) => [id, el("button", { type: "button", click: () => actions.put(this.images, id) })]);
+    const answers = el("div", { class: "head" }, this.stay, this.go.map(([, button]) => button));
+    this.element = el("section", { class: "block" }, this.sides.element, this.lists, answers);
   }
 
-  show(found: readonly number[]): void {
-    const { report, own, other } = this;
-    this.images = found;
-    const shown = [own, other].map((id) => (id === null ? null : [report.clusterName(id), report.clusterOf(id)?.typical.slice(0, TYPICAL)]));
-    this.sides.show(shown, () => [side(report, "In", own), other === null ? null : side(report, "or rather in", other, "?")]);
-    const all = found.length === 1 ? "It belongs" : `All ${count(found.length)} belong`;
-    this.stay.textContent = `${all} here`;
-    this.go.textContent = `${all} in ${other === null ? "" : report.clusterName(other)}`;
-    this.list.show(found);
+  show(inEach: InEach): void {
+    const { report, between } = this;
+    this.images = [...inEach.values()].flat();
+    const shown = between.map((id) => [report.clusterName(id), report.clusterOf(id)?.typical.slice(0, TYPICAL)]);
+    this.sides.show(shown, () => between.map((id, place) => side(report, place === 0 ? "" : "or ", id, place === between.length - 1 ? "?" : "")));
+    arrange(this.lists, [...inEach].map(([id, found]) => this.listOf(id, found)));
+    const [all, are] = this.images.length === 1 ? ["It", "is where it belongs"] : [`All ${count(this.images.length)}`, "are where they belong"];
+    this.stay.textContent = `${all} ${are}`;
+    for (const [id, button] of this.go) {
+      button.hidden = inEach.size === 1 && inEach.has(id); // all are there
+      button.textContent = `${all} ${this.images.length === 1 ? "belongs" : "belong"} in ${report.clusterName(id)}`;
+    }
+  }
+
+  private listOf(id: number, found: readonly number[]): HTMLElement {
+    const { name, list, element } = this.inEach.get(id) ?? this.newList(id);
+    const called = this.report.clusterName(id);
+    name.show(called, () => ["Now in ", swatch(id), called]);
+    list.show(found);
+    return element;
+  }
+
+  private newList(id: number): { element: HTMLElement; name: Pane; list: Gallery } {
+    const name = new Pane(el("p", { class: "quiet now" }));
+    const list = new Gallery(this.report, [], `Now in ${this.report.clusterName(id)}`);
+    const made = { element: el("div", { class: "asked", "data-cluster": id }, name.element, list.element), name, list };
+    this.inEach.set(id, made);
+    return made;
   }
 }
 
@@ -104,17 +123,18 @@ function side(report: Report, words: string, id: number, after = ""): HTMLElemen
   return el(
     "div",
     {},
-    el("h2", {}, `${words} `, el("a", { href: `#/cluster/${id}` }, swatch(id), report.clusterName(id)), after),
+    el("h2", {}, words, el("a", { href: `#/cluster/${id}` }, swatch(id), report.clusterName(id)), after),
     el("span", { class: "mosaic strip" }, typical.map((image) => picture(report, image))),
   );
 }
 
 /** Where all is answered: how to go on. */
-function whatNext(report: Report, asked: () => void): HTMLElement[] {
-  const folder = report.review.quotedFolder;
+function whatNext(report: Report, asked: () => void): Child[] {
+  const { folder } = report.review;
   const learn = [el("p", {}, "Let the run learn from what was said:"), el("pre", {}, `propos run --from ${folder}`)];
   if (report.review.saving === null) {
-    return [...learn, el("p", {}, "Or take the corrections in (Download, below), and have the next images asked about:"), el("pre", {}, `propos report ${folder}`)];
+    const first = report.review.unsaved.length > 0 && el("p", {}, "First take the answers into the run (Download, below).");
+    return [first, ...learn, el("p", {}, "Or have the next images asked about:"), el("pre", {}, `propos report ${folder}`)];
   }
   const said = el("p", { class: "quiet", role: "status" });
   const click = async (): Promise<void> => {

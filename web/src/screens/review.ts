@@ -9,7 +9,7 @@ import { count, fixed, images } from "../words";
 
 const BLOCK = 24; // images that are shown of a cluster at once
 const CLUSTERS = 8; // that are shown at once
-const WORDS = "The clusters that are least sure of their images come first, and of each those it is least sure of. Choose what does not belong and move it (M) or set it aside (J), then confirm the rest.";
+const WORDS = "The clusters that are least sure of their images come first, and of each those it is least sure of. Choose what does not belong and move it (M) or set it aside (J), then confirm the rest. Clusters stay in this order while you work.";
 const DONE = "Every image has been looked at.";
 
 interface Doubt {
@@ -26,12 +26,16 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
   const list = el("div");
   const rest = el("p", { class: "quiet" });
   const blocks = new Map<number, Block>();
+  let order: number[] = []; // of the clusters when the screen was entered, so that none moves under a person's hands
+  const again = el("button", { type: "button", click: () => sort() }, "Sort again, worst first");
   const meter = el("span", { class: "meter large", "aria-hidden": "true" }, done);
-  const content = el("div", { class: "screen" }, el("h1", {}, "Worst first"), lead, meter, words, list, rest);
+  const content = el("div", { class: "screen" }, el("h1", {}, "Worst first"), lead, meter, words, list, rest, again);
 
   function corrected(): boolean {
     const { seen, all } = lookedAt(report);
-    const doubts = worstFirst(report);
+    const worst = worstFirst(report);
+    const doubts = inOrder(worst);
+    again.hidden = doubts.every(({ id }, place) => id === worst[place]?.id);
     lead.textContent = `${seenWords(seen, all)}.`;
     done.style.width = `${all === 0 ? 0 : (100 * seen) / all}%`;
     words.textContent = doubts.length === 0 ? DONE : WORDS;
@@ -45,6 +49,19 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
     rest.hidden = doubts.length <= CLUSTERS;
     rest.textContent = `${count(doubts.length - CLUSTERS)} more clusters come when these are done.`;
     return true;
+  }
+
+  /** In the order of before; clusters that were in none come last. */
+  function inOrder(worst: Doubt[]): Doubt[] {
+    const [known, byId] = [new Set(order), new Map(worst.map((doubt) => [doubt.id, doubt]))];
+    order.push(...worst.map(({ id }) => id).filter((id) => !known.has(id)));
+    return order.flatMap((id) => byId.get(id) ?? []);
+  }
+
+  function sort(): void {
+    order = [];
+    corrected();
+    window.scrollTo(0, 0);
   }
 
   corrected();
