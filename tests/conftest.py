@@ -14,6 +14,7 @@ settings.load_profile("steady")
 
 DATA = Path(os.environ.get("PROPOS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 real_data = {"run": 0, "skipped": 0}
+documentation = []  # its blocks: where, what, seconds of processor time
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,14 @@ def data_root():
 def pytest_runtest_logreport(report):
     if "real_data" in report.keywords and (report.skipped or report.when == "call"):
         real_data["skipped" if report.skipped else "run"] += 1
+    if report.when == "teardown":
+        documentation.extend(block for name, block in report.user_properties if name == "documentation")
 
 
 def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"real-data tests: {real_data['run']} run, {real_data['skipped']} skipped")
+    if documentation:
+        seconds = sum(block[2] for block in documentation)
+        terminalreporter.write_line(
+            f"documentation: {len(documentation)} commands and programs ran, {seconds:.0f} s of processor time together"
+        )

@@ -19,6 +19,7 @@ class Result:
     code: int
     out: str
     err: str
+    processor_seconds: float = 0.0
 
 
 def command(capsys, *arguments):
@@ -41,7 +42,7 @@ def run(*arguments, **manner):
     """Run the command in a process of its own."""
     process = start(*arguments, **manner)
     out, err = process.communicate()
-    return Result(process.returncode, out, err)
+    return Result(process.returncode, out, err, process.processor_seconds)
 
 
 def start_anew(*arguments, hold=None, cwd=None, env=None):

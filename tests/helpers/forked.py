@@ -1,5 +1,6 @@
 """Processes of their own, forked from one that has read torch: reading it takes longer than most runs of the tests."""
 
+import contextlib
 import multiprocessing
 import os
 import resource
@@ -34,12 +35,14 @@ class Forked:
     def __init__(self, function, *arguments, cwd=None, env=None, largest_file=None, ignored=(), hold=None):
         """Start it; `largest_file` is what a full disk lets it write, `ignored` are signals, `hold` where it stops."""
         self._said = tempfile.TemporaryDirectory(prefix="propos-test-", ignore_cleanup_errors=True)
-        self._out, self._err = (Path(self._said.name) / name for name in ("out", "err"))
-        manner = (cwd, dict(env or os.environ), largest_file, ignored, hold, str(self._out), str(self._err))
+        self._out, self._err, self._cost = (Path(self._said.name) / name for name in ("out", "err", "cost"))
+        said = str(self._out), str(self._err), str(self._cost)
+        manner = (cwd, dict(env or os.environ), largest_file, ignored, hold, *said)
         # A daemon is ended with the tests, should one leave it behind.
         self._process = FORKS.Process(target=_become, args=(manner, function, arguments), daemon=True)
         self._process.start()
         self.pid = self._process.pid
+        self.processor_seconds = 0.0  # known after its end, unless a signal ended it
 
     @property
     def returncode(self):
@@ -70,12 +73,14 @@ class Forked:
             self._process.kill()
             raise subprocess.TimeoutExpired(str(self.pid), PATIENCE)
         said = self._out.read_text(), self._err.read_text()
+        if self._cost.exists():
+            self.processor_seconds = float(self._cost.read_text())
         self._said.cleanup()
         return said
 
 
 def _become(manner, function, arguments):
-    cwd, env, largest_file, ignored, hold, *said = manner
+    cwd, env, largest_file, ignored, hold, *said, cost = manner
     for descriptor, path in enumerate(said, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
     os.chdir(cwd or Path.cwd())
@@ -91,7 +96,11 @@ def _become(manner, function, arguments):
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     if hold is not None:
         hold.install()
-    function(*arguments)
+    try:
+        function(*arguments)
+    finally:
+        with contextlib.suppress(OSError):
+            Path(cost).write_text(str(sum(os.times()[:4])))  # with what it started and waited for
 
 
 def command(*arguments):

@@ -8,6 +8,7 @@ beginnings of the lines that are left out, <!-- not run: `COMMAND`, `COMMAND`: W
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -19,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from helpers import forked
-from helpers.command import run, start
+from helpers.command import Result, run, start
 from helpers.hold import wait_for
 from propos.runs import parse_edits
 
@@ -101,6 +102,16 @@ def workplace(photographs, tmp_path, request):
     return page, tmp_path
 
 
+@pytest.fixture
+def cost(record_property, request):
+    """Note the processor time of what the documentation shows; the last lines of the test run add it up."""
+
+    def note(what, seconds):
+        record_property("documentation", [request.node.name, what, seconds])
+
+    return note
+
+
 def test_every_block_says_what_it_is():
     kinds = {block.kind for page in PAGES for block in blocks_of(page)}
     assert kinds <= PROSE | {"sh", "bash", "python", "json"}
@@ -109,16 +120,16 @@ def test_every_block_says_what_it_is():
 
 
 @pytest.mark.parametrize("workplace", TO_RUN, ids=name_of, indirect=True)
-def test_what_a_page_shows_runs(workplace):
+def test_what_a_page_shows_runs(workplace, cost):
     page, folder = workplace
     for number, block in enumerate(blocks_of(page)):
         if block.skipped:
             continue
         if block.kind == "sh":
             for words, line in block.commands():
-                run_line(words, line, folder)
+                cost(line, run_line(words, line, folder))
         elif block.kind == "python":
-            run_program(block.text, folder / f"block-{number}.py")
+            cost(f"block {number}", run_program(block.text, folder / f"block-{number}.py").processor_seconds)
         elif block.kind == "json":
             edits, torn = parse_edits(block.text.encode(), page.name)
             assert len(edits) == len(block.text.splitlines())
@@ -126,19 +137,22 @@ def test_what_a_page_shows_runs(workplace):
 
 
 def run_line(words, line, folder):
+    """Run a line, and return the seconds of processor time it took."""
     if words[:2] == ["propos", "open"]:
-        serve_for_a_moment(words, folder)
-        return
+        return serve_for_a_moment(words, folder)
     if words[0] == "propos" and ">" not in words:
         done = run(*shorter(words)[1:], cwd=folder)
         assert done.code == 0, f"{line}\n{done.err}"
-        return
+        return done.processor_seconds
     line = line.replace("examples/photos.py photos", f"examples/photos.py photos {IMAGES}")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         ["bash", "-c", line], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True
     )
     assert done.returncode == 0, f"{line}\n{done.stderr}"
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def shorter(words):
@@ -160,26 +174,28 @@ def serve_for_a_moment(words, folder):
     out, err = process.communicate()
     assert "http://127.0.0.1" in out, err
     assert process.returncode in (0, 130), err
+    return process.processor_seconds
 
 
 def run_program(text, path):
-    """Run a program in a process of its own, and return what it printed."""
+    """Run a program in a process of its own."""
     for long, short in SHORTER:
         text = text.replace(long, short)
     path.write_text(text)
     process = forked.Forked(forked.script, str(path), cwd=path.parent)
     out, err = process.communicate()
     assert process.returncode == 0, err
-    return out
+    return Result(process.returncode, out, err, process.processor_seconds)
 
 
 @pytest.mark.parametrize(("place", "lines"), [(0, 40), (1, 60)], ids=["one stage", "two stages"])
-def test_the_methods_of_the_documentation_are_short_and_train(tmp_path, place, lines):
+def test_the_methods_of_the_documentation_are_short_and_train(tmp_path, cost, place, lines):
     block = [block.text for block in blocks_of(DOCS / "methods.md") if block.kind == "python"][place]
     assert len(block.splitlines()) < lines
     # An untrained network's embeddings give 0.4 to 0.5 on digits.
-    said = run_program(block, tmp_path / "method.py")
-    assert float(said.split()[-1]) > 0.55, said
+    done = run_program(block, tmp_path / "method.py")
+    cost(f"block {place}", done.processor_seconds)
+    assert float(done.out.split()[-1]) > 0.55, done.out
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

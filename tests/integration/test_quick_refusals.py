@@ -1,13 +1,16 @@
-"""Help, and what is refused at a glance, come without reading torch, which takes seconds."""
+"""Help, and what is refused at a glance, come without reading torch or numpy, which take long."""
 
 import subprocess
 import sys
 
 import pytest
 
+from propos.data import CATALOGUE
+from propos.names import PUBLISHED
+
 ASKED = """
 import atexit, sys
-atexit.register(lambda: print("torch" in sys.modules, file=sys.__stdout__))
+atexit.register(lambda: print(*sorted({"numpy", "torch"} & sys.modules.keys()), file=sys.__stdout__))
 from propos.cli import main
 main()
 """
@@ -38,10 +41,28 @@ def ask(cwd, *words):
 )
 def test_what_is_wrong_is_said_without_torch(tmp_path, words, said):
     done = ask(tmp_path, *words)
-    assert (done.returncode, done.stderr, done.stdout) == (2, f"propos: {said}\n", "False\n")
+    assert (done.returncode, done.stderr, done.stdout) == (2, f"propos: {said}\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("cifar_10:train", "no such file, folder or data set; did you mean cifar-10:train?"),
+        ("there/is\n", "no such file or folder; give a folder of images"),
+        ("nothing.npy", "no such file"),
+    ],
+)
+def test_what_may_be_meant_otherwise_is_looked_into_without_torch(tmp_path, source, said):
+    done = ask(tmp_path, "run", source)
+    assert (done.returncode, done.stdout) == (2, "numpy\n")
+    assert said in done.stderr
+
+
+def test_names_that_are_known_early_are_those_of_the_catalogue():
+    assert tuple(CATALOGUE) == PUBLISHED
 
 
 def test_help_comes_without_torch(tmp_path):
     done = ask(tmp_path, "run", "--help")
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1] == "False"
+    assert done.stdout.splitlines()[-1] == ""

@@ -6,7 +6,6 @@ import platform
 import shutil
 import time
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 import typer
@@ -42,6 +41,8 @@ def _findings() -> Iterator[tuple[str, str]]:
 
 
 def _version(package: str) -> str | None:
+    from importlib import metadata  # reads Python's whole mail room, which help can do without
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from propos.errors import no_such_run
+from propos.names import nearest, no_such_source
 
 
 def there(run: Path) -> Path:
@@ -26,10 +27,20 @@ def alone() -> bool:
 
 
 def refuse_absent(source: str | None) -> None:
-    """Refuse a source that is neither there nor a name, as opening it would, without reading torch first."""
+    """Refuse a source that is neither there nor a name, as opening it would, without reading torch first.
+
+    Where nothing else could be meant, what reads images is not read either.
+    """
     if source is None or os.path.lexists(source) or not alone():
         return
+    if _plain(source) and nearest(source) is None:
+        raise no_such_source(source)
     from propos.data import find_source, is_named
 
     if not is_named(source):
         find_source(source)
+
+
+def _plain(source: str) -> bool:
+    """Tell whether a name is printed as it is, and would be a folder's: files of arrays are spoken of in other words."""
+    return source.isprintable() and "\\" not in source and not source.lower().endswith((".npy", ".npz"))

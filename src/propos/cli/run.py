@@ -72,12 +72,12 @@ def run(
     report: Annotated[bool, typer.Option("--report/--no-report", help="End by writing the page of the run.")] = True,
 ) -> None:
     """Learn clusters from images and write them to a run folder."""
+    refuse_absent(source)
     from propos.config import parse_assignments, parse_clusters
 
     if clusters is not None and alone():
         parse_clusters(clusters)
     given = parse_assignments(settings or [])
-    refuse_absent(source)
     from propos.cli.threads import settle_threads
 
     threads = settle_threads()

@@ -33,11 +33,11 @@ def suggest_k(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Suggest a number of clusters: from a run's embeddings, or by training the part of a run that needs none."""
+    refuse_absent(what)
     from propos.config import parse_assignments, parse_clusters
 
     parse_clusters(clusters)
     given = parse_assignments(settings or [])
-    refuse_absent(what)
     from propos.cli.threads import settle_threads
 
     settle_threads()

@@ -20,9 +20,9 @@ from propos.data.published import data_root, named, nearest
 from propos.data.source import Source
 from propos.data.unopened import CachePolicy, UnopenedSource
 from propos.errors import InputError
+from propos.names import BUILT_IN
 from propos.work import Working, unseen
 
-BUILT_IN = ("digits",)
 ARRAY_FILES = (".npy", ".npz")
 LARGEST_SIDE = 256  # a crop of a small part of a photograph is cut from no more pixels than this
 

@@ -21,6 +21,7 @@ from propos.data.files.made_up import made_up_devices
 from propos.data.files.names import escape_name
 from propos.data.files.own import MOST, RUN, SETTINGS, describes_run, is_run_folder
 from propos.errors import InputError
+from propos.names import no_such_source
 from propos.spreadsheets import Text, read_text
 from propos.work import Progress, unnoticed
 
@@ -69,7 +70,7 @@ def list_files(what: str | Path | Sequence[str | Path] | Listing, progress: Prog
             )
         return _walk(path, progress)
     if not path.exists():
-        raise InputError(f"{escape_name(str(what))}: no such file or folder; give a folder of images")
+        raise no_such_source(escape_name(str(what)))
     if not path.is_file():
         raise InputError(f"{escape_name(str(what))}: is neither a file nor a folder; give a folder of images")
     if path.suffix.lower() == ".txt":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import partial
 from pathlib import Path
 
+from propos import names
 from propos.data.cache.images import Progress
 from propos.data.files.headers import read_headers
 from propos.data.files.listing import Listing
@@ -40,9 +40,7 @@ def named(name: str) -> tuple[Benchmark, str | None] | None:
 
 def nearest(name: str) -> str | None:
     """Return the name a misspelt one may have meant."""
-    base, colon, split = name.lower().replace("_", "-").partition(":")
-    near = difflib.get_close_matches(base, [*CATALOGUE, "digits"], n=1, cutoff=0.75)
-    return near[0] + colon + split if near else None
+    return names.nearest(name, CATALOGUE)
 
 
 def benchmark(name: str) -> Benchmark:
