@@ -1,20 +1,32 @@
 """Completion of commands and options, installed into a home of its own and asked as each shell asks."""
 
+import fcntl
 import os
+import pty
+import select
 import shutil
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
+
+from helpers.hold import PATIENCE
 
 PROPOS = Path(sys.executable).with_name("propos")
 HOMES = {"bash": ".bashrc", "zsh": ".zshrc", "fish": ".config/fish/completions/propos.fish"}
 
 
-def ask(home, *words, **more):
+def environment_of(home, **more):
     path = f"{PROPOS.parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "HOME": str(home), "PATH": path, **more}
+    elsewhere = {"XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR"}  # where shells look before they look at home
+    kept = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    return {**kept, "HOME": str(home), "PATH": path, **more}
+
+
+def ask(home, *words, **more):
+    environment = environment_of(home, **more)
     return subprocess.run(list(map(str, words)), env=environment, cwd=home, capture_output=True, text=True)
 
 
@@ -56,15 +68,54 @@ def test_bash_completes_after_it_was_started_anew(tmp_path):
     assert done.stdout.split()[-1:] == ["--quiet"], done.stderr
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh on this machine")
-def test_zsh_reads_what_was_installed(tmp_path):
-    ask(tmp_path, "zsh", "-c", f"{PROPOS} --install-completion; true")
-    done = ask(tmp_path, "zsh", "-ic", "print ${_comps[propos]}")
-    assert "propos" in done.stdout, done.stderr
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+@pytest.mark.parametrize(
+    ("typed", "added"),
+    [("propos sug", "gest-k"), ("propos run --we", "ights")],
+    ids=["a command", "an option"],
+)
+def test_a_terminal_completes_what_is_typed(tmp_path, shell, typed, added):
+    """A person's shell, started anew after the installation, is given keys and shows what it makes of them."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} on this machine")
+    done = ask(tmp_path, shell, "-c", f"{PROPOS} --install-completion; true")
+    assert f"{shell} completion installed" in done.stdout, done.stderr
+    # zsh reads the completion with the first Tab of a shell, and completes with the second.
+    assert seen(tmp_path, shell, f"{typed}\t\t", added)
 
 
-@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish on this machine")
-def test_fish_completes(tmp_path):
-    ask(tmp_path, "fish", "-c", f"{PROPOS} --install-completion; true")
-    done = ask(tmp_path, "fish", "-c", "complete -C 'propos sug'")
-    assert "suggest-k" in done.stdout, done.stderr
+def seen(home, shell, keys, wanted):
+    """Tell whether a shell in a terminal of its own shows a text after these keys; what was typed is in its way."""
+    ready, words = b"what-now", [shell, "-i"]
+    with (home / ".zshrc").open("a") as settings:
+        settings.write(f"\nPS1={ready.decode()}\n")
+    if shell == "fish":
+        words += ["-C", f"function fish_prompt; echo -n {ready.decode()}; end; function fish_greeting; end"]
+    ours, theirs = pty.openpty()
+    environment = environment_of(home, TERM="vt100")
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    process = subprocess.Popen(
+        words, **streams, env=environment, cwd=home, start_new_session=True, preexec_fn=at_terminal
+    )
+    os.close(theirs)
+    try:
+        return until(ours, ready) and os.write(ours, keys.encode()) and until(ours, wanted.encode())
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def at_terminal():
+    """Have the terminal of the standard streams control this process, as a person's shell is."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def until(terminal, wanted):
+    """Read a terminal until it shows a text; False where nothing comes any more."""
+    shown = b""
+    while wanted not in shown:
+        if not select.select([terminal], [], [], PATIENCE)[0]:
+            return False
+        shown += os.read(terminal, 4096)
+    return True
