@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PAGE   := $(VENV)/.page
-# Says nothing unless something is wrong.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Says nothing unless something is wrong: twice quiet leaves errors and what a failed build said.
+PIP    := -m pip install --quiet --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python $(PIP) --constraint constraints.txt
 # A process of tests for every core; a file's tests stay together, for the sake of what they share.
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
@@ -59,8 +60,7 @@ format: $(STAMP)
 # The quick tests with the lowest version of every dependency that pyproject.toml allows, in an environment of their own.
 test-lowest: $(PAGE)
 	@$(PYTHON) -m venv --clear $(VENV)-lowest
-	@$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt \
-	    --editable . hypothesis pytest pytest-xdist
+	@$(VENV)-lowest/bin/python $(PIP) --constraint constraints-lowest.txt --editable . hypothesis pytest pytest-xdist
 	$(VENV)-lowest/bin/pytest --numprocesses=auto --dist=loadscope tests/unit tests/integration/test_commands.py
 
 # The check-list of a release: everything is tested, the archives are built and tried, versions and changelog agree.
