@@ -12,7 +12,7 @@ from torch import Tensor
 
 Pair = tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]
 Assigned = tuple[Float[Tensor, "B *H K"], Float[Tensor, "B *H K"]]
-PAIRS = ("projections", "predictions", "targets", "assignments", "target_assignments")
+PAIRS = ("projections", "predictions", "targets", "assignments", "target_assignments", "features")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,9 @@ class Outputs:
     assignments: Assigned | None = None  # the cluster head's, or each head's
     target_assignments: Assigned | None = None  # those of the heads' moving averages
     shares: Float[Tensor, "H K"] | None = None  # of the images, lately, in each cluster, by the moving averages
+    features: Pair | None = None  # the online backbone's, where a term reads them
+    again: Float[Tensor, "B *H K"] | None = None  # the cluster heads' of one more view of the images, if there is one
+    head: int = 0  # of several, the one that the assignments are of, once there are its alone
     chosen: Int[Tensor, ""] | None = None  # which of several heads answers
     clusters: int | None = None  # how many there are, where the step knows
     queue: Queue | None = None
@@ -77,7 +80,11 @@ class Outputs:
         if first.ndim == 2:
             return [self]
         heads = zip(first.unbind(dim=1), second.unbind(dim=1), strict=True)
-        return [replace(self, assignments=pair, chosen=None) for pair in heads]
+        again = [None] * first.shape[1] if self.again is None else self.again.unbind(dim=1)
+        return [
+            replace(self, assignments=pair, again=again[head], head=head, chosen=None)
+            for head, pair in enumerate(heads)
+        ]
 
     def of_chosen_head(self) -> Outputs:
         """Return these outputs with the assignments of the head that answers alone."""

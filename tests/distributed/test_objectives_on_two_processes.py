@@ -12,12 +12,15 @@ from propos.objectives import (
     Bank,
     ClusterBalance,
     ClusterContrast,
+    ClusterMatching,
     ConfidentPull,
     ConfidentPush,
     FeatureDecorrelation,
     Grouping,
     InfoNce,
     InstanceSoftmax,
+    NearestInBatch,
+    NearestOfAll,
     NegativeCosine,
     NeighbourAgreement,
     NtXent,
@@ -52,6 +55,8 @@ OBJECTIVES = {
     "instance softmax": InstanceSoftmax(0.5),
     "feature decorrelation": FeatureDecorrelation(2.0),
     "pseudo-labels": PseudoLabels(),
+    "matching with the batch": NearestInBatch(ClusterMatching()),
+    "agreement with all images": NearestOfAll(NeighbourAgreement()),
 }
 
 
@@ -68,11 +73,15 @@ def losses_and_gradients(rank, world):
     made = [*projections, *predictions, *logits]
     for tensor in made:
         tensor.retain_grad()
+    table = F.softmax(drawn(BATCH, 1, DIMENSION, seed=4), dim=2)
     outputs = Outputs(
         projections=gathered(projections),
         predictions=gathered(predictions),
         targets=gathered([target.detach() for target in targets]),
         assignments=gathered([F.softmax(logit, dim=1) for logit in logits]),
+        features=gathered(projections),
+        again=gather(F.softmax(predictions[0], dim=1)),
+        prepared={"nearest answers": gather(table[part])},
         queue=Queue(F.normalize(drawn(5, DIMENSION, seed=1), dim=1), torch.tensor([0, 3, 2, -1, 4])),
         bank=Bank(F.normalize(drawn(20, DIMENSION, seed=3), dim=1), gather(torch.arange(7, 7 + BATCH)[part])),
         groupings=(Grouping(gather(LABELS[part]), F.normalize(drawn(4, DIMENSION, seed=2), dim=1), torch.ones(4)),),

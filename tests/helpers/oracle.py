@@ -206,3 +206,25 @@ def weighted_information(students, teachers, shares, power):
                 ]
                 total -= weight * math.log(sum(terms)) / images / 2
     return total / heads
+
+
+def cluster_matching(first, second):
+    ours, theirs = np.transpose(first), np.transpose(second)
+    total = 0.0
+    for k, column in enumerate(ours):
+        scores = [math.exp(cosine(column, other)) for other in theirs]
+        total -= math.log(scores[k] / sum(scores))
+    return total / len(ours)
+
+
+def nearest_in_batch(features):
+    rows = range(len(features))
+    return [min((j for j in rows if j != i), key=lambda j: np.sum((features[i] - features[j]) ** 2)) for i in rows]
+
+
+def local_pairs(image, neighbour, again, features):
+    """Whom NNM puts together, pair by pair."""
+    near = nearest_in_batch(features)
+    ours = [*image, *again]
+    theirs = [*neighbour, *(image[j] for j in near)]
+    return np.array(ours), np.array(theirs)

@@ -20,8 +20,9 @@ from propos.methods.deepcluster import deepcluster
 from propos.methods.idfd import idfd
 from propos.methods.method import BankSpec, FurtherClusterings, Method, Pairing, QueueSpec, Stage, Term
 from propos.methods.moco import moco
+from propos.methods.nnm import nnm
 from propos.methods.pcl import pcl
-from propos.methods.preparations import Confident, Features, Neighbours, Preparation, Seen
+from propos.methods.preparations import Confident, Features, NearestAnswers, Neighbours, Preparation, Seen
 from propos.methods.propos import propos
 from propos.methods.propos_alignment_only import propos_alignment_only
 from propos.methods.propos_no_psa import propos_no_psa
@@ -43,6 +44,7 @@ __all__ = [
     "Features",
     "FurtherClusterings",
     "Method",
+    "NearestAnswers",
     "Neighbours",
     "Pairing",
     "Preparation",
@@ -71,6 +73,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "byol-cc": byol_cc,
     "byol-pcl": byol_pcl,
     "scan": scan,
+    "nnm": nnm,
     "temi": temi,
     "dcboost": dcboost,
     "deepcluster": deepcluster,

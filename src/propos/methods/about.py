@@ -35,6 +35,7 @@ ABOUT: Mapping[str, About] = {
     "byol-cc": About(2022, "ProPos's paper (arXiv 2111.11821)", "the weight is our reading"),
     "byol-pcl": About(2022, "ProPos's paper (arXiv 2111.11821)", "which projections are compared is our reading"),
     "scan": About(2020, "Van Gansbeke et al., ECCV (arXiv 2005.12320)", "terms and settings against its public code"),
+    "nnm": About(2021, "Dang et al., CVPR", "terms and settings against its public code"),
     "temi": About(2023, "Adaloglou et al., BMVC (arXiv 2303.17896)", "terms and settings against its public code"),
     "dcboost": About(2025, "NeurIPS (arXiv 2511.21193)", "nothing against code, of which none was found; see the docs"),
     "deepcluster": About(2018, "Caron et al., ECCV (arXiv 1807.05520)", "steps against its public code; see the docs"),

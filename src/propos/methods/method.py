@@ -40,6 +40,11 @@ class Term:
         """Whether it needs to know the images' clusters; then images without one take no part in it."""
         return bool(getattr(self.objective, "reads_clusters", False))
 
+    @property
+    def reads_features(self) -> bool:
+        """Whether it needs the backbone's features of the batch."""
+        return bool(getattr(self.objective, "reads_features", False))
+
 
 @dataclass(frozen=True)
 class QueueSpec:
@@ -88,6 +93,7 @@ class Pairing:
     second: Literal["random", "strong", "plain"] = "random"
     of: Literal["images", "features"] = "images"
     settled: bool = False  # the first view passes as for a prediction, without a gradient
+    again: Literal["random", "strong", "plain"] | None = None  # one more view of the image itself, for cluster heads
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,7 @@ class Stage:
     trains: tuple[PartName, ...] = EVERY_PART  # the other parts are frozen
     pairs: Pairing = Pairing()
     opens_with: tuple[Preparation, ...] = ()  # computed of all images when the stage opens
+    refreshes: tuple[Preparation, ...] = ()  # computed of all images then, and anew before each later epoch
     answer: Literal["k-means", "head"] = "k-means"  # what says where an image belongs
     predictor_rate: float = 1.0  # the predictor's learning rate over everyone else's
     predictor_constant: bool = False  # whether the predictor's rate stays at its peak
@@ -118,6 +125,16 @@ class Stage:
         assert "epochs" not in self.changes, f"stage {self.name}: its epochs follow from its share"
         assert self.pairs.partner != "neighbour" or "neighbours" in opens_with, f"stage {self.name}: opens without them"
         assert self.pairs.of != "features" or "features" in opens_with, f"stage {self.name}: opens without features"
+
+    @property
+    def preparations(self) -> tuple[Preparation, ...]:
+        """All that is computed of all images."""
+        return *self.opens_with, *self.refreshes
+
+    @property
+    def reads_features(self) -> bool:
+        """Whether a term needs the backbone's features of the batch."""
+        return any(term.reads_features for term in self.terms)
 
     @property
     def clusters_needed(self) -> int | None:

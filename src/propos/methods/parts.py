@@ -69,6 +69,17 @@ def linear_head(config: Config) -> Head:
     return Head((config.clusters,))
 
 
+def by_heads(config: Config) -> dict[str, Any]:
+    """Return what the settings of training are where a trained network learns from its new cluster heads."""
+    return {
+        "optimiser": "adam",
+        "lr": config.heads.lr,
+        "schedule": "constant",
+        "warmup": 0,
+        "weight_decay": 1e-4,
+    }
+
+
 def moco_parts(config: Config) -> Parts:
     """Return a head without batch norm and a key encoder that is the query encoder's moving average."""
     return Parts(projector=plain_head(config, config.network.dimension), target="moving average")

@@ -19,7 +19,8 @@ class Seen:
 
     embeddings: Float[Tensor, "N D"]  # unit vectors
     features: Float[Tensor, "N F"]  # the backbone's, of the network that embeds
-    assignments: Float[Tensor, "N K"] | None  # the cluster head's, where there is one
+    assignments: Float[Tensor, "N H K"] | None  # every cluster head's, where there are any
+    chosen: int  # of the heads, the one that answers
     mine: slice
 
 
@@ -70,6 +71,19 @@ class Features:
 
 
 @dataclass(frozen=True)
+class NearestAnswers:
+    """Where every cluster head puts the image that is nearest to each by the cosine of their features."""
+
+    name: str = "nearest answers"
+
+    def __call__(self, seen: Seen) -> Float[Tensor, "n H K"]:
+        """Return the rows of this process's images."""
+        assert seen.assignments is not None
+        nearest = nearest_neighbours(F.normalize(seen.features, dim=1), 1, seen.mine)[:, 0]
+        return seen.assignments[nearest]
+
+
+@dataclass(frozen=True)
 class Confident:
     """Whether each image is among the surest of the cluster that the head puts it into."""
 
@@ -79,9 +93,9 @@ class Confident:
     def __call__(self, seen: Seen) -> Bool[Tensor, " n"]:
         """Return the rows of this process's images."""
         assert seen.assignments is not None
-        sureness, cluster = seen.assignments.max(dim=1)
+        sureness, cluster = seen.assignments[:, seen.chosen].max(dim=1)
         chosen = torch.zeros_like(cluster, dtype=torch.bool)
-        for number in range(seen.assignments.shape[1]):
+        for number in range(seen.assignments.shape[2]):
             members = (cluster == number).nonzero()[:, 0]
             surest = sureness[members].argsort(descending=True, stable=True)
             chosen[members[surest[: round(self.share * len(members))]]] = True

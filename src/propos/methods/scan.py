@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from propos.config import Config
 from propos.methods.method import Method, Pairing, Stage, Term
-from propos.methods.parts import linear_head
+from propos.methods.parts import by_heads, linear_head
 from propos.methods.preparations import Neighbours
 from propos.methods.pretext import without_head
 from propos.objectives import ChosenHead, ClusterBalance, EachHead, NeighbourAgreement, SelfLabel
@@ -24,13 +24,6 @@ def scan(config: Config) -> Method:
     """
     first, stages = without_head(config)
     rest = 1 - config.pretext.share
-    changes = {
-        "optimiser": "adam",
-        "lr": config.heads.lr,
-        "schedule": "constant",
-        "warmup": 0,
-        "weight_decay": 1e-4,
-    }
     clustering = Stage(
         "clustering",
         terms=(
@@ -38,7 +31,7 @@ def scan(config: Config) -> Method:
             Term("balance", EachHead(ClusterBalance(first_alone=True)), config.balance.weight),
         ),
         share=CLUSTERING * rest,
-        changes=changes,
+        changes=by_heads(config),
         trains=("backbone", "cluster_head"),
         pairs=Pairing(partner="neighbour", first="strong", second="strong"),
         opens_with=(Neighbours(config.neighbours.count, itself=True),),
@@ -48,7 +41,7 @@ def scan(config: Config) -> Method:
         "self-labelling",
         terms=(Term("labels", ChosenHead(SelfLabel(config.confident.above))),),
         share=LABELLING * rest,
-        changes=changes,
+        changes=by_heads(config),
         trains=("backbone", "cluster_head"),
         pairs=Pairing(first="plain", second="strong", settled=True),
         answer="head",

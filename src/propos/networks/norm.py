@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -188,17 +188,21 @@ def _rows(groups: BatchGroups, x: Tensor) -> Callable[[Float[Tensor, "G C"]], Fl
     return lambda values: values[group].view(len(x), -1, *[1] * (x.ndim - 2))
 
 
+def passing_again(network: nn.Module) -> AbstractContextManager[None]:
+    """Have a network's batch norms repeat a pass, later, in the groups of now; their buffers have seen it."""
+    return _again([(module, module.groups) for module in network.modules() if isinstance(module, BatchNorm)])
+
+
 @contextmanager
-def passing_again(network: nn.Module) -> Iterator[None]:
-    """Have a network's batch norms leave their buffers alone: they have seen this pass."""
-    norms = [module for module in network.modules() if isinstance(module, BatchNorm)]
-    for norm in norms:
-        norm.again = True
+def _again(norms: list[tuple[BatchNorm, BatchGroups]]) -> Iterator[None]:
+    meanwhile = [norm.groups for norm, _ in norms]
+    for norm, groups in norms:
+        norm.again, norm.groups = True, groups
     try:
         yield
     finally:
-        for norm in norms:
-            norm.again = False
+        for (norm, _), groups in zip(norms, meanwhile, strict=True):
+            norm.again, norm.groups = False, groups
 
 
 def set_groups(network: nn.Module, groups: BatchGroups) -> None:

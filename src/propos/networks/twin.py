@@ -133,11 +133,13 @@ class TwinNetwork(nn.Module):
         shuffle: Int[Tensor, " batch"] | None = None,
         features_given: bool = False,
         settled: bool = False,
+        again: Float[Tensor, "B ..."] | None = None,
     ) -> Outputs:
         """Pass both views of this process's share of a batch through every part; given features, all but the backbone.
 
         With `shuffle`, an order of the batch, the target's batch norm groups the batch in that order. With `settled`
-        the first view passes as for a prediction: by what batch norm has learnt so far, and without a gradient.
+        the first view passes as for a prediction: by what batch norm has learnt so far, and without a gradient. One
+        more view, `again`, passes by itself, for the cluster heads alone.
         """
         batch = batch or len(views[0])
         self.settled = settled
@@ -149,11 +151,17 @@ class TwinNetwork(nn.Module):
         noisy = projections if noise is None else (projections[0] + noise[0], projections[1] + noise[1])
         predictions = self._both(self.predictor, noisy)
         target = None if self.target is None else self.target.projector if features_given else self.target
-        outputs = Outputs(projections, predictions, self._targets(target, views, projections, batch, shuffle))
+        targets = self._targets(target, views, projections, batch, shuffle)
+        outputs = Outputs(projections, predictions, targets, features=features)
         if self.cluster_head is None:
             return outputs
         read = projections if self.parts.cluster_head_reads == "projections" else features
-        return self._assigned(outputs, self.cluster_head, read)
+        outputs = self._assigned(outputs, self.cluster_head, read)
+        if again is None:
+            return outputs
+        set_groups(self, self.groups)
+        said = self.cluster_head(self._read(self.online.backbone(again)))
+        return replace(outputs, again=F.softmax(said, dim=-1))
 
     def _assigned(self, outputs: Outputs, head: Mlp | Heads, features: Pair) -> Outputs:
         """Return outputs with what the cluster heads, and their targets, say of what they read."""
@@ -171,6 +179,11 @@ class TwinNetwork(nn.Module):
     def answering_head(self) -> Mlp | Heads | None:
         """The cluster head that answers: its moving average, where there is one."""
         return self.cluster_head if self.target_head is None else self.target_head
+
+    @property
+    def chosen_head(self) -> int:
+        """Which of the cluster heads answers."""
+        return int(self.answering_head.get_buffer("chosen")) if isinstance(self.answering_head, Heads) else 0
 
     @torch.no_grad()
     def choose_head(self, losses: Float[Tensor, " H"]) -> None:
@@ -190,8 +203,18 @@ class TwinNetwork(nn.Module):
     def answered(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
         """Return what the cluster head that answers makes of the online backbone's features, before its softmax."""
         assert self.answering_head is not None
-        projects = self.parts.cluster_head_reads == "projections"
-        return self.answering_head.answer(self.online.projector(features) if projects else features)
+        return self.answering_head.answer(self._read(features))
+
+    def answers(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B H K"]:
+        """Return the same of every cluster head."""
+        assert self.answering_head is not None
+        said: Tensor = self.answering_head(self._read(features))
+        return said if said.ndim == 3 else said[:, None]
+
+    def _read(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B _"]:
+        """Return what cluster heads read of the online backbone's features."""
+        made: Tensor = self.online.projector(features) if self.parts.cluster_head_reads == "projections" else features
+        return made
 
     def part(self, name: PartName) -> nn.Module:
         """Return a part of the online network."""

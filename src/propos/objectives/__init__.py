@@ -3,12 +3,14 @@
 from propos.objectives.alignment import Alignment, alignment
 from propos.objectives.cluster_balance import ClusterBalance, cluster_balance
 from propos.objectives.cluster_contrast import ClusterContrast, cluster_contrast
+from propos.objectives.cluster_matching import ClusterMatching, cluster_matching
 from propos.objectives.confident_pull import ConfidentPull, confident_pull
 from propos.objectives.confident_push import ConfidentPush, confident_push
 from propos.objectives.feature_decorrelation import FeatureDecorrelation, feature_decorrelation
 from propos.objectives.heads import ChosenHead, EachHead
 from propos.objectives.info_nce import InfoNce, info_nce
 from propos.objectives.instance_softmax import InstanceSoftmax, instance_softmax
+from propos.objectives.nearest import NearestInBatch, NearestOfAll
 from propos.objectives.negative_cosine import NegativeCosine, negative_cosine
 from propos.objectives.neighbour_agreement import NeighbourAgreement, neighbour_agreement
 from propos.objectives.nt_xent import NtXent, nt_xent
@@ -29,6 +31,7 @@ __all__ = [
     "ChosenHead",
     "ClusterBalance",
     "ClusterContrast",
+    "ClusterMatching",
     "ConfidentPull",
     "ConfidentPush",
     "EachHead",
@@ -36,6 +39,8 @@ __all__ = [
     "Grouping",
     "InfoNce",
     "InstanceSoftmax",
+    "NearestInBatch",
+    "NearestOfAll",
     "NegativeCosine",
     "NeighbourAgreement",
     "NtXent",
@@ -52,6 +57,7 @@ __all__ = [
     "alignment",
     "cluster_balance",
     "cluster_contrast",
+    "cluster_matching",
     "confident_pull",
     "confident_push",
     "feature_decorrelation",

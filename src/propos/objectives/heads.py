@@ -15,6 +15,7 @@ class EachHead:
 
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
+        self.reads_features = getattr(objective, "reads_features", False)
 
     def by_head(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, " H"]:
         """Return the loss of the batch for each head."""

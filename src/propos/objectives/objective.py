@@ -14,7 +14,8 @@ from propos.outputs import Outputs, Pair
 class Objective(Protocol):
     """A stateless loss: it never gathers, logs or draws.
 
-    One that needs to know the images' clusters says so by a class attribute, `reads_clusters = True`.
+    One that needs to know the images' clusters says so by a class attribute, `reads_clusters = True`; one that needs
+    the backbone's features of the batch, `reads_features = True`.
     """
 
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:

@@ -252,6 +252,10 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "network.bn_groups": "the paper trains no SCAN; its code has one device",
         "network.shuffle_bn": _NO_TARGET,
     },
+    "nnm": {
+        "network.bn_groups": "the paper trains no NNM; its code normalises on each device",
+        "network.shuffle_bn": _NO_TARGET,
+    },
     "temi": {
         "network.bn_groups": "the heads it trains have no batch norm",
         "network.shuffle_bn": _NO_TARGET,

@@ -40,6 +40,7 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "cc": {**_ADAM, **_ONE_GROUP},
     "cc-psl": {**_ADAM, **_ONE_GROUP},
     "scan": {"pretext.method": "simclr", "pretext.share": 0.625},
+    "nnm": {"pretext.method": "simclr", "pretext.share": 0.66, "heads.count": 3},
     "temi": {"pretext.method": "simclr", "pretext.share": 0.5, **_TEMI},
     "dcboost": {"pretext.method": "propos", "pretext.share": 0.8},
     "deepcluster": _ONE_GROUP,
@@ -54,6 +55,7 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
     "cc": {"network.dimension": 128},
     "cc-psl": {"network.dimension": 128},
     "scan": {"heads.lr": 1e-4},
+    "nnm": {"heads.lr": 1e-4},
     "temi": {"heads.lr": 1e-4, "network.momentum": 0.996},
     "deepcluster": {"train.schedule": "constant", "train.warmup": 0, "train.weight_decay": 1e-5},
     "idfd": {

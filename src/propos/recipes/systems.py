@@ -7,6 +7,17 @@ from propos.recipes.methods import for_method
 from propos.recipes.paper import cifar_10, cifar_10_r18
 from propos.recipes.pretrained import pretrained
 
+# SimCLR as SCAN's public code trains it on CIFAR-10, and NNM's after it.
+_SIMCLR = {
+    "views.crop_scale": (0.2, 1.0),
+    "network.dimension": 128,
+    "contrast.temperature": 0.1,
+    "train.batch_size": 512,
+    "train.lr": 0.2,  # 0.4 for 512 images
+    "train.warmup": 0,
+    "train.weight_decay": 1e-4,
+}
+
 
 def scan_cifar_10() -> Config:
     """CIFAR-10 with SCAN, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as it has.
@@ -16,17 +27,28 @@ def scan_cifar_10() -> Config:
     config = for_method(cifar_10_r18(), "scan", at_scale=True)
     return config.with_settings(
         {
+            **_SIMCLR,
             "recipe": "scan-cifar-10",
-            "views.crop_scale": (0.2, 1.0),
-            "network.dimension": 128,
-            "contrast.temperature": 0.1,
             "pretext.share": 500 / 800,
             "heads.lr": 5e-5,  # 1e-4 whatever the batch
             "train.epochs": 800,
-            "train.batch_size": 512,
-            "train.lr": 0.2,  # 0.4 for 512 images
-            "train.warmup": 0,
-            "train.weight_decay": 1e-4,
+        }
+    )
+
+
+def nnm_cifar_10() -> Config:
+    """CIFAR-10 with NNM, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as it has.
+
+    There 100 epochs in batches of 200 follow; here all batches have 512.
+    """
+    config = for_method(cifar_10_r18(), "nnm", at_scale=True)
+    return config.with_settings(
+        {
+            **_SIMCLR,
+            "recipe": "nnm-cifar-10",
+            "pretext.share": 500 / 757,
+            "heads.lr": 5e-5,  # 1e-4 whatever the batch
+            "train.epochs": 757,
         }
     )
 

@@ -46,6 +46,7 @@ PAPER: dict[str, Recipe] = {
 }
 SYSTEMS: dict[str, Recipe] = {
     "scan-cifar-10": systems.scan_cifar_10,
+    "nnm-cifar-10": systems.nnm_cifar_10,
     "temi-dino": systems.temi_dino,
     "dcboost-cifar-10": systems.dcboost_cifar_10,
     "idfd-cifar-10": systems.idfd_cifar_10,

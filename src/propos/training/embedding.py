@@ -39,9 +39,10 @@ def embed_batches(
 class _Seeing(nn.Module):
     """All that a network makes of plain views at once: embeddings, features, and what its cluster head says."""
 
-    def __init__(self, network: TwinNetwork, embeds: str) -> None:
+    def __init__(self, network: TwinNetwork, embeds: str, every_head: bool) -> None:
         super().__init__()
         self.encoder, self.online, self.network = network.encoder(embeds), network.online, network
+        self.says = network.answers if every_head else network.answered
 
     def forward(self, images: Float[Tensor, "B C S S"]) -> tuple[Tensor, Tensor, Tensor | None]:
         features = self.encoder.backbone(images)
@@ -49,14 +50,22 @@ class _Seeing(nn.Module):
         if self.network.cluster_head is None:
             return embeddings, features, None
         seen = features if self.encoder is self.online else self.online.backbone(images)
-        return embeddings, features, F.softmax(self.network.answered(seen), dim=1)
+        return embeddings, features, F.softmax(self.says(seen), dim=-1)
 
 
 def see_batches(
-    network: TwinNetwork, embeds: str, source: Source, config: Config, which: slice | None = None
-) -> Iterator[tuple[Float[Tensor, "B D"], Float[Tensor, "B F"], Float[Tensor, "B K"] | None]]:
-    """Yield embeddings, backbone features and the cluster head's assignments of images, a batch at a time."""
-    return output_batches(_Seeing(network, embeds), network.online.device, source, config, which)
+    network: TwinNetwork,
+    embeds: str,
+    source: Source,
+    config: Config,
+    which: slice | None = None,
+    every_head: bool = False,
+) -> Iterator[tuple[Float[Tensor, "B D"], Float[Tensor, "B F"], Float[Tensor, "B *H K"] | None]]:
+    """Yield embeddings, backbone features and assignments of images, a batch at a time.
+
+    Assignments are those of the cluster head that answers, or of every head.
+    """
+    return output_batches(_Seeing(network, embeds, every_head), network.online.device, source, config, which)
 
 
 def head_clusters(network: TwinNetwork, source: Source, config: Config) -> Int[Tensor, " N"] | None:

@@ -26,7 +26,7 @@ from propos.training.learner import Learner, at_stage, begin_anew, build_learner
 from propos.training.maximization import maximization_step
 from propos.training.model import Fitted, fitted
 from propos.training.numerics import numerics
-from propos.training.opening import open_stage
+from propos.training.opening import open_stage, refresh
 from propos.training.order import epoch_order
 from propos.training.progress import Progress
 from propos.training.reading import reading_ahead
@@ -89,6 +89,7 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
         for epoch in range(state.epoch, learner.epochs.stop):
             since = learner.since(epoch)
             if state.opening is None:
+                refresh(learner, source, state, said)
                 if epoch >= first_estep(config):
                     learner = choose_clusters(recorder, source)
                 due = estep_due(config, learner.stage, since, epoch)

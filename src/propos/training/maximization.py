@@ -18,7 +18,7 @@ from propos.outputs import Bank, Grouping, Outputs
 from propos.training.bank import moved
 from propos.training.learner import Learner
 from propos.training.optimiser import set_rates
-from propos.training.pairs import paired_views
+from propos.training.pairs import further_view, paired_views
 from propos.training.queue import labels_of
 from propos.training.seeds import generator
 from propos.training.state import State
@@ -89,6 +89,7 @@ def _outputs(
     config, device, stage = learner.config, learner.device, learner.stage
     part = share(len(batch))
     views = paired_views(learner, source, batch, state, when)
+    again = further_view(learner, source, batch, when)
     noise, shuffle = None, None
     if stage.noise and learner.since(state.epoch) >= stage.noise_starts:
         shape = 2, len(batch), learner.dimension
@@ -101,10 +102,10 @@ def _outputs(
 
     with autocast(device, learner.schedule.settings.precision):
         passed = learner.network(
-            views, noise, len(batch), shuffle, stage.pairs.of == "features", settled=stage.pairs.settled
+            views, noise, len(batch), shuffle, stage.pairs.of == "features", stage.pairs.settled, again
         )
     assert state.partition is not None
-    outputs = _gathered(passed, len(batch))
+    outputs = _gathered(passed if stage.reads_features else replace(passed, features=None), len(batch))
     if outputs.target_assignments is not None:
         outputs = replace(outputs, shares=learner.network.move_shares(outputs.target_assignments))
     return replace(
@@ -129,9 +130,11 @@ def _gathered(passed: Outputs, batch: int) -> Outputs:
     """Return what all processes made of a batch, in float32."""
     pairs = passed.pairs()
     views = [view.float() for pair in pairs.values() for view in pair]
+    views += [] if passed.again is None else [passed.again.float()]
     whole = gather_together([view.flatten(1) for view in views], batch)
     shaped = (each.view(-1, *view.shape[1:]) for each, view in zip(whole, views, strict=True))
-    return passed.with_pairs({name: (next(shaped), next(shaped)) for name in pairs})
+    gathered = passed.with_pairs({name: (next(shaped), next(shaped)) for name in pairs})
+    return replace(gathered, again=next(shaped, None))
 
 
 def _remember(

@@ -6,7 +6,7 @@ import torch
 
 from propos.data import Source
 from propos.distributed import gather, share
-from propos.methods import Seen
+from propos.methods import Preparation, Seen
 from propos.training.bank import first_bank
 from propos.training.corrections import Corrections
 from propos.training.embedding import see_batches
@@ -24,21 +24,38 @@ def open_stage(learner: Learner, source: Source, state: State, corrections: Corr
             # A head's clusters have nothing to do with those of k-means before it.
             prototypes = state.partition.prototypes[: 0 if learner.stage.answer == "head" else None]
             state.partition = Partition(state.partition.labels, prototypes)
-    if any(preparation.name not in state.prepared for preparation in learner.stage.opens_with):
-        seen = _see(learner, source, corrections)
-        for preparation in learner.stage.opens_with:
-            state.prepared[preparation.name] = gather(preparation(seen).contiguous(), len(source))
+    if any(preparation.name not in state.prepared for preparation in learner.stage.preparations):
+        _prepare(learner, source, state, learner.stage.preparations, corrections)
     state.neighbours = state.prepared["neighbours"].cpu() if "neighbours" in state.prepared else None
+
+
+def refresh(learner: Learner, source: Source, state: State, corrections: Corrections | None = None) -> None:
+    """Compute anew what a stage computes of all images before each of its epochs; the first has what it opened with."""
+    if learner.stage.refreshes and learner.since(state.epoch):
+        _prepare(learner, source, state, learner.stage.refreshes, corrections)
+
+
+def _prepare(
+    learner: Learner,
+    source: Source,
+    state: State,
+    preparations: tuple[Preparation, ...],
+    corrections: Corrections | None,
+) -> None:
+    seen = _see(learner, source, corrections)
+    for preparation in preparations:
+        state.prepared[preparation.name] = gather(preparation(seen).contiguous(), len(source))
 
 
 def _see(learner: Learner, source: Source, corrections: Corrections | None) -> Seen:
     """Return what the network makes of all images, on every process; of those that take no part, nothing."""
     mine = share(len(source))
-    batches = list(see_batches(learner.network, learner.method.embeds, source, learner.config, mine))
+    network, embeds = learner.network, learner.method.embeds
+    batches = list(see_batches(network, embeds, source, learner.config, mine, every_head=True))
     embeddings, features = torch.cat([batch[0] for batch in batches]), torch.cat([batch[1] for batch in batches])
     if corrections is not None:  # a vector of zeros is nobody's neighbour
         part = corrections.taking_part[mine].to(embeddings)[:, None]
         embeddings, features = embeddings * part, features * part
     heads = [batch[2] for batch in batches if batch[2] is not None]
     assignments = gather(torch.cat(heads), len(source)) if heads else None
-    return Seen(gather(embeddings, len(source)), gather(features, len(source)), assignments, mine)
+    return Seen(gather(embeddings, len(source)), gather(features, len(source)), assignments, network.chosen_head, mine)

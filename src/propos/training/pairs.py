@@ -34,8 +34,16 @@ def paired_views(
     return first, _view(learner, source, when, 1, pairs.second, partners)
 
 
+def further_view(
+    learner: Learner, source: Source, batch: Int[Tensor, " B"], when: tuple[int, int]
+) -> Float[Tensor, "b ..."] | None:
+    """Return this process's share of one more view of a batch, if the stage wants one."""
+    kind = learner.stage.pairs.again
+    return None if kind is None else _view(learner, source, (*when, 1), 0, kind, batch)
+
+
 def _view(
-    learner: Learner, source: Source, when: tuple[int, int], place: int, kind: str, batch: Int[Tensor, " B"]
+    learner: Learner, source: Source, when: tuple[int, ...], place: int, kind: str, batch: Int[Tensor, " B"]
 ) -> Float[Tensor, "b ..."]:
     """Return the first or the second view of a pair, of the kind that the stage wants."""
     if kind == "random":  # drawn alike for both: which of the two views is taken decides
@@ -57,7 +65,7 @@ def _neighbours(learner: Learner, batch: Int[Tensor, " B"], state: State, when: 
     return table[batch, drawn]
 
 
-def _random_views(learner: Learner, source: Source, batch: Int[Tensor, " B"], when: tuple[int, int]) -> Pair:
+def _random_views(learner: Learner, source: Source, batch: Int[Tensor, " B"], when: tuple[int, ...]) -> Pair:
     images, aspects, frames = _images(learner, source, batch)
     draw, mine = generator(learner.seed, "views", *when), (len(batch), share(len(batch)))
     return learner.views(images, draw, aspects, mine, frames)

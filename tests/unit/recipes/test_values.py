@@ -166,11 +166,16 @@ def test_the_papers_colours_change_in_turn_and_those_of_small_recipes_at_once():
 
 
 def test_other_systems_have_the_settings_they_were_published_with():
-    scan, temi, boost, idfd = (build_recipe(name) for name in SYSTEMS)
+    scan, nnm, temi, boost, idfd = (build_recipe(name) for name in SYSTEMS)
     assert [len(span) for span in build_method(scan.with_settings({"clusters": 10})).spans(800)] == [500, 200, 100]
     assert scan.heads.lr * scan.train.batch_size / 256 == pytest.approx(1e-4)
     assert scan.train.lr * scan.train.batch_size / 256 == pytest.approx(0.4)
     assert (scan.neighbours.count, scan.balance.weight, scan.confident.above) == (20, 5.0, 0.99)
+    # 100 epochs in batches of 200 are 25,000 steps, as 257 of 97.
+    assert [len(span) for span in build_method(nnm.with_settings({"clusters": 10})).spans(757)] == [500, 257]
+    assert nnm.heads.lr * nnm.train.batch_size / 256 == pytest.approx(1e-4)
+    assert (nnm.heads.count, nnm.neighbours.count, nnm.balance.weight) == (3, 20, 5.0)
+    assert nnm.train == scan.train.model_copy(update={"epochs": 757})
     assert (temi.heads.count, temi.neighbours.count, temi.network.momentum) == (16, 50, 0.996)
     assert temi.heads.lr * temi.train.batch_size / 256 == pytest.approx(4e-4)
     assert [len(span) for span in build_method(boost).spans(1000)] == [800, 200]

@@ -183,7 +183,8 @@ def test_a_bank_in_parts_has_the_neighbours_of_the_whole(monkeypatch, rows):
 
 def test_the_confident_are_the_surest_of_each_cluster():
     assignments = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]])
-    seen = Seen(torch.zeros(6, 2), torch.zeros(6, 2), assignments, slice(0, 6))
+    heads = torch.stack([assignments.flip(0), assignments], dim=1)
+    seen = Seen(torch.zeros(6, 2), torch.zeros(6, 2), heads, 1, slice(0, 6))
     assert Confident(0.5)(seen).tolist() == [True, False, True, False, True, False]
 
 

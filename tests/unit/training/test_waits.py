@@ -117,6 +117,9 @@ def opened(learner):
     state = state_of(learner)
     for preparation in learner.stage.opens_with:
         state.prepared[preparation.name] = torch.zeros(200, 5, dtype=torch.int64, device=META)
+    heads = learner.method.parts.heads, learner.config.clusters
+    for preparation in learner.stage.refreshes:
+        state.prepared[preparation.name] = torch.zeros(200, *heads, device=META)
     if "features" in state.prepared:
         state.prepared["features"] = torch.zeros(200, learner.network.online.features, device=META)
     state.neighbours = torch.zeros(200, 5, dtype=torch.int64)

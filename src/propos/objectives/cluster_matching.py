@@ -1,0 +1,28 @@
+"""Clusters of one view matched one to one with those of the other: NNM's class level, PICA's partition uncertainty."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.outputs import Outputs
+
+
+def cluster_matching(first: Float[Tensor, "B K"], second: Float[Tensor, "B K"]) -> Float[Tensor, ""]:
+    """Match clusters one to one: −mean_k log softmax_j(cos(p_k, q_j)) at j = k, p and q columns of assignments.
+
+    There is no temperature, so the loss of a perfect match is log(1 + (K − 1) / e), not 0.
+    """
+    cosines = F.normalize(first, dim=0).T @ F.normalize(second, dim=0)
+    return F.cross_entropy(cosines, torch.arange(len(cosines), device=cosines.device))
+
+
+class ClusterMatching:
+    """The matching of the first view's clusters with the second's; the gradient flows through both."""
+
+    def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+        """Return the loss of the batch."""
+        assert outputs.assignments is not None
+        return cluster_matching(*outputs.assignments)
