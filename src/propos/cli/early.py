@@ -42,5 +42,5 @@ def refuse_absent(source: str | None) -> None:
 
 
 def _plain(source: str) -> bool:
-    """Tell whether a name is printed as it is, and would be a folder's: files of arrays are spoken of in other words."""
+    """Tell whether a name is printed as it is, and would be a folder: files of arrays have words of their own."""
     return source.isprintable() and "\\" not in source and not source.lower().endswith((".npy", ".npz"))

@@ -15,7 +15,6 @@ from propos.data.files.scan import scan
 from propos.data.files.survey import Survey, survey
 from propos.data.folder import FolderSource, StreamedSource, open_folder, open_streamed
 from propos.data.open import (
-    BUILT_IN,
     What,
     cache_side,
     find_configured,
@@ -42,7 +41,6 @@ from propos.data.source import (
 from propos.data.unopened import CachePolicy, UnopenedSource
 
 __all__ = [
-    "BUILT_IN",
     "CATALOGUE",
     "ArraySource",
     "Benchmark",
