@@ -7,6 +7,7 @@ from torch import nn
 
 from helpers.processes import run_on
 from propos import distributed
+from propos.distributed import averaging
 
 WIDTH, ROWS, WORLD = 16, 12, 3
 
@@ -29,7 +30,7 @@ def passed(net, images, weight):
 
 def on_a_share(rank, world):
     """Return means of accumulated gradients and of a buffer, and when messages left during the last backward pass."""
-    distributed.BUCKET_BYTES = 4 * (WIDTH + 1) * WIDTH + 64  # a layer's, and a little more
+    averaging.BUCKET_BYTES = 4 * (WIDTH + 1) * WIDTH + 64  # a layer's, and a little more
     net, buffer = network(), torch.full((3,), float(rank))
     events = []
     send = dist.all_reduce

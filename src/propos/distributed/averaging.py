@@ -1,0 +1,103 @@
+"""Gradients averaged over processes, sent while the backward pass goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from propos.distributed.joining import world_size
+
+BUCKET_BYTES = 25 * 2**20  # gradients travel together in pieces of this size
+
+AnyTensor = TypeVar("AnyTensor", bound=Tensor)
+
+
+@contextmanager
+def averaged(parameters: Sequence[nn.Parameter], others: Sequence[Tensor] = ()) -> Iterator[None]:
+    """Put the mean over processes in the place of the gradients that a backward pass within makes, and of others.
+
+    A bucket of gradients is sent when the pass has made all of it, while the pass goes on to earlier layers; what never
+    fills, and the others, when it has ended. Buckets are the same in every step and leave in the same order, so that
+    sums are taken in the same order too, whatever was resumed in between.
+    """
+    if world_size() == 1:
+        yield
+        return
+    sending = _Sending(list(_buckets(list(reversed(parameters)))))
+    with sending.listening():
+        yield
+    sending.end(others)
+
+
+class _Sending:
+    """Gradients on their way, bucket after bucket, as a backward pass makes them."""
+
+    def __init__(self, buckets: list[list[nn.Parameter]]) -> None:
+        self.buckets = buckets
+        self.missing = [len(bucket) for bucket in buckets]
+        self.left = 0  # buckets that have left
+        self.under_way: list[tuple[list[Tensor], Tensor, Any]] = []
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear of every gradient that is made."""
+        hooks = [
+            parameter.register_post_accumulate_grad_hook(partial(self._made, number))
+            for number, bucket in enumerate(self.buckets)
+            for parameter in bucket
+        ]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _made(self, number: int, _: Tensor) -> None:
+        self.missing[number] -= 1
+        # The last one waits for what else is sent: a small network then has one message a step.
+        while self.left < len(self.buckets) - 1 and not self.missing[self.left]:
+            self._send(_gradients(self.buckets[self.left]))
+            self.left += 1
+
+    def _send(self, tensors: list[Tensor]) -> None:
+        flat = torch.cat([_flat(tensor) for tensor in tensors])
+        self.under_way.append((tensors, flat, dist.all_reduce(flat, async_op=True)))
+
+    def end(self, others: Sequence[Tensor]) -> None:
+        """Send what is left, wait for everything and put the means in their places."""
+        rest = [gradient for bucket in self.buckets[self.left :] for gradient in _gradients(bucket)]
+        for bucket in _buckets([*rest, *others]):
+            self._send(bucket)
+        for tensors, flat, work in self.under_way:
+            work.wait()
+            flat /= world_size()
+            for tensor, mean in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+                _flat(tensor).copy_(mean)
+
+
+def _gradients(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+def _buckets(tensors: Sequence[AnyTensor]) -> Iterator[list[AnyTensor]]:
+    """Yield runs of tensors of one kind that together fill a bucket."""
+    bucket: list[AnyTensor] = []
+    for tensor in tensors:
+        full = sum(one.nbytes for one in bucket) + tensor.nbytes > BUCKET_BYTES
+        if bucket and (full or bucket[0].dtype != tensor.dtype):
+            yield bucket
+            bucket = []
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """Return a tensor's values in the order they lie in memory, without a copy."""
+    return tensor.as_strided((tensor.numel(),), (1,))

@@ -1,0 +1,160 @@
+"""Rows that processes share, and what they tell each other of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.distributed.joining import rank, world_size
+
+PIECE_BYTES = 64 * 2**20  # what is collected for the run folder, in pieces of this size
+FEW_BYTES = 64 * 2**10  # so little is gathered from all rather than reduced
+
+
+def shares(total: int) -> list[slice]:
+    """Return which of so many rows are each process's: one run of them, all as long to one row."""
+    bounds = [total * number // world_size() for number in range(world_size() + 1)]
+    return [slice(start, stop) for start, stop in pairwise(bounds)]
+
+
+def share(total: int) -> slice:
+    """Return which of so many rows are this process's."""
+    return shares(total)[rank()]
+
+
+def any_process(*flags: bool) -> tuple[bool, ...]:
+    """Return for each flag whether it is raised on any process."""
+    if world_size() == 1:
+        return flags
+    return tuple(each_process(torch.tensor(flags)).any(dim=0).tolist())
+
+
+def sum_over_processes(local: Tensor) -> Tensor:
+    """Return the sum of every process's tensor, the same bits on each; no gradient passes.
+
+    A few numbers are gathered and added up here: one exchange instead of the two of a sum that spares bytes.
+    """
+    if world_size() == 1:
+        return local
+    if local.nbytes * world_size() <= FEW_BYTES:
+        return each_process(local).sum(dim=0, dtype=local.dtype)
+    total = local.detach().clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(total)
+    return total
+
+
+def each_process(local: Tensor) -> Tensor:
+    """Return every process's tensor, all of one shape, stacked in rank order; no gradient passes."""
+    if world_size() == 1:
+        return local[None]
+    parts = [torch.empty_like(local, memory_format=torch.contiguous_format) for _ in range(world_size())]
+    dist.all_gather(parts, local.detach().contiguous())
+    return torch.stack(parts)
+
+
+def rows_of_all(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total: int) -> Float[Tensor, "M D"]:
+    """Return on every process some rows of a table of which each holds its share; no gradient passes."""
+    if world_size() == 1:
+        return local[positions]
+    mine = share(total)
+    here = (positions >= mine.start) & (positions < mine.stop)
+    rows = local.new_zeros((len(positions), *local.shape[1:]))
+    rows[here] = local[positions[here] - mine.start]
+    return sum_over_processes(rows)
+
+
+def from_first_process(local: Tensor) -> Tensor:
+    """Return the first process's tensor."""
+    if world_size() == 1:
+        return local
+    copy = local.detach().clone(memory_format=torch.contiguous_format)
+    dist.broadcast(copy, src=0)
+    return copy
+
+
+def bytes_from_first_process(content: bytes | None) -> bytes | None:
+    """Return the first process's bytes, or nothing when it has none."""
+    if world_size() == 1:
+        return content
+    length = int(from_first_process(torch.tensor(-1 if content is None else len(content))))
+    if length < 0:
+        return None
+    if rank() > 0 or content is None:
+        content = bytes(length)
+    return from_first_process(torch.frombuffer(bytearray(content), dtype=torch.uint8)).numpy().tobytes()
+
+
+def texts_of_each_process(text: str) -> list[str]:
+    """Return every process's text, in rank order, on all of them."""
+    if world_size() == 1:
+        return [text]
+    content = torch.tensor(list(text.encode()), dtype=torch.uint8)
+    lengths = each_process(torch.tensor(len(content))).tolist()
+    padded = torch.zeros(max(lengths), dtype=torch.uint8)
+    padded[: len(content)] = content
+    return [bytes(row[:length].tolist()).decode() for row, length in zip(each_process(padded), lengths, strict=True)]
+
+
+def collect(local: Float[Tensor, "n ..."], total: int) -> Float[Tensor, "N ..."] | None:
+    """Return all processes' rows, each its share of so many, on the first process and nothing elsewhere.
+
+    They travel a piece at a time, so that no process but the first ever holds more than its own and a piece.
+    """
+    if world_size() == 1:
+        return local
+    rows = max(1, PIECE_BYTES // max(1, local[:1].nbytes))
+    if rank() > 0:
+        for piece in local.split(rows):
+            dist.send(piece.contiguous(), dst=0)
+        return None
+    whole = local.new_empty((total, *local.shape[1:]))
+    whole[share(total)] = local
+    for other, span in enumerate(shares(total)[1:], start=1):
+        for piece in whole[span].split(rows):
+            dist.recv(piece, src=other)
+    return whole
+
+
+def gather(local: Float[Tensor, "b ..."], total: int | None = None) -> Float[Tensor, "B ..."]:
+    """Concatenate every process's tensor in rank order; the backward pass sums over processes.
+
+    Each process must compute the same loss from what is gathered, that of the global batch. Then their gradients are
+    alike, the sum of them is W times this process's own and needs no message, and the mean over processes of what
+    reaches the parameters is exactly the one-process gradient. With `total`, each process has its share of so many
+    rows; without, as many as the others.
+    """
+    if world_size() == 1:
+        return local
+    gathered: Tensor = _Gather.apply(local, total or len(local) * world_size())  # type: ignore[no-untyped-call]
+    return gathered
+
+
+def gather_together(tensors: Sequence[Float[Tensor, "b _"]], total: int) -> list[Float[Tensor, "B _"]]:
+    """Gather tables of as many rows in one go; those without a gradient stay without."""
+    if world_size() == 1:
+        return list(tensors)
+    whole = gather(torch.cat(list(tensors), dim=1), total)
+    pieces = whole.split([tensor.shape[1] for tensor in tensors], dim=1)
+    return [piece if one.requires_grad else piece.detach() for one, piece in zip(tensors, pieces, strict=True)]
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, total: int) -> Tensor:
+        ctx.share = share(total)
+        rows = [span.stop - span.start for span in shares(total)]
+        padded = local.new_zeros((max(rows), *local.shape[1:]))
+        padded[: len(local)] = local
+        parts = [torch.empty_like(padded) for _ in rows]
+        dist.all_gather(parts, padded)
+        return torch.cat([part[:filled] for part, filled in zip(parts, rows, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return world_size() * gradients[0][ctx.share], None
