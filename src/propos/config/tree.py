@@ -1,0 +1,216 @@
+"""The whole tree of settings: unknown keys and wrong types are errors that name the key."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from propos.config.sections import (
+    VIEW_PRESETS,
+    BalanceSettings,
+    BankSettings,
+    ConfidentSettings,
+    ContrastSettings,
+    DecorrelationSettings,
+    EstepSettings,
+    HeadSettings,
+    LogSettings,
+    NeighbourSettings,
+    NetworkSettings,
+    OverclusteringSettings,
+    PclSettings,
+    PixelSettings,
+    PretextSettings,
+    PsaSettings,
+    PslSettings,
+    QueueSettings,
+    Section,
+    StartSettings,
+    StrongSettings,
+    SuggestSettings,
+    TrainSettings,
+    ViewSettings,
+)
+from propos.errors import InputError, shown
+from propos.plain import parse_yaml
+
+
+class Config(Section):
+    """The complete settings of a run; the defaults are the paper's."""
+
+    source: str | None = None
+    data: str | None = None
+    labels: Literal["folders"] | None = None
+    recipe: str | None = None
+    method: str = "propos"
+    clusters: int | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    views: ViewSettings = ViewSettings()
+    strong: StrongSettings = StrongSettings()
+    start: StartSettings = StartSettings()
+    network: NetworkSettings = NetworkSettings()
+    psa: PsaSettings = PsaSettings()
+    psl: PslSettings = PslSettings()
+    queue: QueueSettings = QueueSettings()
+    contrast: ContrastSettings = ContrastSettings()
+    pcl: PclSettings = PclSettings()
+    pretext: PretextSettings = PretextSettings()
+    heads: HeadSettings = HeadSettings()
+    neighbours: NeighbourSettings = NeighbourSettings()
+    balance: BalanceSettings = BalanceSettings()
+    confident: ConfidentSettings = ConfidentSettings()
+    bank: BankSettings = BankSettings()
+    decorrelation: DecorrelationSettings = DecorrelationSettings()
+    overclustering: OverclusteringSettings = OverclusteringSettings()
+    suggest: SuggestSettings = SuggestSettings()
+    estep: EstepSettings = EstepSettings()
+    train: TrainSettings = TrainSettings()
+    pixels: PixelSettings = PixelSettings()
+    log: LogSettings = LogSettings()
+    keep_epochs: tuple[Annotated[int, Field(ge=0)], ...] = ()
+
+    @property
+    def psl_start(self) -> int:
+        """The epoch at which prototype scattering and the noise of positive sampling begin."""
+        return self.train.warmup if self.psl.start is None else self.psl.start
+
+    def with_epochs(self, epochs: int) -> Config:
+        """Return these settings for another length, warm-up and start of scattering in proportion."""
+        longer = self.with_settings({"train.epochs": epochs})
+        scale = longer.train.epochs / self.train.epochs
+        start = None if self.psl.start is None else round(self.psl.start * scale)
+        warmup = round(self.train.warmup * scale)
+        return longer.with_settings({"train.warmup": warmup, "psl.start": start})
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Config:
+        """Return these settings with some dotted keys changed; a new preset brings its own views."""
+        tree = self.model_dump()
+        preset = settings.get("views.preset")
+        if isinstance(preset, str):
+            tree["views"].update(VIEW_PRESETS.get(preset, {}))
+        for key, value in settings.items():
+            _plant(tree, key, value)  # a key may also name a whole section
+        return parse(tree)
+
+    def flat(self) -> dict[str, Any]:
+        """Return every value by its dotted key."""
+        return dict(_items(self.model_dump()))
+
+    def to_yaml(self) -> str:
+        """Write the complete settings; reading them back gives the same."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+
+
+def parse(tree: Any, where: str = "settings") -> Config:
+    """Check a tree of plain values and return the settings, or say which key is wrong and how."""
+    if not isinstance(tree, Mapping):
+        raise InputError(f"{where}: expected keys and values, found {type(tree).__name__}")
+    for key in _leaves(tree):
+        _refuse_unknown(key, where)
+    try:
+        return Config.model_validate(_tuples(tree))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{where}: {shown(key, quoted=False)} = {shown(first['input'])}: {problem}") from None
+
+
+def from_yaml(text: str, where: str) -> Config:
+    """Read settings from YAML text."""
+    return parse(parse_yaml(text, where), where)
+
+
+def parse_assignment(assignment: str) -> tuple[str, Any]:
+    """Split `key=value` from the command line; the value is read as YAML."""
+    key, equals, text = assignment.partition("=")
+    if not equals:
+        raise InputError(f"--set {assignment}: write key=value, as in --set psl.weight=0.1")
+    _refuse_unknown(key.strip(), "--set")
+    value = parse_yaml(text, f"--set {shown(assignment, quoted=False)}")
+    if isinstance(value, str):
+        value = _number(value)
+    return key.strip(), value
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Read what was given with --set; of two values for one key the later holds."""
+    return dict(parse_assignment(assignment) for assignment in assignments)
+
+
+def parse_clusters(text: str) -> dict[str, Any]:
+    """Read a number of clusters (10), or a range to choose one from (5..40), as settings."""
+    match = re.fullmatch(r"(-?\d{1,18})(?:\.\.(-?\d{1,18}))?", text.strip(), flags=re.ASCII)
+    if match is None:
+        text = text if len(text) <= 40 else f"{text[:40]}…"
+        raise InputError(f"-k {text}: write a number, as in -k 10, or a range to choose from, as in -k 5..40")
+    lowest, highest = int(match[1]), int(match[2] or match[1])
+    if lowest > highest:
+        raise InputError(f"-k {text}: write the smaller number first, as in -k {highest}..{lowest}")
+    if lowest < 2:
+        raise InputError(f"-k {text}: at least 2 clusters are needed to tell images apart")
+    if match[2] is None:
+        return {"clusters": lowest, "suggest.range": None}
+    return {"clusters": None, "suggest.range": (lowest, highest)}
+
+
+@cache
+def keys() -> tuple[str, ...]:
+    """List every dotted key."""
+    return tuple(_leaves(Config().model_dump()))
+
+
+def _number(text: str) -> Any:
+    """YAML 1.1 reads 1e-3 as text (it wants 1.0e-3); people write 1e-3."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _leaves(tree: Mapping[str, Any]) -> Iterator[str]:
+    return (key for key, _ in _items(tree))
+
+
+def _items(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _items(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _refuse_unknown(key: str, where: str) -> None:
+    known = keys()
+    if key in known:
+        return
+    # A section set to a plain value (psl=3) is a wrong value, not an unknown key.
+    inside = [k for k in known if k.startswith(f"{key}.")]
+    if inside:
+        raise InputError(f"{where}: {key} holds settings of its own: set one of {', '.join(inside)}")
+    by_last_part = [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
+    near = by_last_part or difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else "`propos recipes show digits` lists the keys"
+    raise InputError(f"{where}: unknown key {shown(key, quoted=False)}: {hint}")
+
+
+def _plant(tree: dict[str, Any], key: str, value: Any) -> None:
+    *path, leaf = key.split(".")
+    for part in path:
+        tree = tree.setdefault(part, {})
+    tree[leaf] = value
+
+
+def _tuples(value: Any) -> Any:
+    """YAML and JSON have lists where the settings have tuples, and whole numbers where they have floats."""
+    if isinstance(value, Mapping):
+        return {str(key): _tuples(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(_tuples(item) for item in value)
+    return value
