@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
+from propos.distributed import gather, share
 from propos.runs import Confirm, Corrected, Describe, Edit, Junk, Rename, rows_of
 
 FREE, LEFT_OUT = -1, -2  # in the place of a cluster: training finds it; the image takes no part
@@ -79,6 +80,42 @@ class Corrections:
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError("no names") from error
         return cls(tensors["fixed"], names, descriptions)
+
+
+@dataclass(frozen=True)
+class TakingPart:
+    """Which of this process's images take part in an E-step, and where people put some of them."""
+
+    images: int  # of all processes
+    fixed: Int[Tensor, " n"]  # as in `Corrections`, of this process's images
+    everyone: bool
+
+    @classmethod
+    def of(cls, corrections: Corrections | None, images: int, device: torch.device) -> TakingPart:
+        """Return who takes part as people said; where nobody said anything, everyone."""
+        mine = share(images)
+        if corrections is None:
+            return cls(images, torch.full((mine.stop - mine.start,), FREE, device=device), everyone=True)
+        return cls(images, corrections.fixed[mine].to(device), everyone=False)
+
+    @property
+    def mask(self) -> Bool[Tensor, " n"]:
+        """Which images take part."""
+        return self.fixed != LEFT_OUT
+
+    def rows(self, mine: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "p ..."]:
+        """Return the rows of the images that take part."""
+        return mine if self.everyone else mine[self.mask.nonzero()[:, 0]]
+
+    def put(self, clusters: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
+        """Return the clusters with images where people put them."""
+        return torch.where(self.fixed >= 0, self.fixed, clusters)
+
+    def labels_of_all(self, found: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
+        """Return the labels of all processes' images from those of the images that take part, −1 for the others."""
+        if not self.everyone:
+            found = found.new_full((len(self.fixed),), -1).index_copy(0, self.mask.nonzero()[:, 0], found)
+        return gather(found, self.images)
 
 
 def numbers_of(corrected: Corrected) -> Int[np.ndarray, " K"]:

@@ -21,7 +21,7 @@ from propos.data import Source
 from propos.distributed import any_process, gather, rows_of_all, share, sum_over_processes, world_size
 from propos.errors import RunFailed
 from propos.outputs import Grouping
-from propos.training.corrections import FREE, LEFT_OUT, Corrections
+from propos.training.corrections import FREE, Corrections, TakingPart
 from propos.training.embedding import embed, see_batches
 from propos.training.learner import Learner
 from propos.training.seeds import generator
@@ -78,60 +78,66 @@ def expectation(
     The previous prototypes are one more start for k-means, and the previous labels give the clusters their numbers.
     Where people corrected an earlier run, its clusters are the only start, and images stay where they were put.
     """
-    config = learner.config
-    assert config.clusters is not None
     if previous is not None and not len(previous.prototypes):
         previous = None
     if learner.stage.answer == "head":
         return _by_head(learner, source, epoch, previous, corrections)
     embeddings = embeddings_now(learner, source, epoch) if streamed is None else _finite(streamed, epoch)
-    # K-means sums in double precision, which MPS has not.
-    points = embeddings.cpu() if embeddings.device.type == "mps" else embeddings
-    if corrections is not None:
-        return _corrected(learner, embeddings, points, epoch, previous, corrections)
-    draw = generator(config.seed, "k-means", epoch)
-    start = None if previous is None else previous.start(config.clusters)
-    restarts = config.estep.restarts
-    if config.estep.averaged and (not learner.method.terms or learner.method.parts.tuning is not None):
-        if start is None:
-            everyone = gather(points, len(source))
-            start = start_from_averages(everyone, config.clusters, config.estep.averaged, restarts, draw)
-        restarts = 0  # another start could end in clusters that straddle kinds
-    clustering = spherical_kmeans(points, config.clusters, restarts, draw, previous=start, sharded=world_size() > 1)
-    groupings = _groupings(learner, points, epoch, previous)
-    labels = gather(clustering.labels, len(source)).to(embeddings.device)
-    prototypes = clustering.centres.to(embeddings.device)
-    if previous is None:
-        return Assignment(labels, prototypes, embeddings, None, groupings)
-    before, after = previous.labels.cpu().numpy(), labels.cpu().numpy()
-    numbers = torch.tensor(stable_numbers(before, after, config.clusters), device=labels.device)
-    labels = numbers[labels]
-    moved = churn(before, labels.cpu().numpy())
-    return Assignment(labels, prototypes[numbers.argsort()], embeddings, moved, groupings)
+    return _by_kmeans(learner, embeddings, epoch, previous, corrections)
 
 
-def _corrected(
+def _by_kmeans(
     learner: Learner,
     embeddings: Float[Tensor, "n D"],
-    points: Float[Tensor, "n D"],
     epoch: int,
     previous: Partition | None,
-    corrections: Corrections,
+    corrections: Corrections | None,
 ) -> Assignment:
-    """Cluster on from the clusters before, with images where people put them, without those that take no part."""
-    clusters, images, sharded = learner.config.clusters, learner.schedule.images, world_size() > 1
+    """Cluster the embeddings; where people corrected the clusters, with images where they put them."""
+    clusters = learner.config.clusters
     assert clusters is not None
-    assert previous is not None, "corrections speak of clusters, which are there from the start"
-    fixed = corrections.fixed[share(images)].to(points.device)
-    part = (fixed != LEFT_OUT).nonzero()[:, 0]
+    # K-means sums in double precision, which MPS has not.
+    points = embeddings.cpu() if embeddings.device.type == "mps" else embeddings
+    part = TakingPart.of(corrections, learner.schedule.images, points.device)
     draw = generator(learner.config.seed, "k-means", epoch)
-    start = previous.prototypes.to(points.device)
-    held = with_followers(points, corrections.fixed, start)[part]
-    found = spherical_kmeans(points[part], clusters, 0, draw, previous=start, fixed=held, sharded=sharded)
-    labels = _of_all(found.labels, part, len(points), images).to(embeddings.device)
-    moved = churn(previous.labels.cpu().numpy(), labels.cpu().numpy())
-    groupings = _groupings(learner, points, epoch, previous, part)
-    return Assignment(labels, found.centres.to(embeddings.device), embeddings, moved, groupings)
+    start, restarts = _start(learner, points, previous, corrections is not None, draw)
+    held = None
+    if corrections is not None:
+        assert start is not None, "corrections speak of clusters, which are there from the start"
+        held = part.rows(with_followers(points, corrections.fixed, start))
+    found = spherical_kmeans(
+        part.rows(points), clusters, restarts, draw, previous=start, fixed=held, sharded=world_size() > 1
+    )
+    groupings = _groupings(learner, part, points, epoch, previous)
+    labels, prototypes = part.labels_of_all(found.labels).to(embeddings.device), found.centres.to(embeddings.device)
+    if previous is None:
+        return Assignment(labels, prototypes, embeddings, None, groupings)
+    before = previous.labels.cpu().numpy()
+    if corrections is None:  # they speak of clusters by number, which k-means then keeps
+        numbers = torch.tensor(stable_numbers(before, labels.cpu().numpy(), clusters), device=labels.device)
+        labels, prototypes = numbers[labels], prototypes[numbers.argsort()]
+    return Assignment(labels, prototypes, embeddings, churn(before, labels.cpu().numpy()), groupings)
+
+
+def _start(
+    learner: Learner,
+    points: Float[Tensor, "n D"],
+    previous: Partition | None,
+    corrected: bool,
+    draw: torch.Generator,
+) -> tuple[Float[Tensor, "K D"] | None, int]:
+    """Return the centres that k-means starts from, if any, and how many other starts it tries."""
+    config = learner.config
+    assert config.clusters is not None
+    if corrected:
+        return None if previous is None else previous.prototypes.to(points.device), 0
+    start = None if previous is None else previous.start(config.clusters)
+    if not config.estep.averaged or (learner.method.terms and learner.method.parts.tuning is None):
+        return start, config.estep.restarts
+    if start is None:
+        everyone = gather(points, learner.schedule.images)
+        start = start_from_averages(everyone, config.clusters, config.estep.averaged, config.estep.restarts, draw)
+    return start, 0  # another start could end in clusters that straddle kinds
 
 
 def with_followers(
@@ -154,13 +160,6 @@ def with_followers(
         nearness, nearest = (chunk @ rows.T).max(dim=1)
         followed.append(torch.where(nearness > (chunk @ prototypes.T).amax(dim=1), theirs[nearest], FREE))
     return torch.where(mine == FREE, torch.cat(followed), mine)
-
-
-def _of_all(labels: Int[Tensor, " p"], part: Int[Tensor, " p"] | None, rows: int, images: int) -> Int[Tensor, " N"]:
-    """Return the labels of all processes' images, −1 for those that are no part of it."""
-    if part is not None:
-        labels = labels.new_full((rows,), -1).index_copy(0, part, labels)
-    return gather(labels, images)
 
 
 def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:
@@ -187,14 +186,11 @@ def _by_head(
     batches = [(embeddings, assignments) for embeddings, _, assignments in mine]
     embeddings = _finite(torch.cat([batch for batch, _ in batches]), epoch)
     assignments = torch.cat([batch for _, batch in batches if batch is not None])
-    clusters = assignments.argmax(dim=1)
-    members = torch.ones_like(clusters)
-    if corrections is not None:
-        fixed = corrections.fixed[share(len(source))].to(clusters.device)
-        clusters, members = torch.where(fixed >= 0, fixed, clusters), (fixed != LEFT_OUT).long()
+    part = TakingPart.of(corrections, len(source), assignments.device)
+    clusters = part.put(assignments.argmax(dim=1))
     confidence = assignments.gather(1, clusters[:, None])[:, 0]
-    labels = gather(torch.where(members > 0, clusters, -1), len(source))
-    members = (F.one_hot(clusters, assignments.shape[1]) * members[:, None]).to(embeddings.dtype)
+    labels = part.labels_of_all(part.rows(clusters))
+    members = (F.one_hot(clusters, assignments.shape[1]) * part.mask[:, None]).to(embeddings.dtype)
     hard, soft = sum_over_processes(torch.stack([members.T @ embeddings, assignments.T @ embeddings])).unbind()
     empty = sum_over_processes(members.sum(dim=0)) == 0
     prototypes = F.normalize(torch.where(empty[:, None], soft, hard), dim=1)
@@ -203,18 +199,14 @@ def _by_head(
 
 
 def _groupings(
-    learner: Learner,
-    points: Float[Tensor, "n D"],
-    epoch: int,
-    previous: Partition | None,
-    part: Int[Tensor, " p"] | None = None,
+    learner: Learner, part: TakingPart, points: Float[Tensor, "n D"], epoch: int, previous: Partition | None
 ) -> tuple[Grouping, ...]:
-    """Cluster the embeddings, or part of them, into each further number of clusters, from one start and the last."""
+    """Cluster images that take part into each further number of clusters, from one start and the last."""
     further = learner.stage.further
     if further is None or learner.since(epoch) < further.starts or epoch not in learner.epochs:
         return ()
     before = () if previous is None else previous.groupings
-    rows, points = len(points), points if part is None else points[part]
+    points = part.rows(points)
     if further.whitened:
         points, before = whitened(points, sharded=world_size() > 1), ()  # its axes are others every time
     groupings = []
@@ -223,6 +215,6 @@ def _groupings(
         last = before[place].prototypes.to(points.device) if before else None
         each = spherical_kmeans(points, clusters, 1, draw, previous=last, sharded=world_size() > 1)
         tight = concentrations(points, each.labels, each.centres, further.temperature, sharded=world_size() > 1)
-        labels = _of_all(each.labels, part, rows, learner.schedule.images)
+        labels = part.labels_of_all(each.labels)
         groupings.append(Grouping(*(tensor.to(learner.device) for tensor in (labels, each.centres, tight))))
     return tuple(groupings)
