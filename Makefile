@@ -63,8 +63,11 @@ test-lowest: $(PAGE)
 	@$(VENV)-lowest/bin/python $(PIP) --constraint constraints-lowest.txt --editable . hypothesis pytest pytest-xdist
 	$(VENV)-lowest/bin/pytest --numprocesses=auto --dist=loadscope tests/unit tests/integration/test_commands.py
 
-# The check-list of a release: everything is tested, the archives are built and tried, versions and changelog agree.
-release: test
+# The check-list of a release: versions, changelog and git first, which takes a second; then everything is tested, and the
+# archives are built and tried.
+release: $(PAGE)
+	$(BIN)/python .ci/release.py .
+	$(MAKE) test
 	rm -rf dist
 	$(BIN)/python -m hatchling build --target sdist --target wheel --directory dist
 	PROPOS_DIST=dist $(BIN)/pytest --quiet tests/browser/test_installed.py

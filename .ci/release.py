@@ -1,4 +1,7 @@
-"""The check-list of a release: python .ci/release.py ROOT DIST says what is not ready, a line each."""
+"""The check-list of a release: python .ci/release.py ROOT [DIST] says what is not ready, a line each.
+
+Without the folder of the archives it says what can be known before they are built.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ import tomllib
 from pathlib import Path
 
 
-def faults(root: Path, dist: Path) -> list[str]:
+def faults(root: Path, dist: Path | None) -> list[str]:
     """Return what keeps a version from being released."""
     version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
-    return [*_versions(root, version), *_changelog(root, version), *_archives(dist, version), *_git(root, version)]
+    built = [] if dist is None else _archives(dist, version)
+    return [*_versions(root, version), *_changelog(root, version), *built, *_git(root, version)]
 
 
 def _versions(root: Path, version: str) -> list[str]:
@@ -53,6 +57,7 @@ def _git(root: Path, version: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    wrong = faults(Path(sys.argv[1]), Path(sys.argv[2]))
+    root, *dist = map(Path, sys.argv[1:])
+    wrong = faults(root, dist[0] if dist else None)
     sys.stderr.writelines(f"{line}\n" for line in wrong)
     sys.exit(bool(wrong))

@@ -43,9 +43,9 @@ def commit(root):
     git(root, "commit", "--quiet", "--message", "state")
 
 
-def check(root):
+def check(root, built=True):
     words = [sys.executable, ROOT / ".ci" / "release.py", root, root.parent / "dist"]
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = subprocess.run(words if built else words[:-1], capture_output=True, text=True)
     assert done.returncode == bool(done.stderr)
     return done.stderr.splitlines()
 
@@ -76,6 +76,13 @@ def test_a_version_is_released_once_and_from_what_is_committed(ready):
     git(ready, "tag", f"v{VERSION}")
     (ready / "CHANGELOG.md").write_text((ready / "CHANGELOG.md").read_text() + "- more\n")
     assert check(ready) == ["git: there are changes that are not committed", f"git: v{VERSION} is tagged already"]
+
+
+def test_what_is_not_ready_is_known_before_anything_is_built(ready):
+    shutil.rmtree(ready.parent / "dist")
+    assert check(ready, built=False) == []
+    git(ready, "tag", f"v{VERSION}")
+    assert check(ready, built=False) == [f"git: v{VERSION} is tagged already"]
 
 
 def test_the_citation_has_what_its_format_asks_for():
