@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
+from torch.nn.modules.module import register_module_forward_hook
 
 from helpers import torchrun
 from helpers.command import command, start
@@ -20,6 +21,7 @@ from propos import run as propos_run
 from propos.data import find_source, list_caches, looks_photographic
 from propos.data.cache.store import cache_folder
 from propos.inspect import look
+from propos.networks import Seeing, Whitening
 from propos.recipes import choose_recipe
 from propos.report.words import settings_in_words
 from propos.runner import Request, plan
@@ -106,6 +108,34 @@ def test_corrections_hold_in_the_run_that_goes_on_from_them(finished, here, tmp_
         mean = taught.embeddings[now.table.cluster == number].mean(axis=0)
         prototype = now.prototypes.vectors[now.prototypes.ids.tolist().index(number)]
         np.testing.assert_allclose(prototype, mean / np.linalg.norm(mean), atol=1e-4)
+
+
+def test_clusters_of_features_are_boosted_from_where_they_stood(finished, here, tmp_path, capsys):
+    """A layer over the features learns, which begins by changing nothing."""
+    flags = ["--method", "dcboost", "--epochs", 2, "--set", "train.batch_size=12", "--quiet", "--no-report"]
+    passed = set()
+    hook = register_module_forward_hook(lambda module, *_: passed.add(type(module)))
+    try:
+        result = command(capsys, "run", "--from", here / "run", *flags, "--out", tmp_path / "boosted")
+    finally:
+        hook.remove()
+    assert result.code == 0, result.err
+    assert Whitening in passed
+    assert Seeing not in passed  # no image was looked at again
+    boosted = Run.open(tmp_path / "boosted")
+    first, last = boosted.history[0], boosted.history[-1]
+    assert (boosted.config.method, boosted.config.pretext.method) == ("dcboost", "kmeans-features")
+    assert first["stage"] == "boost"
+    assert first["measures"]["churn"] == 0.0  # the run's own clusters
+    assert last["measures"]["accuracy"] == 1.0
+    weights = boosted.weights()
+    layer = weights["online.projector.0.weight"]
+    assert layer.shape == (64, 64)
+    assert 0 < np.abs(layer - np.eye(64)).max() < 0.1
+    new = command(capsys, "predict", tmp_path / "boosted", here / "photos", "-o", tmp_path / "new.csv")
+    assert new.code == 0, new.err
+    with (tmp_path / "new.csv").open(newline="") as file:
+        assert [int(row["cluster"]) for row in csv.DictReader(file)] == boosted.table.cluster.tolist()
 
 
 def test_another_seed_looks_at_no_image_again(finished, here, capsys):

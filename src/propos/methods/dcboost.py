@@ -7,7 +7,7 @@ from dataclasses import replace
 from propos.config import Config
 from propos.methods.method import Method, Stage, Term
 from propos.methods.parts import feeding
-from propos.methods.pretext import epochs_after, pretext
+from propos.methods.pretext import clusterer, epochs_after
 from propos.networks import Head
 from propos.objectives import Alignment, ConfidentPull, ConfidentPush
 
@@ -25,7 +25,7 @@ def dcboost(config: Config) -> Method:
     push (here the mean over pairs), projections before the predictor, neighbours other than the image itself, by the
     target's embeddings alone, both directions averaged, and the rate.
     """
-    first, stages = pretext(config)
+    first, stages = clusterer(config)
     new, epochs = first.parts.predictor is None, epochs_after(config)
     wait = min(max(1, round(ALONE * epochs)), epochs - 1) if new else 0
     assert first.parts.projector is not None

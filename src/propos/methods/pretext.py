@@ -7,7 +7,7 @@ from dataclasses import replace
 from propos.config import Config
 from propos.errors import InputError
 from propos.methods.method import Method, Stage
-from propos.networks import Parts
+from propos.networks import Head, Parts
 
 
 def pretext(config: Config) -> tuple[Method, tuple[Stage, ...]]:
@@ -37,6 +37,18 @@ def pretext(config: Config) -> tuple[Method, tuple[Stage, ...]]:
         if config.pretext.share
     )
     return first, stages
+
+
+def clusterer(config: Config) -> tuple[Method, tuple[Stage, ...]]:
+    """Return what finds clusters first: a method that learns, or k-means on a pretrained network's features.
+
+    Those have nothing that could learn but a layer over them, which begins by changing nothing.
+    """
+    from propos.methods import FEATURES_ALONE
+
+    if config.start.network is None or config.pretext.method not in FEATURES_ALONE:
+        return pretext(config)
+    return Method(Parts(projector=Head((config.network.components,), as_it_is=True)), (), embeds="online"), ()
 
 
 def without_head(config: Config) -> tuple[Method, tuple[Stage, ...]]:

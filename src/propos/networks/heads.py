@@ -24,6 +24,7 @@ class Head:
     directions: bool = False  # the last layer compares directions
     temperature: float = 1.0  # by which the output is divided
     relu_first: bool = False  # for what reads the output of another head
+    as_it_is: bool = False  # one layer that begins by changing nothing
 
 
 class Directions(nn.Module):
@@ -58,6 +59,11 @@ class Mlp(nn.Sequential):
             layers.append(BatchNorm(head.widths[-1]))
         super().__init__(*layers)
         self.temperature = head.temperature
+        if head.as_it_is:
+            (layer,) = layers
+            assert isinstance(layer, nn.Linear)
+            nn.init.eye_(layer.weight)
+            nn.init.zeros_(layer.bias)
 
     def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
         """Return what the layers make of features, which may come in half precision."""

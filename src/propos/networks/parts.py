@@ -34,3 +34,8 @@ class Parts:
     predictor_starts_small: bool = True
     cluster_head_reads: Literal["features", "projections"] = "features"
     tuning: Tuning | None = None
+
+    @property
+    def begins_clustered(self) -> bool:
+        """Whether its embeddings are, before anything has learnt, those of a pretrained network: clusters are there."""
+        return self.tuning is not None or (self.projector is not None and self.projector.as_it_is)

@@ -24,13 +24,14 @@ from propos.networks import Tuned, Whitening, build_network
 from propos.runs import Run, RunFolder, write_atomically
 from propos.training.corrections import Corrections, corrections_of, numbers_of
 from propos.training.expectation import Assignment, Partition
-from propos.training.feeding import fed_channels
+from propos.training.feeding import fed_channels, feed
 from propos.training.learner import Learner
 from propos.training.model import KINDS, Model, check_weights
 from propos.training.numerics import numerics
 from propos.training.restoring import check_labels
 from propos.training.seeds import derive
 from propos.training.state import State
+from propos.work import unseen
 
 FILE = "start.safetensors"
 LENGTH_SHARE = 0.25  # of the earlier run's epochs, by default
@@ -147,7 +148,9 @@ def start_from(run: Run, source: Source, device: torch.device, config: Config | 
     """
     with numerics(run.config.train):
         model = Model.as_found(run, device)
-        embeddings = model.embeddings(source)
+        # What a pretrained network makes of them is kept: they are looked at once, here or before.
+        seen = source if model.seeing is None else feed(run.config, source, device, unseen, seeing=model.seeing)
+        embeddings = model.embeddings(seen)
     rows = known_images(run, list(source.image_names()), embeddings.cpu().numpy())
     corrected, shared = run.corrected, int((rows >= 0).sum())
     prototypes = torch.from_numpy(corrected.prototypes.vectors[np.argsort(numbers_of(corrected))])
@@ -178,7 +181,8 @@ def _carried_over(model: Model, config: Config) -> dict[str, Tensor]:
         part, _, rest = name.partition(".")
         if part in by_chance:
             return drawn
-        return weights.get(name, weights.get(f"{FOLLOWED.get(part)}.{rest}", drawn))
+        # A tensor of its own each: files take none twice.
+        return weights.get(name, weights.get(f"{FOLLOWED.get(part)}.{rest}", drawn)).clone()
 
     return {name: begins(name, tensor) for name, tensor in fresh.items()}
 
@@ -240,7 +244,8 @@ def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
     parts, trains = build_method(config).parts, before.projector is not None or before.tuning is not None
     if not trains and parts.tuning is not None and parts.tuning.network == earlier.start.network:
         return  # it is tuned from here
-    if not trains and not corrected.edited:
+    builds = config.pretext.method in (earlier.method, earlier.pretext.method) and config.pretext.method is not None
+    if not trains and not corrected.edited and not builds:
         raise InputError(f"{run.path}: was made by {earlier.method}, which learns nothing to go on from: start anew")
     if before.cluster_head is not None and set(corrected.prototypes.ids) != set(run.prototypes.ids):
         raise InputError(
@@ -248,7 +253,7 @@ def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
         )
     if before.cluster_head is not None and config.clusters != earlier.clusters:
         raise InputError(f"{run.path}: its cluster head is of {earlier.clusters} clusters: say -k {earlier.clusters}")
-    if config.pretext.method in (earlier.method, earlier.pretext.method) and config.pretext.method is not None:
+    if builds:
         return  # it is made to go on from what such a network has learnt
     if before != parts:
         raise InputError(f"--method {config.method}: {run.path} was trained by {earlier.method}, whose network differs")

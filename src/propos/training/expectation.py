@@ -132,7 +132,7 @@ def _start(
     if corrected:
         return None if previous is None else previous.prototypes.to(points.device), 0
     start = None if previous is None else previous.start(config.clusters)
-    if not config.estep.averaged or (learner.method.terms and learner.method.parts.tuning is None):
+    if not config.estep.averaged or (learner.method.terms and not learner.method.parts.begins_clustered):
         return start, config.estep.restarts
     if start is None:
         everyone = gather(points, learner.schedule.images)

@@ -103,13 +103,19 @@ def seen_by(seeing: Seeing | None, source: Source, device: torch.device) -> Sour
 
 
 def feed(
-    config: Config, source: Source, device: torch.device, working: Working, stop: Callable[[], bool] = lambda: False
+    config: Config,
+    source: Source,
+    device: torch.device,
+    working: Working,
+    stop: Callable[[], bool] = lambda: False,
+    seeing: Seeing | None = None,
 ) -> Source:
     """Return what the settings' learner is fed: the images, or a pretrained network's features of all of them, kept.
 
-    Features are computed once, whatever is done with them later; a stop loses at most a batch.
+    Features are computed once, whatever is done with them later; a stop loses at most a batch. `seeing` is the network,
+    where a finished run has it.
     """
-    seeing = pretrained_of(config)
+    seeing = seeing or pretrained_of(config)
     if seeing is None:
         return source
     seen = seen_by(seeing, source, device)

@@ -48,7 +48,8 @@ class Learner:
     @property
     def dimension(self) -> int:
         """The width of embeddings: the projector's, or that of the features themselves."""
-        return self.config.network.dimension if self.method.parts.projector else self.network.online.features
+        projector = self.method.parts.projector
+        return projector.widths[-1] if projector else self.network.online.features
 
     def since(self, epoch: int) -> int:
         """Return an epoch of the run as one of the stage."""

@@ -32,7 +32,7 @@ from propos.runs import (
 from propos.training.corrections import Corrections
 from propos.training.embedding import embed_batches, output_batches, see_batches
 from propos.training.expectation import Assignment
-from propos.training.feeding import fed_channels, pretrained_of, seen_by
+from propos.training.feeding import FeatureSource, fed_channels, pretrained_of, seen_by
 from propos.training.health import Record
 from propos.training.learner import Learner
 
@@ -137,6 +137,8 @@ class Model:
 
     def fed(self, source: Source) -> Source:
         """Check images and return them as the network is fed them."""
+        if isinstance(source, FeatureSource):
+            return source
         if source.channels != self.channels:
             raise InputError(
                 f"{source.name}: holds {KINDS[source.channels]} images; this run was trained on "

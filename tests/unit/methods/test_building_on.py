@@ -124,16 +124,16 @@ def test_what_cannot_be_built_on_is_refused():
 
 def test_a_person_goes_on_from_a_run_by_the_command(tmp_path, capsys):
     images, flags = save_digits(tmp_path / "digits.npz"), [*as_flags(QUICK), "--no-report", "--quiet"]
-    made = command(capsys, "run", images, "--method", "byol", *flags, "--out", tmp_path / "first")
+    made = command(capsys, "run", images, "--method", "simclr", *flags, "--out", tmp_path / "first")
     assert made.code == 0, made.err
     more = command(capsys, "run", "--from", tmp_path / "first", "--method", "dcboost", "--out", tmp_path / "second")
     assert more.code == 0, more.err
     run = Run.open(tmp_path / "second")
-    assert (run.config.method, run.config.pretext.method, run.config.pretext.share) == ("dcboost", "byol", 0.0)
+    assert (run.config.method, run.config.pretext.method, run.config.pretext.share) == ("dcboost", "simclr", 0.0)
     assert next(record["stage"] for record in run.history) == "boost"
     again = command(capsys, "run", "--from", tmp_path / "second", "--out", tmp_path / "third", "--quiet", "--no-report")
     assert again.code == 0, again.err
-    back = command(capsys, "run", "--from", tmp_path / "second", "--method", "simclr", "--out", tmp_path / "fourth")
+    back = command(capsys, "run", "--from", tmp_path / "second", "--method", "byol", "--out", tmp_path / "fourth")
     assert back.code == 2
     assert "whose network differs" in back.err
 
