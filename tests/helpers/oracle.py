@@ -183,9 +183,23 @@ def neighbour_agreement(first, second):
     )
 
 
-def self_label(plain, strong, above):
-    """A weighted cross-entropy as SCAN's code has it: a class weighs all over its images; over the sum of weights."""
-    sure = [(int(np.argmax(p)), s) for p, s in zip(plain, strong, strict=True) if max(p) > above]
+def self_label(plain, strong, above, by_cluster=False):
+    """A weighted cross-entropy as SCAN's code has it: a class weighs all over its images; over the sum of weights.
+
+    By cluster, with FlexMatch's thresholds.
+    """
+    counted = [int(np.argmax(p)) for p in plain if max(p) > above]
+    most = max((counted.count(k) for k in counted), default=0)
+
+    def threshold(k):
+        share = counted.count(k) / most
+        return above * share / (2 - share)
+
+    sure = [
+        (int(np.argmax(p)), s)
+        for p, s in zip(plain, strong, strict=True)
+        if most and max(p) > (threshold(int(np.argmax(p))) if by_cluster else above)
+    ]
     counts = {k: sum(own == k for own, _ in sure) for k, _ in sure}
     weights = [len(sure) / counts[k] for k, _ in sure]
     losses = [-math.log(s[k]) * weight for (k, s), weight in zip(sure, weights, strict=True)]

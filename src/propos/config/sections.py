@@ -196,6 +196,7 @@ class ConfidentSettings(Section):
     """From which assignment on a cluster head's answer counts as a label."""
 
     above: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.99
+    by_cluster: bool = True  # lower where a cluster has fewer sure images than others
 
 
 class PretextSettings(Section):

@@ -39,7 +39,7 @@ def scan(config: Config) -> Method:
     )
     labelling = Stage(
         "self-labelling",
-        terms=(Term("labels", ChosenHead(SelfLabel(config.confident.above))),),
+        terms=(Term("labels", ChosenHead(SelfLabel(config.confident.above, config.confident.by_cluster))),),
         share=LABELLING * rest,
         changes=by_heads(config),
         trains=("backbone", "cluster_head"),

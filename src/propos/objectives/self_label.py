@@ -12,26 +12,43 @@ from propos.outputs import Outputs
 LEAST = 1e-30  # chance, whose logarithm is finite
 
 
-def self_label(plain: Float[Tensor, "B K"], strong: Float[Tensor, "B K"], above: float) -> Float[Tensor, ""]:
+def self_label(
+    plain: Float[Tensor, "B K"], strong: Float[Tensor, "B K"], above: float, by_cluster: bool = False
+) -> Float[Tensor, ""]:
     """Put the strong views of images where their plain ones surely are.
 
     Of the images whose largest p(plain) is above the threshold, the cross-entropy −log p(strong) at that cluster,
     averaged over the images of each cluster and then over the clusters: each counts alike. Without such an image the
-    loss is 0. No gradient reaches the plain views.
+    loss is 0. No gradient reaches the plain views. With `by_cluster`, clusters have thresholds of their own.
     """
     sureness, cluster = plain.detach().max(dim=1)
-    members, present = membership(torch.where(sureness > above, cluster, -1), strong.dtype, plain.shape[1])
+    sure = sureness > above
+    if by_cluster:
+        sure = sure.any() & (sureness > thresholds(torch.where(sure, cluster, -1), plain.shape[1], above)[cluster])
+    members, present = membership(torch.where(sure, cluster, -1), strong.dtype, plain.shape[1])
     surprise = -strong.gather(1, cluster[:, None])[:, 0].clamp(min=LEAST).log()
     return mean_of_present((members @ surprise) / members.sum(dim=1).clamp(min=1), present)
+
+
+def thresholds(sure: Int[Tensor, " B"], clusters: int, above: float) -> Float[Tensor, " K"]:
+    """Return from which assignment on each cluster labels images, given the clusters of the sure ones (else −1).
+
+    τ β / (2 − β), β the share of a cluster's sure images in those of the cluster that has most (FlexMatch, Zhang et
+    al., NeurIPS 2021). A cluster that is sure of none labels all of its own, where with one threshold for all it would
+    label nothing, and lose its images to those that do.
+    """
+    counts = membership(sure, torch.float32, clusters)[0].sum(dim=1)
+    shares = counts / counts.max().clamp(min=1)
+    return above * shares / (2 - shares)
 
 
 class SelfLabel:
     """Self-labelling of the second view by the first."""
 
-    def __init__(self, above: float) -> None:
-        self.above = above
+    def __init__(self, above: float, by_cluster: bool = False) -> None:
+        self.above, self.by_cluster = above, by_cluster
 
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
         assert outputs.assignments is not None
-        return self_label(*outputs.assignments, self.above)
+        return self_label(*outputs.assignments, self.above, self.by_cluster)

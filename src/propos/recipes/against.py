@@ -107,7 +107,9 @@ OURS: Mapping[str, str] = {
     **dict.fromkeys(("strong.operations", "strong.cutout"), "of stages with strong views alone"),
     **dict.fromkeys(("pretext.method", "pretext.share"), "of methods that build on another alone"),
     **dict.fromkeys(("heads.count", "heads.lr", "neighbours.count"), "of methods with cluster heads of a later stage"),
-    **dict.fromkeys(("balance.weight", "confident.above"), "of methods with cluster heads of a later stage"),
+    **dict.fromkeys(
+        ("balance.weight", "confident.above", "confident.by_cluster"), "of methods with cluster heads of a later stage"
+    ),
     **dict.fromkeys(("bank.momentum", "decorrelation.weight", "decorrelation.temperature"), "of IDFD alone"),
     "overclustering.times": "of DeepCluster alone",
     "train.milestones": "of the schedule of steps alone",

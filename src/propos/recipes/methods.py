@@ -54,7 +54,7 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
     "pcl": {"train.batch_size": 512},
     "cc": {"network.dimension": 128},
     "cc-psl": {"network.dimension": 128},
-    "scan": {"heads.lr": 1e-4},
+    "scan": {"heads.lr": 1e-4, "confident.by_cluster": False},
     "nnm": {"heads.lr": 1e-4},
     "temi": {"heads.lr": 1e-4, "network.momentum": 0.996},
     "deepcluster": {"train.schedule": "constant", "train.warmup": 0, "train.weight_decay": 1e-5},

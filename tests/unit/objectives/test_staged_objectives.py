@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from helpers import oracle
 from propos.objectives import (
@@ -66,6 +67,11 @@ CASES = {
     "labels": (
         lambda x: self_label(torch.tensor(SHARES_SECOND), x, 0.6),
         lambda x: oracle.self_label(SHARES_SECOND, x, 0.6),
+        SHARES_FIRST,
+    ),
+    "labels by cluster": (
+        lambda x: self_label(torch.tensor(SHARES_SECOND), x, 0.6, by_cluster=True),
+        lambda x: oracle.self_label(SHARES_SECOND, x, 0.6, by_cluster=True),
         SHARES_FIRST,
     ),
     "weighted information": (
@@ -161,6 +167,20 @@ def test_self_labelling_by_hand():
     strong = torch.tensor([[0.5, 0.5], [0.25, 0.75], [0.75, 0.25], [0.0, 1.0]])
     # Cluster 0: the mean of log 2 and log 4; cluster 1: log 4; the last image is not sure.
     assert float(self_label(plain, strong, 0.8)) == pytest.approx((1.5 * math.log(2) + 2 * math.log(2)) / 2)
+
+
+def test_a_cluster_that_is_less_sure_than_others_labels_its_images_too():
+    # Above 0.8 cluster 0 has two images, cluster 1 one (from 0.8 · ½ / 1½ on, so both), cluster 2 none (from 0 on).
+    plain = torch.tensor(
+        [[0.9, 0.1, 0], [0.95, 0, 0.05], [0.1, 0.9, 0], [0.2, 0.6, 0.2], [0.3, 0.2, 0.5], [0.6, 0.4, 0]]
+    )
+    strong = torch.tensor([0.5, 0.25, 0.25, 1.0, 0.125, 1.0])
+    strong = torch.stack([strong[i] * F.one_hot(plain[i].argmax(), 3) for i in range(6)])
+    # In halvings: cluster 0 (1 + 2) / 2, its last image is below its own 0.8; cluster 1 (2 + 0) / 2; cluster 2: 3.
+    assert float(self_label(plain, strong, 0.8, by_cluster=True)) == pytest.approx((1.5 + 1 + 3) / 3 * math.log(2))
+    alone = self_label(plain, strong, 0.8)
+    assert float(alone) == pytest.approx((1.5 + 2) / 2 * math.log(2))
+    assert float(self_label(plain, strong, 0.99, by_cluster=True)) == 0.0  # where nobody is, none is labelled
 
 
 def test_where_nobody_is_sure_nothing_is_asked_for_and_plain_views_have_no_gradient():
