@@ -10,9 +10,11 @@ import pytest
 import torch
 from PIL import Image
 
+from helpers import torchrun
 from helpers.command import command
 from helpers.interruption import results
 from helpers.pretrained import pictures, random_weights
+from helpers.runs import write_edits
 from propos import run as propos_run
 from propos.errors import Interrupted
 from propos.portable import Portable
@@ -23,6 +25,7 @@ from propos.training import Model
 from propos.training.probing import BackboneFeatures
 
 SETTINGS = {"train.batch_size": 12, "train.lr": 0.5, "start.learns": "last"}
+LAST_STAGE = ("--set", "start.learns=last", "--set", "train.batch_size=12")
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +49,15 @@ def finished(here):
     return tuned(here, here / "run")
 
 
-def test_tuning_begins_with_the_clusters_that_the_frozen_network_gives(finished, here, tmp_path):
-    frozen = propos_run(
-        here / "photos", 3, out=tmp_path / "frozen", weights=here / "weights.pth", labels="folders", quiet=True,
+@pytest.fixture(scope="module")
+def frozen(here):
+    return propos_run(
+        here / "photos", 3, out=here / "frozen", weights=here / "weights.pth", labels="folders", quiet=True,
         report=False,
     )  # fmt: skip
+
+
+def test_tuning_begins_with_the_clusters_that_the_frozen_network_gives(finished, frozen):
     first, last = finished.history[0]["measures"], frozen.history[-1]["measures"]
     assert {name: first[name] for name in ("accuracy", "nmi")} == {name: last[name] for name in ("accuracy", "nmi")}
     assert len(finished.history) == 3
@@ -128,40 +135,52 @@ def test_what_is_handed_on_as_onnx_answers_as_the_tuned_run(finished, here):
     np.testing.assert_allclose(embedding.numpy(), finished.embeddings[:6], atol=1e-3)
 
 
-def test_tuning_goes_on_from_a_run(finished, here, tmp_path, capsys):
-    frozen = tmp_path / "frozen"
-    propos_run(here / "photos", 3, out=frozen, weights=here / "weights.pth", quiet=True, report=False)
-    before = Run.open(frozen)
-    flags = [
-        "--set",
-        "start.learns=last",
-        "--set",
-        "train.batch_size=12",
-        "--set",
-        "train.lr=1e-6",
-        "--epochs",
-        1,
-        "--no-report",
-        "--quiet",
-    ]
-    result = command(capsys, "run", "--from", frozen, *flags, "--out", tmp_path / "tuned")
+def tuned_from(capsys, run, out, *flags, epochs=1):
+    common = ["--epochs", epochs, "--no-report", "--quiet", "--out", out]
+    result = command(capsys, "run", "--from", run, *flags, *common)
     assert result.code == 0, result.err
-    after = Run.open(tmp_path / "tuned")
-    assert (after.table.cluster == before.table.cluster).mean() > 0.9
+    return Run.open(out)
+
+
+def test_tuning_goes_on_from_a_run(frozen, tmp_path, capsys):
+    after = tuned_from(capsys, frozen.path, tmp_path / "tuned", *LAST_STAGE, "--set", "train.lr=1e-6")
+    assert (after.table.cluster == frozen.table.cluster).mean() > 0.9
     assert after.config.method == "propos"
-    again = command(
-        capsys,
-        "run",
-        "--from",
-        tmp_path / "tuned",
-        "--epochs",
-        1,
-        "--no-report",
-        "--quiet",
-        "--out",
-        tmp_path / "again",
-    )
-    assert again.code == 0, again.err
+    tuned_from(capsys, tmp_path / "tuned", tmp_path / "again")
+
+
+def test_tuning_learns_from_what_people_corrected(frozen, here, tmp_path, capsys):
+    folder = shutil.copytree(here / "frozen", tmp_path / "corrected")
+    names = frozen.table.images
+    red, blue = (int(frozen.table.cluster[names.index(f"{colour}/0.png")]) for colour in ("red", "blue"))
+    edits = [
+        {"op": "move", "images": ["green/0.png"], "into": red},
+        {"op": "junk", "images": ["blue/2.png", "blue/3.png"]},
+        {"op": "rename", "cluster": blue, "name": "sea"},
+    ]
+    write_edits(folder / "edits.jsonl", *edits)
+    after = tuned_from(capsys, folder, tmp_path / "tuned", *LAST_STAGE, "--set", "train.lr=0.5", epochs=2)
+    now = after.corrected
+    where = dict(zip(now.table.images, now.table.cluster.tolist(), strict=True))
+    assert [where[name] for name in ("green/0.png", "blue/2.png", "blue/3.png")] == [red, -1, -1]
+    assert now.names()[blue] == "sea"
+    mean = after.embeddings[now.table.cluster == blue].mean(axis=0)  # junk has no part in it
+    prototype = now.prototypes.vectors[now.prototypes.ids.tolist().index(blue)]
+    np.testing.assert_allclose(prototype, mean / np.linalg.norm(mean), atol=1e-4)
+    assert not np.allclose(after.embeddings, frozen.embeddings, atol=1e-3)  # it learnt
+
+
+def test_two_processes_tune_as_one_does(finished, here, tmp_path):
+    flags = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
+    flags += ["-k", 3, "--weights", here / "weights.pth", "--labels", "folders", "--epochs", 2]
+    result = torchrun.run_pair("run", here / "photos", *flags, "--no-report", "--quiet", "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    shared = Run.open(tmp_path / "run")
+    assert shared.info.processes == 2
+    assert shared.table.cluster.tolist() == finished.table.cluster.tolist()
+    np.testing.assert_allclose(shared.embeddings, finished.embeddings, atol=1e-3)
+    for alone, together in zip(finished.history[:-1], shared.history[:-1], strict=True):
+        assert together["losses"] == pytest.approx(alone["losses"], abs=1e-3)
 
 
 def test_everything_learns_where_it_is_asked_for(here, tmp_path, capsys):

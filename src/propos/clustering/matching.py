@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Int
-from scipy.optimize import linear_sum_assignment
 
 
 def stable_numbers(previous: Int[np.ndarray, " N"], current: Int[np.ndarray, " N"], clusters: int) -> list[int]:
     """Return the new number of each current cluster so that most images keep theirs (Hungarian matching)."""
+    from scipy.optimize import linear_sum_assignment  # not before it is needed: it takes a second
+
     known = previous >= 0
     shared = np.zeros((clusters, clusters), dtype=np.int64)
     np.add.at(shared, (current[known], previous[known]), 1)

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
 from propos.clustering.kmeans import assign, spherical_kmeans
@@ -95,6 +94,8 @@ def points_to_look_at(count: int, highest: int, generator: torch.Generator) -> I
 
 def _scores(points: Float[Tensor, "N D"], clusters: int, generator: torch.Generator) -> tuple[float, float]:
     """Return the silhouette, and how alike (ARI) k-means on one half of the points and on the other sorts them all."""
+    from sklearn.metrics import adjusted_rand_score  # not before it is needed: it takes seconds and brings pandas
+
     silhouettes: list[float] = []
     agreements: list[float] = []
     for _ in range(SPLITS):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import gammaln
 
 NEGLIGIBLE = 1e-18  # of a probability's largest value: less than rounding leaves of the sum
 
@@ -46,6 +45,8 @@ def _log_probability(
 
 
 def _log_choose(n: Float[np.ndarray, " P"] | int, k: Float[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
+    from scipy.special import gammaln  # not before it is needed
+
     ways: Float[np.ndarray, " P"] = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return ways
 

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_matrix
-from sklearn import metrics
 
 from propos.errors import InputError
 from propos.evaluation.chance import expected_mutual_information
@@ -65,7 +62,7 @@ class Confusion:
 def matched_confusion(labels: Values, clusters: Values) -> Confusion:
     """Return the confusion matrix with each label's matched cluster on the diagonal, unmatched clusters last."""
     label_values, cluster_values, counts = _contingency(*_pair(labels, clusters))
-    rows, columns = linear_sum_assignment(counts, maximize=True)
+    rows, columns = _matched(counts)
     unmatched_rows = np.setdiff1d(np.arange(counts.shape[0]), rows)
     unmatched_columns = np.setdiff1d(np.arange(counts.shape[1]), columns)
     row_order, column_order = np.append(rows, unmatched_rows), np.append(columns, unmatched_columns)
@@ -148,11 +145,22 @@ def _ari(counts: Counts) -> float:
 
 
 def _accuracy(counts: Counts) -> float:
-    rows, columns = linear_sum_assignment(counts, maximize=True)
+    rows, columns = _matched(counts)
     return float(counts[rows, columns].sum() / counts.sum())
 
 
+def _matched(counts: Counts) -> tuple[Int[np.ndarray, " M"], Int[np.ndarray, " M"]]:
+    """Return the labels and the clusters that are matched, so that most images are in both of a pair."""
+    from scipy.optimize import linear_sum_assignment  # not before it is needed, which without labels is never
+
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    return rows, columns
+
+
 def _mutual_information(counts: Counts) -> float:
+    from scipy.sparse import csr_matrix
+    from sklearn import metrics  # not before it is needed: it takes seconds and brings pandas
+
     return float(metrics.mutual_info_score(None, None, contingency=csr_matrix(counts)))
 
 

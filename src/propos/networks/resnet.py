@@ -148,7 +148,8 @@ def _forgotten(block: nn.Module, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "
 def _initialise(modules: Iterable[nn.Module]) -> None:
     """Start as torchvision's networks do."""
     for module in modules:
-        if isinstance(module, nn.Conv2d):
+        # Where there is only a shape, drawing would do nothing, but torch would load its compiler for it.
+        if isinstance(module, nn.Conv2d) and not module.weight.is_meta:
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 

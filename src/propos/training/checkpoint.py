@@ -87,7 +87,7 @@ def _digest(content: bytes) -> str:
 def _tensors(learner: Learner, state: State, streamed: Tensor | None) -> dict[str, Tensor]:
     tensors = {f"network.{name}": tensor for name, tensor in learner.network.state_dict().items()}
     for place, parameter in enumerate(learner.network.trained()):
-        for name, value in learner.optimiser.state[parameter].items():
+        for name, value in learner.kept(parameter).items():
             if isinstance(value, Tensor):
                 tensors[f"optimiser.{place}.{name}"] = value
     if state.partition is not None:
@@ -185,7 +185,7 @@ def _restore_optimiser(learner: Learner, tensors: dict[str, Tensor]) -> None:
             if tensor.shape == parameter.shape:
                 # In the parameter's own memory format, which fused optimisers take for granted.
                 tensor = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
-            learner.optimiser.state[parameter][name] = tensor
+            learner.kept(parameter)[name] = tensor
 
 
 def _queue(tensors: dict[str, Tensor], following: int | None) -> Memory | None:

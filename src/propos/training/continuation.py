@@ -11,7 +11,6 @@ import safetensors
 import safetensors.torch
 import torch
 from jaxtyping import Float, Int
-from scipy.spatial import KDTree
 from torch import Tensor
 
 from propos.clustering import assign, stable_numbers
@@ -226,6 +225,8 @@ def known_images(run: Run, names: list[str], embeddings: Float[np.ndarray, "N D"
     changed = np.linalg.norm(embeddings - old[earlier_rows], axis=1) >= SAME
     rest = np.flatnonzero((earlier_rows < 0) | changed)
     if len(rest):
+        from scipy.spatial import KDTree  # not before it is needed
+
         _, nearest = KDTree(old).query(embeddings[rest], distance_upper_bound=SAME)
         earlier_rows[rest] = np.where(nearest < len(old), nearest, -1)
     return earlier_rows

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from propos.augment import RandomViews, StrongViews
 from propos.config import Config
@@ -33,7 +33,7 @@ class Learner:
     epochs: range  # of the run that are the stage's
     seed: int  # of what the stage's steps draw
     images: tuple[int, int, int]  # how many there are, how many more are only trained on, how many take no part
-    optimiser: torch.optim.Optimizer
+    optimiser: torch.optim.Optimizer | None  # none where nothing learns: making one loads torch's compiler
     scaler: torch.amp.GradScaler
     views: RandomViews
     strong: StrongViews
@@ -50,6 +50,10 @@ class Learner:
         """The width of embeddings: the projector's, or that of the features themselves."""
         projector = self.method.parts.projector
         return projector.widths[-1] if projector else self.network.online.features
+
+    def kept(self, parameter: nn.Parameter) -> dict[str, Any]:
+        """Return what the optimiser keeps of a parameter from step to step."""
+        return {} if self.optimiser is None else self.optimiser.state[parameter]
 
     def since(self, epoch: int) -> int:
         """Return an epoch of the run as one of the stage."""
@@ -104,7 +108,7 @@ def _of_stage(
         "stage": stage,
         "epochs": epochs,
         "seed": derive(config.seed, "stage", number) if number else config.seed,
-        "optimiser": build_optimiser(settings, stage, network, device),
+        "optimiser": build_optimiser(settings, stage, network, device) if method.terms else None,
         "scaler": torch.amp.GradScaler(device.type, enabled=settings.precision == "float16"),
         # What a stage computes of the images when it opens it knows of those that are clustered.
         "schedule": Schedule(settings, config.network, clustered, 0 if stage.opens_with else more, left_out),
@@ -118,7 +122,7 @@ def begin_anew(learner: Learner, epoch: int) -> None:
         module = learner.network.part(part)
         restart(module, derive(learner.seed, "reset", epoch))
         for parameter in module.parameters():
-            for value in learner.optimiser.state[parameter].values():
+            for value in learner.kept(parameter).values():
                 if isinstance(value, Tensor):
                     value.zero_()
 

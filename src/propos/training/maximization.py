@@ -33,6 +33,7 @@ def maximization_step(
     Accumulated batches are each a batch of their own for batch norm and prototypes. What the step makes of its
     images is left in the state's queue, bank and streamed embeddings, where there are any.
     """
+    assert learner.optimiser is not None, "where nothing learns no step is taken"
     step = learner.since(state.epoch) * learner.schedule.steps + state.step
     set_rates(learner.optimiser, learner.schedule, step)
     learner.network.begin_step()

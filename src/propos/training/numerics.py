@@ -39,4 +39,5 @@ def numerics(settings: TrainSettings) -> Iterator[None]:
         yield
     finally:
         cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32 = flags
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        if repeats:  # which loads torch's compiler: not for nothing
+            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
