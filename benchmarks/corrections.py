@@ -26,7 +26,7 @@ from propos.evaluation import numbered, scores
 from propos.evaluation.asking import choose_questions
 from propos.runs import Run
 from propos.training.corrections import corrections_of, numbers_of
-from propos.training.expectation import with_followers
+from propos.training.staying import staying
 from sets import published
 
 Row = dict[str, Any]
@@ -83,11 +83,11 @@ def one_step(run: Run) -> Int[np.ndarray, " N"]:
     corrected, images = run.corrected, len(run.table.images)
     if not corrected.edited:
         return run.table.cluster
-    _, said = corrections_of(corrected, np.arange(images))
+    _, said = corrections_of(corrected, run.table.cluster, np.arange(images))
     assert said is not None
     start = torch.from_numpy(corrected.prototypes.vectors[np.argsort(numbers_of(corrected))])
     points = torch.from_numpy(run.embeddings)
-    fixed = with_followers(points, said.fixed, start)
+    fixed = staying(points, said, start)
     found = spherical_kmeans(points, len(start), 0, torch.Generator(), previous=start, fixed=fixed)
     return found.labels.numpy()
 

@@ -23,6 +23,7 @@ from propos.runner.spending import Spending
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
 from propos.runs import Run, RunFolder, held
 from propos.training import Fitted, WarmStart, clusters_needed, train
+from propos.training.corrections import renumbered
 
 if TYPE_CHECKING:
     from propos.errors import Failure
@@ -77,9 +78,11 @@ def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
         said = plan.start.corrections
         if said is not None:
             watcher.note(
-                f"Learning from its corrections: {said.held:,} images stay where people put them, "
-                f"{said.left_out:,} take no part."
+                f"Learning from its corrections: images that stay where people put them: {said.held:,}; "
+                f"that take no part: {said.left_out:,}."
             )
+            for was, now in renumbered(plan.earlier.corrected).items():
+                watcher.note(f"Its cluster {was} is cluster {now} here.")
     if plan.source.skipped:
         _list_skipped(run, plan.source)
         watcher.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")

@@ -109,6 +109,10 @@ class WarmStart:
             if fixed.dtype != torch.int64:
                 raise InputError(f"{path}: holds no clusters that people chose: start the run anew with another --out")
             check_labels(fixed.clamp(min=-1), len(self.labels), len(self.prototypes), str(path))
+            part, whole = self.corrections.part, self.corrections.whole
+            if part is not None and whole is not None:
+                check_labels(part, len(self.labels), len(whole), str(path))
+                check_labels(whole - 1, len(whole), len(self.prototypes) - 1, str(path))  # each is a cluster's
 
     @classmethod
     def of_first_process(cls, start: WarmStart | None) -> WarmStart | None:
@@ -153,7 +157,7 @@ def start_from(run: Run, source: Source, device: torch.device, config: Config | 
     rows = known_images(run, list(source.image_names()), embeddings.cpu().numpy())
     corrected, shared = run.corrected, int((rows >= 0).sum())
     prototypes = torch.from_numpy(corrected.prototypes.vectors[np.argsort(numbers_of(corrected))])
-    labels, corrections = corrections_of(corrected, rows)
+    labels, corrections = corrections_of(corrected, run.table.cluster, rows)
     if shared == 0:
         labels = assign(embeddings, prototypes.to(device))[0].cpu().numpy()
     weights = _carried_over(model, config or run.config)

@@ -25,6 +25,8 @@ class Corrections:
     fixed: Int[Tensor, " N"]  # the number of the cluster a person put an image into, or one of the two above
     names: Mapping[int, str]  # by the clusters' numbers
     descriptions: Mapping[int, str]
+    part: Int[Tensor, " N"] | None = None  # where clusters were made one: which of the parts an image was in, or −1
+    whole: Int[Tensor, " P"] | None = None  # the number of the cluster that each part is of
 
     @property
     def taking_part(self) -> Bool[Tensor, " N"]:
@@ -44,8 +46,9 @@ class Corrections:
     @property
     def hash(self) -> str:
         """What it is known by."""
-        parts = self.packed()
-        return hashlib.blake2b(parts["fixed"].numpy().tobytes() + bytes(parts["said"].tolist())).hexdigest()
+        packed = self.packed()
+        merged = b"".join(packed[name].numpy().tobytes() for name in ("part", "whole") if name in packed)
+        return hashlib.blake2b(packed["fixed"].numpy().tobytes() + bytes(packed["said"].tolist()) + merged).hexdigest()
 
     def edits(self, images: Sequence[str]) -> tuple[Edit, ...]:
         """Return what makes it hold in the run that learnt from it, whose images are called so."""
@@ -68,7 +71,10 @@ class Corrections:
     def packed(self) -> dict[str, Tensor]:
         """Return it as tensors."""
         said = json.dumps([list(self.names.items()), list(self.descriptions.items())]).encode()
-        return {"fixed": self.fixed, "said": torch.frombuffer(bytearray(said), dtype=torch.uint8)}
+        packed = {"fixed": self.fixed, "said": torch.frombuffer(bytearray(said), dtype=torch.uint8)}
+        if self.part is not None and self.whole is not None:
+            packed |= {"part": self.part, "whole": self.whole}
+        return packed
 
     @classmethod
     def unpacked(cls, tensors: Mapping[str, Tensor]) -> Corrections | None:
@@ -79,7 +85,9 @@ class Corrections:
             names, descriptions = (dict(pairs) for pairs in json.loads(bytes(tensors["said"].tolist())))
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError("no names") from error
-        return cls(tensors["fixed"], names, descriptions)
+        if ("part" in tensors) != ("whole" in tensors):
+            raise ValueError("parts of no cluster")
+        return cls(tensors["fixed"], names, descriptions, tensors.get("part"), tensors.get("whole"))
 
 
 @dataclass(frozen=True)
@@ -128,12 +136,19 @@ def numbers_of(corrected: Corrected) -> Int[np.ndarray, " K"]:
     return numbers
 
 
+def renumbered(corrected: Corrected) -> dict[int, int]:
+    """Return the number from now on of each cluster of a corrected run whose id it cannot keep."""
+    pairs = zip(corrected.prototypes.ids.tolist(), numbers_of(corrected).tolist(), strict=True)
+    return {id_: number for id_, number in pairs if id_ != number}
+
+
 def corrections_of(
-    corrected: Corrected, rows: Int[np.ndarray, " N"]
-) -> tuple[Int[np.ndarray, " N"], Corrections | None]:
+    corrected: Corrected, trained: Int[np.ndarray, " N"], rows: Int[np.ndarray, " M"]
+) -> tuple[Int[np.ndarray, " M"], Corrections | None]:
     """Return the cluster's number of each image, −1 where it has none, and what people said.
 
-    `rows` are the images' places in the corrected run's table, −1 for new ones.
+    `trained` are the clusters before anybody corrected them; `rows` are the images' places in the corrected run's
+    table, −1 for new ones.
     """
     numbers, table = numbers_of(corrected), corrected.table
     sorted_out = ~corrected.junk
@@ -145,4 +160,32 @@ def corrections_of(
     by_id = dict(zip(corrected.prototypes.ids.tolist(), numbers.tolist(), strict=True))
     names = {by_id[cluster.id]: cluster.name for cluster in corrected.clusters if cluster.name is not None}
     texts = {by_id[each.id]: each.description for each in corrected.clusters if each.description is not None}
-    return number[rows], Corrections(torch.from_numpy(fixed[rows].astype(np.int64)), names, texts)
+    part, whole = (
+        None if each is None else torch.from_numpy(each.astype(np.int64)) for each in _parts(corrected, trained, number)
+    )
+    part = None if part is None else part[rows]  # the last stands for images that are new
+    return number[rows], Corrections(torch.from_numpy(fixed[rows].astype(np.int64)), names, texts, part, whole)
+
+
+def _parts(
+    corrected: Corrected, trained: Int[np.ndarray, " N"], number: Int[np.ndarray, " N1"]
+) -> tuple[Int[np.ndarray, " N1"], Int[np.ndarray, " P"]] | tuple[None, None]:
+    """Return of which part of a cluster each image is, −1 of the others, and each part's cluster, as its number.
+
+    An image that nobody put anywhere, and is in another cluster than before, is where its cluster was made part of
+    that one.
+    """
+    cluster = corrected.table.cluster
+    free = ~corrected.confirmed & ~corrected.junk
+    merged = np.isin(cluster, np.unique(cluster[free & (cluster != trained)]))
+    if not merged.any():
+        return None, None
+    names = np.unique(trained[merged & free])
+    part = np.full(len(cluster) + 1, FREE)
+    whole = np.zeros(len(names), dtype=np.int64)
+    for place, name in enumerate(names):
+        own = merged & (trained == name)
+        (home,) = np.unique(number[:-1][own & free])
+        whole[place] = home
+        part[:-1][own & (number[:-1] == home)] = place
+    return part, whole

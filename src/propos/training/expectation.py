@@ -18,16 +18,14 @@ from propos.clustering import (
     whitened,
 )
 from propos.data import Source
-from propos.distributed import any_process, gather, rows_of_all, share, sum_over_processes, world_size
+from propos.distributed import any_process, gather, share, sum_over_processes, world_size
 from propos.errors import RunFailed
 from propos.outputs import Grouping
-from propos.training.corrections import FREE, Corrections, TakingPart
+from propos.training.corrections import Corrections, TakingPart
 from propos.training.embedding import embed, see_batches
 from propos.training.learner import Learner
 from propos.training.seeds import generator
-
-MOST_SPEAKERS = 4_096  # images that speak for others; of more, some from all of them
-FOLLOWERS = 8_192  # images at a time that are compared with them
+from propos.training.staying import staying
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ def _by_kmeans(
     held = None
     if corrections is not None:
         assert start is not None, "corrections speak of clusters, which are there from the start"
-        held = part.rows(with_followers(points, corrections.fixed, start))
+        held = part.rows(staying(points, corrections, start))
     found = spherical_kmeans(
         part.rows(points), clusters, restarts, draw, previous=start, fixed=held, sharded=world_size() > 1
     )
@@ -138,28 +136,6 @@ def _start(
         everyone = gather(points, learner.schedule.images)
         start = start_from_averages(everyone, config.clusters, config.estep.averaged, config.estep.restarts, draw)
     return start, 0  # another start could end in clusters that straddle kinds
-
-
-def with_followers(
-    points: Float[Tensor, "n D"], fixed: Int[Tensor, " N"], prototypes: Float[Tensor, "K D"]
-) -> Int[Tensor, " n"]:
-    """Return where this process's images have to stay: where people put them, or the image that speaks for them.
-
-    An image that a person put somewhere speaks for those that are nearer to it than to any prototype, and to no other
-    such image nearer: a cluster is then as many places as people showed, not one mean.
-    """
-    mine, speakers = fixed[share(len(fixed))].to(points.device), (fixed >= 0).nonzero()[:, 0]
-    if len(speakers) > MOST_SPEAKERS:
-        speakers = speakers[torch.linspace(0, len(speakers) - 1, MOST_SPEAKERS).round().long()]
-    if not len(speakers):
-        return mine
-    theirs = fixed[speakers].to(points.device)
-    rows = rows_of_all(points, speakers.to(points.device), len(fixed))
-    followed = []
-    for chunk in points.split(FOLLOWERS):
-        nearness, nearest = (chunk @ rows.T).max(dim=1)
-        followed.append(torch.where(nearness > (chunk @ prototypes.T).amax(dim=1), theirs[nearest], FREE))
-    return torch.where(mine == FREE, torch.cat(followed), mine)
 
 
 def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:

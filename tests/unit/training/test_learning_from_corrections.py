@@ -13,9 +13,9 @@ from propos.errors import InputError, Interrupted
 from propos.runs import Run, RunFolder
 from propos.training import Silent, WarmStart, continued, start_from, train
 from propos.training.corrections import FREE, LEFT_OUT
-from propos.training.expectation import with_followers
 from propos.training.order import epoch_order
 from propos.training.schedule import Schedule
+from propos.training.staying import with_followers, with_parts
 
 SPLIT, JUNK, MOVED, CONFIRMED = [3, 4, 5, 6], [10, 11, 12], [20, 21], [30, 31]
 
@@ -172,3 +172,34 @@ def test_an_image_put_somewhere_speaks_for_those_nearer_to_it_than_to_any_protot
     assert with_followers(points, fixed, prototypes).tolist() == [FREE, 1, 1, LEFT_OUT, FREE, FREE]
     nothing = torch.full((6,), FREE)
     assert torch.equal(with_followers(points, nothing, prototypes), nothing)
+
+
+def test_clusters_that_were_made_one_stay_one_though_their_mean_is_nowhere_near_them():
+    """Two at 0° and 120°, made one whose mean is at 60°, and another cluster at 50°."""
+    angles = torch.deg2rad(torch.tensor([0.0, 10.0, 30.0, 110.0, 120.0, 52.0, 20.0]))
+    points = torch.stack([angles.cos(), angles.sin()], dim=1)
+    middle, other = (torch.deg2rad(torch.tensor(each)) for each in (60.0, 50.0))
+    prototypes = torch.stack([torch.stack([each.cos(), each.sin()]) for each in (middle, other)])
+    part, whole = torch.tensor([0, 0, -1, 1, 1, -1, -1]), torch.tensor([0, 0])
+    held = torch.tensor([FREE, FREE, FREE, FREE, FREE, FREE, 1])
+    # The parts are at 5° and 115°: 30° is nearer to the other cluster, 20° was put into it.
+    assert with_parts(points, held, part, whole, prototypes).tolist() == [0, 0, FREE, 0, 0, FREE, 1]
+
+
+def test_images_of_merged_clusters_stay_together_in_the_run_that_learns_from_it(made, tmp_path):
+    """The two that have least in common are one: of their images none that is nearest to where they were leaves."""
+    run = Run.open(made)
+    alike = run.prototypes.vectors @ run.prototypes.vectors.T
+    one, two = np.unravel_index(alike.argmin(), alike.shape)
+    merge = {"op": "merge", "clusters": [int(two)], "into": int(one)}
+    earlier = corrected(shutil.copytree(made, tmp_path / "run"), merge)
+    source = some_digits(np.arange(150))
+    start = start_from(earlier, source, CPU)
+    told = train(
+        continued(earlier).with_settings({"train.lr": 1e-9, "train.epochs": 1}), source, CPU, Silent(), start=start
+    )
+    together = np.isin(run.table.cluster, [one, two])
+    number = int(start.corrections.whole[0])
+    assert (told.table.cluster[together] == number).mean() > 0.9
+    assert start.corrections.part.unique().tolist() == [-1, 0, 1]
+    assert not told.corrected().confirmed.any()  # nobody said so of each image

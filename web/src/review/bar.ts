@@ -108,7 +108,7 @@ function save(report: Report): void {
     "dialog",
     { class: "question", "aria-label": "Download" },
     el("h2", {}, "Corrections downloaded"),
-    el("p", {}, "In the folder that the file was saved to, take them into the run; every command then follows them, and so does this page:"),
+    el("p", {}, "In the folder that the file was saved to, take them into the run; every command then follows them, and so does this page when it is opened again:"),
     el("pre", {}, `propos apply ${report.review.folder} ${name}`),
     el("p", { class: "quiet" }, "Until then this browser keeps them. What is taken in twice counts once. If the run is another person's, send them the file."),
     el("div", { class: "answers" }, close),

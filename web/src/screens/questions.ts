@@ -7,7 +7,7 @@ import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { count, images } from "../words";
 
-const WORDS = "An answer for one of these says most about other images. Y: it is where it is said to be. O: it belongs to the other cluster. J: junk. M: to yet another. Keys mean what is chosen, else the image in focus.";
+const WORDS = "An answer for one of these says most about other images. Y: it is where it belongs. O: it belongs to the other cluster. J: junk. M: to yet another. Keys mean what is chosen, else the image in focus.";
 const TYPICAL = 4;
 
 /** The images whose answers would teach most, in blocks that lie between the same two clusters. */
