@@ -97,7 +97,9 @@ def test_the_citation_has_what_its_format_asks_for():
 
 
 def test_templates_of_issues_are_forms():
-    for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"):
+    forms = [path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"]
+    assert forms
+    for path in forms:
         form = yaml.safe_load(path.read_text())
         assert {"name", "description", "body"} <= form.keys()
         ids = [part["id"] for part in form["body"]]
