@@ -40,13 +40,6 @@ RANGES: dict[str, tuple[float, float]] = {
 NAMES = tuple(RANGES)
 
 
-def operate(name: str, pixels: Pixels, values: Float[Tensor, " n"]) -> Pixels:
-    """Apply one operation to images, each with its own value from its range; values lie on the host."""
-    made = pixels.clone()
-    operate_each_(made, torch.full((len(pixels),), NAMES.index(name)), values)
-    return made
-
-
 def operate_each_(pixels: Pixels, operation: Int[Tensor, " n"], values: Float[Tensor, " n"]) -> None:
     """Apply to each image its own operation, by its place in NAMES, and value, in place; the choices lie on the host.
 

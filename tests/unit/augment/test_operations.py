@@ -6,7 +6,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 
 from propos.augment import StrongViews
-from propos.augment.operations import NAMES, RANGES, operate
+from propos.augment.operations import NAMES, RANGES, operate_each_
 from propos.augment.strong import draw_strong
 from propos.config import StrongSettings, ViewSettings
 
@@ -31,6 +31,13 @@ def by_pillow(name, image, value):
         "translate_x": lambda: image.transform(image.size, AFFINE, (1, 0, value * side, 0, 1, 0)),
         "translate_y": lambda: image.transform(image.size, AFFINE, (1, 0, 0, 0, 1, value * side)),
     }[name]()
+
+
+def operate(name, pixels, values):
+    """Apply one operation to images, each with its own value."""
+    made = pixels.clone()
+    operate_each_(made, torch.full((len(pixels),), NAMES.index(name)), values)
+    return made
 
 
 def pictures(channels, side, count=12):
