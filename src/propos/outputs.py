@@ -12,7 +12,7 @@ from torch import Tensor
 
 Pair = tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]
 Assigned = tuple[Float[Tensor, "B *H K"], Float[Tensor, "B *H K"]]
-PAIRS = ("projections", "predictions", "targets", "assignments", "target_assignments", "features")
+PAIRS = ("projections", "predictions", "targets", "assignments", "target_assignments", "over_assignments", "features")
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class Outputs:
     targets: Pair  # without gradient where a target network or stop-gradient makes them
     assignments: Assigned | None = None  # the cluster head's, or each head's
     target_assignments: Assigned | None = None  # those of the heads' moving averages
+    over_assignments: Assigned | None = None  # the over-clustering head's, or each such head's
     shares: Float[Tensor, "H K"] | None = None  # of the images, lately, in each cluster, by the moving averages
     features: Pair | None = None  # the online backbone's, where a term reads them
     again: Float[Tensor, "B *H K"] | None = None  # the cluster heads' of one more view of the images, if there is one

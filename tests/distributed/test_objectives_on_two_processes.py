@@ -19,6 +19,7 @@ from propos.objectives import (
     Grouping,
     InfoNce,
     InstanceSoftmax,
+    MutualInformation,
     NearestInBatch,
     NearestOfAll,
     NegativeCosine,
@@ -55,6 +56,7 @@ OBJECTIVES = {
     "instance softmax": InstanceSoftmax(0.5),
     "feature decorrelation": FeatureDecorrelation(2.0),
     "pseudo-labels": PseudoLabels(),
+    "information": MutualInformation(),
     "matching with the batch": NearestInBatch(ClusterMatching()),
     "agreement with all images": NearestOfAll(NeighbourAgreement()),
 }

@@ -242,3 +242,20 @@ def local_pairs(image, neighbour, again, features):
     ours = [*image, *again]
     theirs = [*neighbour, *(image[j] for j in near)]
     return np.array(ours), np.array(theirs)
+
+
+def mutual_information(first, second):
+    """IIC's loss as its code has it: of all pairs of clusters, over all images and both orders."""
+    clusters = range(len(first[0]))
+    joint = np.zeros((len(clusters), len(clusters)))
+    for p, q in zip(first, second, strict=True):
+        for k in clusters:
+            for j in clusters:
+                joint[k, j] += (p[k] * q[j] + p[j] * q[k]) / 2
+    joint /= joint.sum()
+    ours, theirs = joint.sum(axis=1), joint.sum(axis=0)
+    return -sum(
+        joint[k, j] * (math.log(joint[k, j]) - math.log(ours[k]) - math.log(theirs[j]))
+        for k in clusters
+        for j in clusters
+    )

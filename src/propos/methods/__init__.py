@@ -18,10 +18,12 @@ from propos.methods.cc_psl import cc_psl
 from propos.methods.dcboost import dcboost
 from propos.methods.deepcluster import deepcluster
 from propos.methods.idfd import idfd
+from propos.methods.iic import iic
 from propos.methods.method import BankSpec, FurtherClusterings, Method, Pairing, QueueSpec, Stage, Term
 from propos.methods.moco import moco
 from propos.methods.nnm import nnm
 from propos.methods.pcl import pcl
+from propos.methods.pica import pica
 from propos.methods.preparations import Confident, Features, NearestAnswers, Neighbours, Preparation, Seen
 from propos.methods.propos import propos
 from propos.methods.propos_alignment_only import propos_alignment_only
@@ -77,6 +79,8 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "temi": temi,
     "dcboost": dcboost,
     "deepcluster": deepcluster,
+    "iic": iic,
+    "pica": pica,
     "idfd": idfd,
     "kmeans-features": kmeans_features,
     "kmeans-pixels": kmeans_pixels,

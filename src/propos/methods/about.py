@@ -39,6 +39,8 @@ ABOUT: Mapping[str, About] = {
     "temi": About(2023, "Adaloglou et al., BMVC (arXiv 2303.17896)", "terms and settings against its public code"),
     "dcboost": About(2025, "NeurIPS (arXiv 2511.21193)", "nothing against code, of which none was found; see the docs"),
     "deepcluster": About(2018, "Caron et al., ECCV (arXiv 1807.05520)", "steps against its public code; see the docs"),
+    "iic": About(2019, "Ji et al., ICCV (arXiv 1807.06653)", "the loss and settings against its public code"),
+    "pica": About(2020, "Huang et al., CVPR", "the loss and settings against its public code"),
     "idfd": About(2021, "Tao et al., ICLR (arXiv 2106.00131)", "terms and settings against its public code"),
     "kmeans-features": About(None, "k-means on a pretrained network's features", _BASELINE),
     "kmeans-pixels": About(None, "k-means", _BASELINE),

@@ -10,6 +10,7 @@ from propos.methods.method import FurtherClusterings, Pairing, QueueSpec
 from propos.methods.preparations import Features, Neighbours
 from propos.networks import Head, Parts, Tuning, feature_width
 
+OF_ITS_VIEW = Pairing(first="plain")  # an image as it is and one random view of it
 NEAR = 10  # images that may stand for an image's other view, where there are only features
 
 
@@ -67,6 +68,18 @@ def linear_head(config: Config) -> Head:
     """Return a cluster head of one layer."""
     assert config.clusters is not None
     return Head((config.clusters,))
+
+
+def head_parts(config: Config) -> Parts:
+    """Return linear cluster heads, of K and of many more clusters, on a projection that is linear too."""
+    assert config.clusters is not None
+    return Parts(
+        projector=Head((config.network.dimension,)),
+        cluster_head=linear_head(config),
+        over_head=Head((config.overclustering.times * config.clusters,)),
+        heads=config.heads.count,
+        cluster_head_reads="projections",
+    )
 
 
 def by_heads(config: Config) -> dict[str, Any]:

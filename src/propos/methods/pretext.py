@@ -26,7 +26,7 @@ def pretext(config: Config) -> tuple[Method, tuple[Stage, ...]]:
     if not first.terms:
         raise InputError(f"pretext.method = {name}: learns nothing to build on: choose another")
     whole = sum(stage.share for stage in first.stages)
-    later = [part for part in ("predictor", "cluster_head") if getattr(first.parts, part) is None]
+    later = [part for part in ("predictor", "cluster_head", "over_head") if getattr(first.parts, part) is None]
     stages = tuple(
         replace(
             stage,

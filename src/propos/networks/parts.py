@@ -8,8 +8,8 @@ from typing import Literal
 from propos.networks.heads import Head
 from propos.networks.tuned import Tuning
 
-PartName = Literal["backbone", "projector", "predictor", "cluster_head"]
-EVERY_PART: tuple[PartName, ...] = ("backbone", "projector", "predictor", "cluster_head")
+PartName = Literal["backbone", "projector", "predictor", "cluster_head", "over_head"]
+EVERY_PART: tuple[PartName, ...] = ("backbone", "projector", "predictor", "cluster_head", "over_head")
 TargetKind = Literal["moving average", "stop-gradient", "none"]
 
 
@@ -21,7 +21,8 @@ class Parts:
     without their gradient; with none, the online projections themselves. Without a predictor predictions are the
     projections; one that does not start small starts as torch's layers do. A cluster head reads the backbone's
     features, or the projections, and ends in a softmax; of several, one is chosen by its loss. A head's target is its
-    moving average, which then answers. Without a projector an image's embedding is what the backbone makes of it: its
+    moving average, which then answers. An over-clustering head beside it, or as many, reads the same, sorts into more
+    clusters and never answers. Without a projector an image's embedding is what the backbone makes of it: its
     pixels, its whitened features, or, where a pretrained network is tuned, what that network makes by now.
     """
 
@@ -29,7 +30,8 @@ class Parts:
     predictor: Head | None = None
     target: TargetKind = "none"
     cluster_head: Head | None = None
-    heads: int = 1  # cluster heads of this kind
+    over_head: Head | None = None
+    heads: int = 1  # cluster heads of each kind
     head_target: bool = False
     predictor_starts_small: bool = True
     cluster_head_reads: Literal["features", "projections"] = "features"

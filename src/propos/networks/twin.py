@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from propos.config import NetworkSettings
 from propos.distributed import gather, share
-from propos.networks.heads import Heads, Mlp, initialise_predictor
+from propos.networks.heads import Head, Heads, Mlp, initialise_predictor
 from propos.networks.norm import ALONE, BatchGroups, set_groups
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.resnet import ResNet, backbone
@@ -80,12 +80,14 @@ class TwinNetwork(nn.Module):
             if parts.predictor_starts_small:
                 initialise_predictor(self.predictor)
         self.cluster_head: Mlp | Heads | None = None
+        self.over_head: Mlp | Heads | None = None
         if parts.cluster_head is not None:
             kind, inner = parts.cluster_head, self.online.features
             if parts.cluster_head_reads == "projections":
                 assert parts.projector is not None
                 inner = parts.projector.widths[-1]
-            self.cluster_head = Mlp(inner, kind) if parts.heads == 1 else Heads(inner, kind, parts.heads)
+            self.cluster_head = _heads(inner, kind, parts.heads)
+            self.over_head = None if parts.over_head is None else _heads(inner, parts.over_head, parts.heads)
         self.target_head: Mlp | Heads | None = None
         if parts.head_target:
             assert parts.cluster_head is not None
@@ -169,6 +171,9 @@ class TwinNetwork(nn.Module):
         outputs = replace(outputs, assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))
         if isinstance(head, Heads):
             outputs = replace(outputs, chosen=head.get_buffer("chosen"))
+        if self.over_head is not None:
+            first, second = self._both(self.over_head, features)
+            outputs = replace(outputs, over_assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))
         if self.target_head is None:
             return outputs
         with torch.no_grad():
@@ -241,9 +246,9 @@ class TwinNetwork(nn.Module):
             torch._foreach_lerp_([ours for ours, _ in moving], [theirs for _, theirs in moving], 1 - momentum)
 
     def without_predictor(self) -> list[nn.Parameter]:
-        """Return what learns of the online encoder and the cluster head: all but the predictor."""
-        head = [] if self.cluster_head is None else self.cluster_head.parameters()
-        return [parameter for parameter in chain(self.online.parameters(), head) if parameter.requires_grad]
+        """Return what learns of the online encoder and the cluster heads: all but the predictor."""
+        heads = [head.parameters() for head in (self.cluster_head, self.over_head) if head is not None]
+        return [parameter for parameter in chain(self.online.parameters(), *heads) if parameter.requires_grad]
 
     def of_predictor(self) -> list[nn.Parameter]:
         """Return what learns of the predictor."""
@@ -263,9 +268,10 @@ class TwinNetwork(nn.Module):
         ]
 
     def _own_parts(self) -> dict[str, nn.Module]:
-        head = {} if self.cluster_head is None else {"cluster_head": self.cluster_head}
+        heads = {"cluster_head": self.cluster_head, "over_head": self.over_head}
         encoder = {"backbone": self.online.backbone, "projector": self.online.projector}
-        return {**encoder, "predictor": self.predictor, **head}
+        present = {name: head for name, head in heads.items() if head is not None}
+        return {**encoder, "predictor": self.predictor, **present}
 
     def _targets(
         self, target: nn.Module | None, views: Views, projections: Pair, batch: int, shuffle: Tensor | None
@@ -310,6 +316,10 @@ class TwinNetwork(nn.Module):
         mixed = [piece for both in zip(pair[0].split(rows), pair[1].split(rows), strict=True) for piece in both]
         made = part(torch.cat(mixed)).split([count for count in rows for _ in range(2)])
         return torch.cat(made[::2]), torch.cat(made[1::2])
+
+
+def _heads(inner: int, kind: Head, count: int) -> Mlp | Heads:
+    return Mlp(inner, kind) if count == 1 else Heads(inner, kind, count)
 
 
 def build_network(settings: NetworkSettings, parts: Parts, channels: int, seed: int) -> TwinNetwork:

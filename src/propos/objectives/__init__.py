@@ -7,9 +7,10 @@ from propos.objectives.cluster_matching import ClusterMatching, cluster_matching
 from propos.objectives.confident_pull import ConfidentPull, confident_pull
 from propos.objectives.confident_push import ConfidentPush, confident_push
 from propos.objectives.feature_decorrelation import FeatureDecorrelation, feature_decorrelation
-from propos.objectives.heads import ChosenHead, EachHead
+from propos.objectives.heads import ChosenHead, EachHead, OverHeads
 from propos.objectives.info_nce import InfoNce, info_nce
 from propos.objectives.instance_softmax import InstanceSoftmax, instance_softmax
+from propos.objectives.mutual_information import MutualInformation, mutual_information
 from propos.objectives.nearest import NearestInBatch, NearestOfAll
 from propos.objectives.negative_cosine import NegativeCosine, negative_cosine
 from propos.objectives.neighbour_agreement import NeighbourAgreement, neighbour_agreement
@@ -39,6 +40,7 @@ __all__ = [
     "Grouping",
     "InfoNce",
     "InstanceSoftmax",
+    "MutualInformation",
     "NearestInBatch",
     "NearestOfAll",
     "NegativeCosine",
@@ -46,6 +48,7 @@ __all__ = [
     "NtXent",
     "Objective",
     "Outputs",
+    "OverHeads",
     "ProtoNce",
     "PrototypeAlignment",
     "PrototypeScattering",
@@ -63,6 +66,7 @@ __all__ = [
     "feature_decorrelation",
     "info_nce",
     "instance_softmax",
+    "mutual_information",
     "negative_cosine",
     "neighbour_agreement",
     "nt_xent",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -24,6 +26,18 @@ class EachHead:
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
         return self.by_head(outputs, labels).sum()
+
+
+class OverHeads:
+    """The sum of an objective over all over-clustering heads."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = EachHead(objective)
+
+    def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+        """Return the loss of the batch."""
+        assert outputs.over_assignments is not None
+        return self.objective(replace(outputs, assignments=outputs.over_assignments), labels)
 
 
 class ChosenHead:

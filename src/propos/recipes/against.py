@@ -111,7 +111,7 @@ OURS: Mapping[str, str] = {
         ("balance.weight", "confident.above", "confident.by_cluster"), "of methods with cluster heads of a later stage"
     ),
     **dict.fromkeys(("bank.momentum", "decorrelation.weight", "decorrelation.temperature"), "of IDFD alone"),
-    "overclustering.times": "of DeepCluster alone",
+    "overclustering.times": "of DeepCluster, IIC and PICA alone",
     "train.milestones": "of the schedule of steps alone",
     "train.precision": "of the backbone; on a GPU half precision unless told otherwise",
     **dict.fromkeys(("train.deterministic", "train.compile", "train.recompute"), "how it is computed, not what"),
@@ -278,6 +278,16 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "network.bn_groups": _ALONE,
         "network.shuffle_bn": _NO_TARGET,
         "psl.start": "there is no warm-up, and nothing is scattered",
+    },
+    **{
+        method: {
+            **dict.fromkeys(("train.optimiser", "train.lr", "train.schedule", "train.warmup"), _AUTHORS),
+            "train.weight_decay": _AUTHORS,
+            "network.bn_groups": _ALONE,
+            "network.shuffle_bn": _NO_TARGET,
+            "psl.start": "there is no warm-up, and nothing is scattered",
+        }
+        for method in ("iic", "pica")
     },
     "idfd": {
         **dict.fromkeys(("train.schedule", "train.warmup", "train.batch_size", "train.lr"), _AUTHORS),

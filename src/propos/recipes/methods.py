@@ -28,6 +28,8 @@ _ADAM = {
     "train.weight_decay": 0.0,
 }
 
+# Heads of K clusters and of seven times as many learn with the network, as Adam does: IIC and PICA.
+_OF_HEADS = {**_ADAM, **_ONE_GROUP, "train.lr": 1e-3, "overclustering.times": 7}
 _TEMI = {"heads.count": 16, "heads.lr": 4e-3, "neighbours.count": 50}
 
 # Part of the method whatever it is trained on. One that builds on a trained network says whose, by default, and for
@@ -44,6 +46,8 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "temi": {"pretext.method": "simclr", "pretext.share": 0.5, **_TEMI},
     "dcboost": {"pretext.method": "propos", "pretext.share": 0.8},
     "deepcluster": _ONE_GROUP,
+    "iic": {**_OF_HEADS, "heads.count": 5},
+    "pica": {**_OF_HEADS, "balance.weight": 2.0},
     "idfd": {**_ONE_GROUP, "contrast.temperature": 1.0},
 }
 
@@ -58,6 +62,8 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
     "nnm": {"heads.lr": 1e-4},
     "temi": {"heads.lr": 1e-4, "network.momentum": 0.996},
     "deepcluster": {"train.schedule": "constant", "train.warmup": 0, "train.weight_decay": 1e-5},
+    "iic": {"train.lr": 1e-4},
+    "pica": {"train.lr": 1e-4},
     "idfd": {
         "network.dimension": 128,
         "train.batch_size": 128,

@@ -50,5 +50,7 @@ SYSTEMS: dict[str, Recipe] = {
     "temi-dino": systems.temi_dino,
     "dcboost-cifar-10": systems.dcboost_cifar_10,
     "idfd-cifar-10": systems.idfd_cifar_10,
+    "iic-cifar-10": systems.iic_cifar_10,
+    "pica-cifar-10": systems.pica_cifar_10,
 }
 RECIPES = SMALL | PAPER | SYSTEMS

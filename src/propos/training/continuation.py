@@ -176,9 +176,9 @@ def _carried_over(model: Model, config: Config) -> dict[str, Tensor]:
     if now.tuning is not None:
         return _to_tune(model, config)
     fresh = build_network(config.network, now, fed_channels(config), derive(config.seed, "network")).state_dict()
-    heads = [(parts.cluster_head, parts.heads, parts.cluster_head_reads) for parts in (before, now)]
+    kinds = [(parts.cluster_head, parts.over_head, parts.heads, parts.cluster_head_reads) for parts in (before, now)]
     by_chance = {"predictor"} if before.predictor != now.predictor else set()
-    by_chance |= {"cluster_head", "target_head", "shares"} if heads[0] != heads[1] else set()
+    by_chance |= {"cluster_head", "over_head", "target_head", "shares"} if kinds[0] != kinds[1] else set()
 
     def begins(name: str, drawn: Tensor) -> Tensor:
         part, _, rest = name.partition(".")

@@ -101,6 +101,7 @@ def test_it_survives_more_clusters_than_a_batch_has_images(method):
     """500 clusters at a batch of 128: most are absent from every batch, and the last batch is dropped."""
     built = build_method(quick_config(method=method))
     config = {"clusters": 500, "train__batch_size": 128, "estep__restarts": 1, "heads__count": 2}
+    config["overclustering__times"] = 2
     config["train__epochs"] = max(2, len(built.stages))
     fitted = quick_train(digits(600), method=method, **config)
     json.dumps(fitted.history, allow_nan=False)

@@ -166,7 +166,7 @@ def test_the_papers_colours_change_in_turn_and_those_of_small_recipes_at_once():
 
 
 def test_other_systems_have_the_settings_they_were_published_with():
-    scan, nnm, temi, boost, idfd = (build_recipe(name) for name in SYSTEMS)
+    scan, nnm, temi, boost, idfd, iic, pica = (build_recipe(name) for name in SYSTEMS)
     assert [len(span) for span in build_method(scan.with_settings({"clusters": 10})).spans(800)] == [500, 200, 100]
     assert scan.heads.lr * scan.train.batch_size / 256 == pytest.approx(1e-4)
     assert scan.train.lr * scan.train.batch_size / 256 == pytest.approx(0.4)
@@ -185,3 +185,12 @@ def test_other_systems_have_the_settings_they_were_published_with():
     assert (idfd.train.weight_decay, idfd.train.warmup, idfd.train.schedule) == (5e-4, 0, "steps")
     assert (idfd.bank.momentum, idfd.contrast.temperature, idfd.decorrelation.temperature) == (0.5, 1.0, 2.0)
     assert (idfd.views.crop_scale, idfd.views.flip, idfd.views.hue) == ((0.2, 1.0), 0.0, 0.0)
+    iic, pica = (config.with_settings({"clusters": 10}) for config in (iic, pica))
+    for config, heads in ((iic, 5), (pica, 1)):
+        parts = build_method(config).parts
+        assert (parts.heads, parts.cluster_head.widths, parts.over_head.widths) == (heads, (10,), (70,))
+        train = config.train
+        assert (train.optimiser, train.schedule, train.weight_decay, train.warmup) == ("adam", "constant", 0.0, 0)
+        assert train.lr * train.batch_size / 256 == pytest.approx(1e-4)
+    assert [term.weight for term in build_method(iic).terms] == [0.2, 0.2]
+    assert [term.weight for term in build_method(pica).terms] == [1.0, 2.0, 1.0, 2.0]
