@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python $(PIP) --constraint constraints.txt
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test test-lowest attack format docs release clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-corrections bench-defaults bench-strong-views bench-on-top bench-neighbours
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-on-top bench-neighbours
 
 install: $(PAGE)
 
@@ -125,6 +125,13 @@ bench-threads: $(STAMP)
 
 bench-pretrained: $(STAMP)
 	$(BIN)/python benchmarks/pretrained.py
+
+# What is made of photographs that the network saw, beside others' ways: PHOTOS=folder, with a folder for each kind.
+bench-frozen: $(VENV)/.peers
+	$(BIN)/python benchmarks/frozen.py $(PHOTOS)
+
+bench-uneven: $(VENV)/.peers
+	$(BIN)/python benchmarks/uneven.py $(PHOTOS)
 
 bench-report: $(PAGE)
 	$(BIN)/python benchmarks/report.py

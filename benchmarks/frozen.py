@@ -1,7 +1,7 @@
 """What is made of a folder of photographs that a pretrained network saw: plain k-means, what others do, and ours.
 
 The folder that an image is in is its kind, for scoring alone. Images are looked at once, whatever is made of them then:
-its seconds, the processor's, are a row of their own. Results are written as they come; started again, the script goes
+its seconds, the processor's, are said first. Results are written as they come; started again, the script goes
 on where it stopped.
 """
 
@@ -63,7 +63,7 @@ def silent(what: str) -> Iterator[Any]:
 
 def seen(folder: Path, clusters: int) -> tuple[Features, Labels, float]:
     """Return what the network makes of all images, their kinds, and the processor's seconds where it was made now."""
-    begin = time.process_time()
+    begin = time.process_time()  # without that of the processes that decode
     with plan(Request(folder, clusters, start="pretrained"), "cpu") as planned:
         fed = feed(planned.config, planned.source, planned.device, silent)
         kinds = [Path(name).parent.name for name in fed.image_names()]

@@ -150,7 +150,7 @@ def test_another_seed_looks_at_no_image_again(finished, here, capsys):
 
 
 def test_where_nothing_learns_no_time_goes_into_what_learning_and_scoring_need(finished, here, tmp_path):
-    """Torch's compiler, which comes with any optimiser, and scikit-learn take seconds and 250 MB."""
+    """Torch's compiler, which comes with any optimiser, and scikit-learn take seconds and 200 MB."""
     code = (
         "import sys; from propos.cli import main\n"
         "try: main()\n"
