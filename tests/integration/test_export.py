@@ -1,5 +1,6 @@
 """Every export: what it holds, by readers that are not ours (see also test_export_readers.py), and what is refused."""
 
+import ast
 import csv
 import json
 import os
@@ -143,6 +144,18 @@ def test_fiftyones_layout_has_a_path_and_a_class_for_every_image(run, export, ex
         names = {0: NAMED, 3: f"{SAME} (3)", 4: f"{SAME} (4)", 5: "=1+1"}
         assert labels["classes"][labels["labels"][key]] == names.get(number, f"cluster {number}")
     assert len(data) == (expected >= 0).sum()
+
+
+def test_how_fiftyone_loads_it_is_said(run, tmp_path, capsys):
+    """Its importer, left to itself, looks for a folder of images: data.json has to be named."""
+    result = command(capsys, "export", run.path, "--to", "fiftyone", "-o", tmp_path / "out")
+    call = result.out.splitlines()[1].removeprefix("Load it: ")
+    keywords = {each.arg: ast.unparse(each.value) for each in ast.parse(call, mode="eval").body.keywords}
+    assert keywords == {
+        "dataset_dir": repr(str(tmp_path / "out")),
+        "data_path": "'data.json'",
+        "dataset_type": "fiftyone.types.FiftyOneImageClassificationDataset",
+    }
 
 
 def test_embedding_atlas_finds_vectors_names_and_places(run, export, expected):

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from propos.runs import Run
 
 
+FIFTYONE = "FiftyOneImageClassificationDataset"
+
+
 def export(
     run: Annotated[Path, FINISHED_RUN],
     to: Annotated[
@@ -31,6 +34,7 @@ def export(
     """Write the labels of a run, as corrected, in a form that other programs read."""
     from propos.export import export_run
     from propos.runs import Run
+    from propos.words import counted
 
     folder = Run.open(run)
     for note in folder.notes_on_edits():
@@ -41,8 +45,12 @@ def export(
     exported = export_run(folder, to, output, how, dry_run)
     for original, place in exported.planned:
         say(f"{original} -> {place}")
-    what = "clusters" if to == "model" else "images"
-    say(f"{exported.count:,} {what}{' would go to' if dry_run else ':'} {output}")
+    what = counted(exported.count, "cluster" if to == "model" else "image")
+    say(f"{what}{' would go to' if dry_run else ':'} {output}")
+    if to == "fiftyone":
+        # Left to itself, it looks for a folder of images.
+        where = f'dataset_dir={str(output)!r}, data_path="data.json"'
+        say(f"Load it: fiftyone.Dataset.from_dir({where}, dataset_type=fiftyone.types.{FIFTYONE})")
 
 
 def _export_onnx(run: Run, output: Path) -> None:
