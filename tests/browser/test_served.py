@@ -123,7 +123,7 @@ def test_what_a_dead_server_did_not_save_can_be_downloaded_and_the_next_one_save
     second.end()
     assert Run.open(folder).corrected.names()[5] == "fives"
     taken = command(capsys, "apply", folder, tmp_path / "edits.jsonl")
-    assert taken.out.startswith("0 edits taken in (1 were there already).")
+    assert taken.out.startswith("0 edits taken in (1 was there already).")
 
 
 BURST = """([from, to]) => {
