@@ -78,6 +78,21 @@ def test_drawing_round_images_lists_them(map_page):
     assert map_page.locator("#lasso").get_attribute("aria-pressed") == "false"
 
 
+def test_what_was_drawn_round_is_split_off_by_a_key(map_page):
+    x, y = number_at(map_page)
+    map_page.click("#lasso")
+    draw_round(map_page, x, y, 60)
+    map_page.wait_for_selector(".chosen .thumb")
+    names = "all => all.map(each => each.title)"
+    drawn = map_page.locator(".chosen .thumb").evaluate_all(names)
+    map_page.keyboard.press("s")
+    plural = "image" if len(drawn) == 1 else "images"
+    assert map_page.locator(".said").inner_text() == f"Split {len(drawn)} {plural} off as Cluster 10"
+    map_page.goto(map_page.url.split("#")[0] + "#/cluster/10")
+    map_page.wait_for_function("document.querySelector('h1').textContent.includes('Cluster 10')")
+    assert set(map_page.locator(".gallery").last.locator(".thumb").evaluate_all(names)) == set(drawn)
+
+
 def test_a_thumbnail_shows_and_opens_its_own_image(map_page):
     x, y = number_at(map_page)
     map_page.select_option("#show", "thumbnails")

@@ -4,6 +4,7 @@ import base64
 import csv
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +122,25 @@ def test_the_report_shows_names_merges_and_junk_as_a_group_of_its_own(folder, tm
     expected = np.where(table.cluster == 1, 0, np.where(table.cluster == 2, -1, table.cluster))
     np.testing.assert_array_equal(places, expected)
     assert ["Clusters", "8, corrected by hand"] in data["settings"]
+
+
+def test_corrections_survive_a_renamed_source_and_the_report_of_it(folder, tmp_path, capsys):
+    moved = members(folder, 4)[0]
+    edits = [{"op": "rename", "cluster": 4, "name": "fours"}, {"op": "move", "images": [moved], "into": 7}]
+    command(capsys, "apply", folder, write_edits(tmp_path / "edits.jsonl", *edits))
+    photos = Path(Run.open(folder).config.source)
+    elsewhere = photos.rename(photos.with_name("renamed"))
+    try:
+        result = command(capsys, "report", folder)
+    finally:
+        elsewhere.rename(photos)
+    assert result.code == 0
+    assert "There are no pictures" in result.err
+    shown = {group["id"]: group["name"] for group in page_data(folder)["clusters"]}
+    assert shown[4] == "fours"
+    corrected = Run.open(folder).corrected
+    assert corrected.table.cluster[corrected.table.images.index(moved)] == 7
+    assert moved in (folder / "report" / "edits.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
