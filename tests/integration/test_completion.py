@@ -90,6 +90,8 @@ def seen(home, shell, keys, wanted):
     with (home / ".zshrc").open("a") as settings:
         settings.write(f"\nPS1={ready.decode()}\n")
     if shell == "fish":
+        # Without it the first start reads every manual page of the machine, and goes on when the shell is gone.
+        (home / ".local/share/fish/generated_completions").mkdir(parents=True)
         words += ["-C", f"function fish_prompt; echo -n {ready.decode()}; end; function fish_greeting; end"]
     ours, theirs = pty.openpty()
     environment = environment_of(home, TERM="vt100")
