@@ -37,7 +37,7 @@ def thresholds(sure: Int[Tensor, " B"], clusters: int, above: float) -> Float[Te
     al., NeurIPS 2021). A cluster that is sure of none labels all of its own, where with one threshold for all it would
     label nothing, and lose its images to those that do.
     """
-    counts = membership(sure, torch.float32, clusters)[0].sum(dim=1)
+    counts = torch.zeros(clusters, device=sure.device).index_add(0, sure.clamp(min=0), (sure >= 0).float())
     shares = counts / counts.max().clamp(min=1)
     return above * shares / (2 - shares)
 

@@ -1,8 +1,10 @@
 """The values of recipes, against those the paper and its authors' code have."""
 
+import numpy as np
 import pytest
 
 from propos.data import UnopenedSource
+from propos.data.arrays import ArraySource
 from propos.methods import build_method
 from propos.recipes import PAPER, RECIPES, SYSTEMS, build_recipe, choose_recipe
 
@@ -48,8 +50,12 @@ def test_released_weights_of_scattering_are_shared_by_four_processes():
 
 
 def test_the_recipe_suits_the_images():
-    def unopened(side, channels):
-        return UnopenedSource(100, channels, side, side, open=None, labelled=False)
+    def unopened(side, channels, colours=256):
+        # Pixels are looked at where grey images are large: photographs have many levels, drawings few.
+        pixels = np.random.default_rng(0).integers(0, colours, (3, 40, 40, channels), dtype=np.uint8)
+        return UnopenedSource(
+            100, channels, side, side, open=lambda _: ArraySource(pixels, None, "pixels"), labelled=False
+        )
 
     on_a_cpu = {
         (8, 1): "digits",
@@ -60,6 +66,7 @@ def test_the_recipe_suits_the_images():
     }
     for (side, channels), recipe in on_a_cpu.items():
         assert choose_recipe(unopened(side, channels), "cpu")[0] == recipe
+    assert choose_recipe(unopened(500, 1, colours=1), "cpu")[0] == "small-grey"
     assert choose_recipe(unopened(32, 3), "cuda")[0] == "paper-32"
     assert choose_recipe(unopened(500, 3), "cuda")[0] == "paper-96"
 
