@@ -14,12 +14,16 @@ from pathlib import Path
 from helpers.hold import PATIENCE
 
 FORKS = multiprocessing.get_context("forkserver")
-# What training reads anyway. torch._dynamo comes with the first optimiser; pytest is what starts the forks.
+# What training reads anyway. torch._dynamo comes with the first optimiser, scikit-learn with the first score; pytest is
+# what starts the forks.
 FORKS.set_forkserver_preload(
     [
         "pytest",
         "torch._dynamo",
+        "sklearn.datasets",
+        "sklearn.metrics",
         "propos.cli.app",
+        "propos.cli.display",
         "propos.runner",
         "propos.training",
         "propos.report",
