@@ -5,18 +5,18 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 from propos.report.files import EDITS, FOLDER, is_current
-from propos.runs import EditLog, Run, waited_for, write_atomically
+from propos.runs import Run, waited_for, write_atomically
 
 LOCK = ".page.lock"
 
 
-def edits_script(log: EditLog) -> bytes:
-    """Return the script that hands a log over, as its lines are.
+def edits_script(lines: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return the script that hands the lines of a log over, in parts: they may be many megabytes.
 
     Nothing in them ends or fills in a raw template: both letters stand inside strings, where JSON takes their escapes.
     """
-    lines = log.text().replace(b"`", b"\\u0060").replace(b"$", b"\\u0024")
-    return b"window.PROPOS_EDITS=String.raw`" + lines + b"`;\n"
+    escaped = lines.replace(b"`", b"\\u0060").replace(b"$", b"\\u0024")
+    return b"window.PROPOS_EDITS=String.raw`", escaped, b"`;\n"
 
 
 def show_edits(run: Run, alone: AbstractContextManager[object] | None = None) -> bool:
@@ -30,7 +30,7 @@ def show_edits(run: Run, alone: AbstractContextManager[object] | None = None) ->
     with waited_for(run.path / LOCK):
         with alone or nullcontext():
             run.edits.catch_up()
-            script = edits_script(run.edits)
+            lines = run.edits.text()
         with suppress(FileNotFoundError):  # `propos report` has just taken the old page away, and shows them itself
-            write_atomically(run.path / FOLDER / EDITS, script)
+            write_atomically(run.path / FOLDER / EDITS, lambda file: file.writelines(edits_script(lines)))
     return True

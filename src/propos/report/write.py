@@ -64,7 +64,7 @@ def write_report(
             "moments": moments(run, working),
         }
         (folder / DATA).write_bytes(script(data))
-        (folder / EDITS).write_bytes(edits_script(run.edits))
+        (folder / EDITS).write_bytes(b"".join(edits_script(run.edits.text())))
     show_edits(run)  # what was saved meanwhile
     return run.path / PAGE
 

@@ -76,7 +76,8 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
     def log() -> Response:
         with writing:
             run.edits.catch_up()
-            return Response(edits_script(run.edits), media_type="text/javascript")
+            lines = run.edits.text()
+        return Response(b"".join(edits_script(lines)), media_type="text/javascript")
 
     @app.get("/original/{row}")
     def original(row: int) -> Response:
