@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from propos.config import Config
 from propos.recipes.methods import for_method
 from propos.recipes.paper import cifar_10, cifar_10_r18
@@ -17,6 +19,12 @@ _SIMCLR = {
     "train.warmup": 0,
     "train.weight_decay": 1e-4,
 }
+
+
+def _views(crop: tuple[float, float], hue: float, grey: float) -> dict[str, Any]:
+    """Return views whose colours always change, as much as in SimCLR's but for the hue."""
+    colours = {f"views.{name}": 0.4 for name in ("brightness", "contrast", "saturation")}
+    return {"views.crop_scale": crop, "views.jitter": 1.0, **colours, "views.hue": hue, "views.grey": grey}
 
 
 def scan_cifar_10() -> Config:
@@ -76,16 +84,7 @@ def dcboost_cifar_10() -> Config:
 
 def idfd_cifar_10() -> Config:
     """CIFAR-10 with IDFD, as in its public code: ResNet-18, 2,000 epochs in batches of 128."""
-    views = {
-        "views.crop_scale": (0.2, 1.0),
-        "views.flip": 0.0,
-        "views.jitter": 1.0,
-        "views.brightness": 0.4,
-        "views.contrast": 0.4,
-        "views.saturation": 0.4,
-        "views.hue": 0.0,
-        "views.grey": 0.2,
-    }
+    views = {**_views((0.2, 1.0), hue=0.0, grey=0.2), "views.flip": 0.0}
     config = for_method(cifar_10_r18(), "idfd", at_scale=True)
     return config.with_settings({"recipe": "idfd-cifar-10", **views, "train.epochs": 2000, "estep.restarts": 20})
 
@@ -95,16 +94,7 @@ def iic_cifar_10() -> Config:
 
     There 2,000 epochs pair each of 220 images with three views, once for each kind of heads; here 6,000 with one.
     """
-    views = {
-        "views.crop_scale": (0.39, 0.39),  # 20 of 32 pixels a side
-        "views.crop_ratio": (1.0, 1.0),
-        "views.jitter": 1.0,
-        "views.brightness": 0.4,
-        "views.contrast": 0.4,
-        "views.saturation": 0.4,
-        "views.hue": 0.125,
-        "views.grey": 0.0,
-    }
+    views = {**_views((0.39, 0.39), hue=0.125, grey=0.0), "views.crop_ratio": (1.0, 1.0)}  # 20 of 32 pixels a side
     config = for_method(cifar_10(), "iic", at_scale=True)
     sizes = {"train.lr": 1e-4 * 256 / 220, "train.batch_size": 220, "train.epochs": 6000}
     return config.with_settings({"recipe": "iic-cifar-10", **views, **sizes})
@@ -115,14 +105,6 @@ def pica_cifar_10() -> Config:
 
     There 200 epochs pair each image with three views, once for each head; here 600 with one, for both.
     """
-    views = {
-        "views.crop_scale": (0.2, 1.0),
-        "views.jitter": 1.0,
-        "views.brightness": 0.4,
-        "views.contrast": 0.4,
-        "views.saturation": 0.4,
-        "views.hue": 0.4,
-        "views.grey": 0.2,
-    }
     config = for_method(cifar_10(), "pica", at_scale=True)
+    views = _views((0.2, 1.0), hue=0.4, grey=0.2)
     return config.with_settings({"recipe": "pica-cifar-10", **views, "train.batch_size": 256, "train.epochs": 600})

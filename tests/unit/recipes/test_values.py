@@ -200,4 +200,13 @@ def test_other_systems_have_the_settings_they_were_published_with():
         assert (train.optimiser, train.schedule, train.weight_decay, train.warmup) == ("adam", "constant", 0.0, 0)
         assert train.lr * train.batch_size / 256 == pytest.approx(1e-4)
     assert [term.weight for term in build_method(iic).terms] == [0.2, 0.2]
+    views = {
+        name: (config.views.crop_scale, config.views.jitter, config.views.hue, config.views.grey)
+        for name, config in (("iic", iic), ("pica", pica), ("idfd", idfd))
+    }
+    assert views == {
+        "iic": ((0.39, 0.39), 1.0, 0.125, 0.0),
+        "pica": ((0.2, 1.0), 1.0, 0.4, 0.2),
+        "idfd": ((0.2, 1.0), 1.0, 0.0, 0.2),
+    }
     assert [term.weight for term in build_method(pica).terms] == [1.0, 2.0, 1.0, 2.0]
