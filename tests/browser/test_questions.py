@@ -99,6 +99,18 @@ def test_when_all_is_answered_the_page_says_how_to_go_on(folder, reviewing):
     assert not before & set(after)
 
 
+def test_only_a_question_has_another_cluster_to_answer_with(from_file):
+    window = from_file("questions")
+    page = window.page
+    window.go("review")  # where nothing says which cluster the other one is
+    page.locator(".thumb").first.click(modifiers=["Control"])
+    assert page.locator(".chosen-count").inner_text() == "1 image chosen"
+    assert page.get_by_role("button", name="To the other").is_hidden()
+    page.keyboard.press("o")
+    assert window.seen() == "0 of 201 looked at"
+    assert page.locator(".chosen-count").inner_text() == "1 image chosen"
+
+
 def test_questions_are_answered_by_taps_on_a_phone(from_file):
     window = from_file("questions", viewport=PHONE)
     page = window.page

@@ -1,5 +1,6 @@
 import { el, replace } from "../dom";
 import type { Report } from "../report";
+import { parseRoute } from "../route";
 import { count, images } from "../words";
 import type { Actions } from "./actions";
 import { showDialog } from "./dialogs";
@@ -49,13 +50,15 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
     doing,
     el("div", { class: "always" }, choosing, undo, redo, el("span", { class: "far" }, meter, seen), where, help),
   );
+  window.addEventListener("hashchange", update);
   let timer = 0;
 
   function update(): void {
     const { size } = selection.images;
     doing.hidden = size === 0;
     number.textContent = `${images(size)} chosen`;
-    other.hidden = !chosen().some((image) => report.alternativeOf(image) !== null);
+    // Elsewhere nothing says which cluster the other one is.
+    other.hidden = parseRoute(location.hash).screen !== "questions" || !chosen().some((image) => report.alternativeOf(image) !== null);
     choosing.setAttribute("aria-pressed", String(selection.choosing));
     const { undo: canUndo, redo: canRedo } = review.can;
     [undo.disabled, redo.disabled] = [!canUndo, !canRedo];

@@ -1,4 +1,5 @@
 import type { Report } from "../report";
+import { parseRoute } from "../route";
 import type { Actions } from "./actions";
 import { showHelp } from "./help";
 
@@ -26,7 +27,7 @@ export function listenToKeys(report: Report, actions: Actions): void {
     j: () => actions.junk(meantImages(report)),
     c: () => actions.confirm(meantImages(report)),
     y: () => actions.confirm(meantImages(report)),
-    o: () => actions.other(meantImages(report)),
+    o: () => void (parseRoute(location.hash).screen === "questions" && actions.other(meantImages(report))),
     C: () => actions.confirmCluster(meantCluster()),
     J: () => actions.junkCluster(meantCluster()),
     r: () => actions.rename(meantCluster()),

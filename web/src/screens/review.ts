@@ -47,7 +47,8 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
     });
     arrange(list, shown);
     rest.hidden = doubts.length <= CLUSTERS;
-    rest.textContent = `${count(doubts.length - CLUSTERS)} more clusters come when these are done.`;
+    const more = doubts.length - CLUSTERS;
+    rest.textContent = more === 1 ? "1 more cluster comes when these are done." : `${count(more)} more clusters come when these are done.`;
     return true;
   }
 
