@@ -8,6 +8,7 @@ and kept (`cache/`), and are then one of the two sources of `folder`; arrays are
 from propos.data.arrays import ArraySource, from_array
 from propos.data.cache.limit import refusal
 from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_caches
+from propos.data.colours import without_colours
 from propos.data.features import kept_features
 from propos.data.files.entry import Entry, Scan, Skipped
 from propos.data.files.names import escape_name, unescape_name
@@ -88,4 +89,5 @@ __all__ = [
     "unescape_name",
     "upright",
     "using",
+    "without_colours",
 ]

@@ -21,7 +21,7 @@ def looks_photographic(unopened: UnopenedSource) -> bool:
     source = sample(unopened, SAMPLE, SIDE)
     if source is None:
         return False
-    images = source.batch(_spread(len(source), SAMPLE)).transpose(0, 2, 3, 1)
+    images = source.batch(spread(len(source), SAMPLE)).transpose(0, 2, 3, 1)
     most = MOST_FLAT_GREY if unopened.channels == 1 else MOST_FLAT
     return float(np.median([flatness(image) for image in images])) <= most
 
@@ -39,9 +39,10 @@ def sample(unopened: UnopenedSource, count: int, side: int) -> Source | None:
     if unopened.headers is None:
         return unopened.open(side)
     entries = unopened.headers.scan.images
-    found = decode_all([entries[position] for position in _spread(len(entries), count)], side, unopened.channels)
+    found = decode_all([entries[position] for position in spread(len(entries), count)], side, unopened.channels)
     return ArraySource(np.stack(found.images), None, "a sample") if found.images else None
 
 
-def _spread(images: int, count: int) -> Int[np.ndarray, " n"]:
+def spread(images: int, count: int) -> Int[np.ndarray, " n"]:
+    """Return the positions of some images, spread over all of them."""
     return np.linspace(0, images - 1, min(count, images)).round().astype(np.int64)

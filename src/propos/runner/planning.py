@@ -18,7 +18,17 @@ from jaxtyping import Shaped
 
 from propos.augment import Kept, ask_what_is_kept
 from propos.config import Config, PixelSettings
-from propos.data import Source, StreamedSource, UnopenedSource, What, find_source, fingerprint, is_array, refusal
+from propos.data import (
+    Source,
+    StreamedSource,
+    UnopenedSource,
+    What,
+    find_source,
+    fingerprint,
+    is_array,
+    refusal,
+    without_colours,
+)
 from propos.data.arrays import check_labels
 from propos.errors import InputError
 from propos.methods import FEATURES_ALONE, build_method, check_method
@@ -121,7 +131,7 @@ def plan(
     check_board(config)
     channels = None if earlier is None else fitting_channels(earlier, config, unopened, str(what))
     with ExitStack() as stack:
-        channels = channels or _colours(config, unopened)
+        channels = channels or _colours(config, unopened) or unopened.channels
         source = stack.enter_context(opened(unopened, config, channels, working=watcher.working))
         _say_what_was_read(source, watcher)
         _label(source, request.given_labels())
@@ -185,6 +195,7 @@ def _settings(
         asked = {key: value for key, value in settings.items() if key.startswith("pixels.")}
         early = early.with_settings({"pixels": PixelSettings().model_dump(), **asked})
     unopened = find_source(what, early.pixels.black, early.pixels.white, early.labels, early.data, watcher.working)
+    unopened = _in_their_colours(unopened, early, watcher)
     base = given or _recipe(request, settings, unopened, device, watcher)
     if given is not None and early.method != given.method:
         below = settings.get("pretext.method")
@@ -195,6 +206,16 @@ def _settings(
         base = base.with_epochs(request.epochs)
     config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
     return unopened, _started(config, request, watcher)
+
+
+def _in_their_colours(unopened: UnopenedSource, config: Config, watcher: Watcher) -> UnopenedSource:
+    """Take files that are grey in all but name for grey ones, unless the settings are for images in colour."""
+    if config.pixels.mean is not None and len(config.pixels.mean) != 1:
+        return unopened
+    seen = without_colours(unopened)
+    if seen is not unopened:
+        watcher.note("Images are stored in colour and hold none: they are taken for greyscale.")
+    return seen
 
 
 def _recipe(
