@@ -41,7 +41,7 @@ def finished(photos, tmp_path, capsys):
 def test_a_folder_is_clustered_scored_and_predicted(photos, finished, tmp_path, capsys):
     out, result = finished
     assert "Recipe digits, chosen for 120 greyscale images of 8×8" in result.out
-    assert "1 files were skipped, the first broken.png" in result.err
+    assert "1 file was skipped: broken.png" in result.err
     with (out / "skipped.csv").open(newline="") as file:
         assert [row["image"] for row in csv.DictReader(file)] == ["broken.png"]
     table = pyarrow.parquet.read_table(out / "clusters.parquet")
@@ -53,6 +53,7 @@ def test_a_folder_is_clustered_scored_and_predicted(photos, finished, tmp_path, 
 
     predicted = command(capsys, "predict", out, photos, "-o", tmp_path / "all.csv")
     assert predicted.code == 0
+    assert f"{len(names)} images: " in predicted.out
     assert "skipped broken.png" in predicted.err
     with (tmp_path / "all.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -60,6 +61,7 @@ def test_a_folder_is_clustered_scored_and_predicted(photos, finished, tmp_path, 
     assert [int(row["cluster"]) for row in rows] == table["cluster"].to_pylist()
     one = command(capsys, "predict", out, photos / names[5], "-o", tmp_path / "one.csv")
     assert one.code == 0, one.err
+    assert one.out == f"1 image: {tmp_path / 'one.csv'}\n"
     with (tmp_path / "one.csv").open(newline="") as file:
         assert [int(row["cluster"]) for row in csv.DictReader(file)] == [table["cluster"].to_pylist()[5]]
 

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from propos.cli.streams import Enduring, printable
 from propos.durations import duration
+from propos.words import counted
 
 if TYPE_CHECKING:
     from propos.clustering import Suggestion
@@ -153,7 +154,7 @@ class Terminal:
 
     def expect(self, epochs: int, seconds: float) -> None:
         """So many epochs will take about so long."""
-        self.note(f"Training for {epochs} epochs will take about {duration(seconds)}.")
+        self.note(f"Training for {counted(epochs, 'epoch')} will take about {duration(seconds)}.")
 
     def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
         """The results are written."""
@@ -161,7 +162,7 @@ class Terminal:
         self.bar.stop()
         self.note(
             f"\nDone in {duration(seconds)}: {last['n_clusters']} clusters of "
-            f"{last['smallest_cluster']:,} to {last['largest_cluster']:,} images."
+            f"{last['smallest_cluster']:,} to {counted(last['largest_cluster'], 'image')}."
         )
         if "nmi" in last:
             self.note(

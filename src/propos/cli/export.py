@@ -58,8 +58,10 @@ def _export_onnx(run: Run, output: Path) -> None:
 
     check_place(run, output)
     from propos.portable import write_onnx
+    from propos.words import counted
 
     checked = write_onnx(run, output)
     of = "of the run's images" if checked.own else "images of noise, as the run's cannot be had"
-    say(f"{len(run.corrected.prototypes.ids):,} clusters of images of {checked.size}×{checked.size}: {output}")
+    clusters = counted(len(run.corrected.prototypes.ids), "cluster")
+    say(f"{clusters} of images of {checked.size}×{checked.size}: {output}")
     say(f"onnxruntime answers as torch does: within {checked.difference:.1e} on {checked.images:,} {of}")

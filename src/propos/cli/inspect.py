@@ -51,6 +51,7 @@ def inspect(
 
 def _print(overview: Overview, views: Path | None) -> None:
     from propos.durations import duration
+    from propos.words import counted
 
     def line(name: str, text: str) -> None:
         say(f"{name:14} {text}")
@@ -73,7 +74,7 @@ def _print(overview: Overview, views: Path | None) -> None:
         line("same bytes", " = ".join(group[:SHOWN]) + _more(len(group)))
     if len(overview.duplicates) > SHOWN:
         line("", f"… {len(overview.duplicates):,} such groups in all; --json lists them")
-    line("recipe", overview.recipe + ("" if overview.epochs is None else f", {overview.epochs} epochs"))
+    line("recipe", overview.recipe + ("" if overview.epochs is None else f", {counted(overview.epochs, 'epoch')}"))
     if overview.views is not None:
         line("views", overview.views)
     line("training", f"about {duration(overview.seconds)}")

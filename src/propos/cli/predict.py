@@ -24,6 +24,7 @@ def predict(
     """Put new images into the clusters of a finished run."""
     from propos.cli.outputs import files_in, files_of, refuse_to_overwrite
     from propos.runs import Run, check_table_path, write_parts
+    from propos.words import counted
 
     check_table_path(output)
     refuse_to_overwrite(output, [source, *files_in(run)])
@@ -43,4 +44,4 @@ def predict(
             rows = write_parts(model.tabulate(images, progress), output)
         for skipped in images.skipped:
             say(f"skipped {skipped.path}: {skipped.reason}", err=True)
-        terminal.note(f"{rows:,} images: {output}")
+        terminal.note(f"{counted(rows, 'image')}: {output}")

@@ -15,13 +15,14 @@ from propos.durations import duration
 from propos.figures import Dots, draw, markdown_table
 from propos.runs import write_atomically
 from propos.spreadsheets import guarded
+from propos.words import counted
 
 NOT_YET = "–"
 
 
 def title(state: State) -> str:
     """Say what is compared."""
-    return f"{len(state.methods)} methods on {state.name}, {state.images:,} images"
+    return f"{counted(len(state.methods), 'method')} on {state.name}, {state.images:,} images"
 
 
 def notes(state: State, rows: Sequence[Row]) -> list[str]:
@@ -32,13 +33,13 @@ def notes(state: State, rows: Sequence[Row]) -> list[str]:
     length = (
         f"about {asked['time']} each"
         if asked["time"]
-        else f"{asked['epochs']} epochs each"
+        else f"{counted(asked['epochs'], 'epoch')} each"
         if asked["epochs"]
         else "each for the epochs of its recipe"
     )
     lines = [
-        f"{len(rows)} of {wanted} cells are finished ({len(state.methods)} methods, {state.seeds} seeds); they took "
-        f"{duration(taken)}, all together. Trained {length}.",
+        f"{len(rows)} of {wanted} cells are finished ({counted(len(state.methods), 'method')}, "
+        f"{counted(state.seeds, 'seed')}); they took {duration(taken)}, all together. Trained {length}.",
         "Mean ± standard deviation over seeds of the last E-step: no epoch was chosen. Methods that differ by less "
         "than their deviations are not told apart by so few seeds.",
         "spread: that of the embeddings over an even one's; balance: smallest over largest cluster; seeds agree: mean "

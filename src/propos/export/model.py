@@ -48,14 +48,18 @@ def card(run: Run) -> str:
         [
             *("---", "library_name: propos", "pipeline_tag: image-feature-extraction", "tags:", "- image-clustering"),
             *("---", "", "# Image clusters", ""),
-            f"{len(corrected.clusters):,} clusters of {len(run.table.images):,} images{edited}.",
+            f"{counted(len(corrected.clusters), 'cluster')} of {counted(len(run.table.images), 'image')}{edited}.",
             "The images are not part of it.",
             "",
             *_listed("What was trained", [f"{name}: {_plain(words)}" for name, words in facts]),
             *_listed("Agreement with labels when training ended, before any correction", _scores(run)),
             *_listed(
                 "Clusters with names",
-                [f"{_plain(each.name)} ({len(each.members):,} images)" for each in corrected.clusters if each.name],
+                [
+                    f"{_plain(each.name)} ({counted(len(each.members), 'image')})"
+                    for each in corrected.clusters
+                    if each.name
+                ],
             ),
             *("```python", "from propos import ProPos", "", 'model = ProPos.load("this-folder")'),
             *('model.predict("new-images/")', "```", ""),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from propos.config import Config
 from propos.durations import duration
 from propos.runs import Corrected, RunInfo, StartInfo
+from propos.words import counted
 
 VIEWS = {"natural": "photographs", "greyscale": "small grey pictures", "digits": "written characters"}
 METHODS = {"propos": "ProPos", "byol": "BYOL"}
@@ -43,7 +44,8 @@ def _learnt(config: Config, info: RunInfo) -> list[tuple[str, str]]:
 
 def _training(config: Config, info: RunInfo) -> tuple[str, str]:
     train = config.train
-    return "Training", f"{train.epochs:,} epochs in batches of {train.batch_size * train.accumulate:,}{_time(info)}"
+    epochs = counted(train.epochs, "epoch")
+    return "Training", f"{epochs} in batches of {train.batch_size * train.accumulate:,}{_time(info)}"
 
 
 def _started(config: Config, info: RunInfo, start: StartInfo) -> list[tuple[str, str]]:

@@ -58,6 +58,7 @@ from propos.training import (
     start_from,
     usual_precision,
 )
+from propos.words import counted
 
 ELSEWHERE = {"source", "data", "log"}  # settings that say where images are and who watches, not what is learnt
 
@@ -241,7 +242,7 @@ def _fitting_length(config: Config, images: int, final: bool, watcher: Watcher) 
     trains = build_method(fitted.with_settings({"clusters": 2})).terms  # how many clusters is not known yet
     if final and fitted.train.epochs != config.train.epochs and trains:
         watcher.note(
-            f"Length: {fitted.train.epochs} epochs for {images:,} images (the recipe's own are "
+            f"Length: {counted(fitted.train.epochs, 'epoch')} for {images:,} images (the recipe's own are "
             f"{config.train.epochs}); --epochs or --time says otherwise."
         )
     return fitted
@@ -324,4 +325,6 @@ def _say_what_was_read(source: Source, watcher: Watcher) -> None:
         watcher.note(f"Images are decoded anew whenever they are needed: {why}.")
     if source.skipped:
         first = source.skipped[0]
-        watcher.warn(f"{len(source.skipped):,} files were skipped, the first {first.path} ({first.reason})")
+        several = len(source.skipped) > 1
+        said = f"{len(source.skipped):,} files were skipped, the first" if several else "1 file was skipped:"
+        watcher.warn(f"{said} {first.path} ({first.reason})")

@@ -43,3 +43,13 @@ def test_short_work_is_not_mentioned(capsys, monkeypatch):
         progress(0, 2)
         progress(2, 2)
     assert capsys.readouterr().out == ""
+
+
+def test_one_is_not_called_many(capsys):
+    with Terminal(quiet=False) as terminal:
+        terminal.expect(epochs=1, seconds=3.0)
+        terminal.expect(epochs=20, seconds=3.0)
+    assert capsys.readouterr().out.splitlines() == [
+        "Training for 1 epoch will take about 3 s.",
+        "Training for 20 epochs will take about 3 s.",
+    ]

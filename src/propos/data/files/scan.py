@@ -15,6 +15,7 @@ from propos.data.files.entry import EMPTY, Entry, Scan, Skipped, Unreadable, rea
 from propos.data.files.listing import Listing, list_files
 from propos.data.files.names import escape_name
 from propos.errors import InputError
+from propos.words import counted
 from propos.work import Progress, Working, unnoticed, unseen
 
 THREADS = 16  # more than cores: on a network's disk they mostly wait
@@ -49,7 +50,7 @@ def refuse_if_empty(scanned: Scan) -> None:
     if not scanned.skipped:
         raise InputError(f"{root}: there are no images in it")
     first, others = scanned.skipped[0], len(scanned.skipped) - 1
-    more = f", and {others:,} more files" if others else ""
+    more = f", and {counted(others, 'more file')}" if others else ""
     raise InputError(f"{root}: no image in it can be read: {first.path} ({first.reason}){more}")
 
 

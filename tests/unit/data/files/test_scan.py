@@ -326,7 +326,7 @@ def test_no_such_path_and_no_image_are_one_line_each(tmp_path):
         scan([])
     (tmp_path / "a.txt").write_text("")
     (tmp_path / "b.pdf").write_bytes(b"%PDF-")
-    with pytest.raises(InputError, match=r"no image in it can be read: a.txt \(empty file\), and 1 more"):
+    with pytest.raises(InputError, match=r"no image in it can be read: a.txt \(empty file\), and 1 more file$"):
         scan(tmp_path)
     with pytest.raises(InputError, match=r"no image in it can be read: b.pdf \(not a JPEG"):
         scan(tmp_path / "b.pdf")
