@@ -40,8 +40,14 @@ _READERS = {
 _HELD = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2}  # bytes a pixel; all others are held as four, RGB too
 _READING = {"WebP": 8, HEIC: 4}  # bytes a pixel that reading takes beside the image it gives
 NOT_AN_IMAGE = f"not a {', '.join(kind for kind in _READERS if kind != HEIC)} or {HEIC} image"
+AN_ARCHIVE = "an archive: unpack it, or give it by itself"
 NEEDS_HEIC = "a HEIC image: needs pip install 'propos[heic]'"
 _archive_lock = threading.Lock()
+
+
+def is_archive(name: str, head: bytes) -> bool:
+    """Tell whether a file is a .zip; documents of many programs are one inside and go by other names."""
+    return name.lower().endswith(".zip") and head.startswith(b"PK")
 
 
 def kind_of(head: bytes) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from propos.data.files.content import HEIC, NEEDS_HEIC, NOT_AN_IMAGE, edges, kind_of, reads_heic
+from propos.data.files.content import AN_ARCHIVE, HEIC, NEEDS_HEIC, NOT_AN_IMAGE, edges, is_archive, kind_of, reads_heic
 from propos.data.files.entry import EMPTY, Entry, Scan, Skipped, Unreadable, reason_for
 from propos.data.files.listing import Listing, list_files
 from propos.data.files.names import escape_name
@@ -91,7 +91,7 @@ def _identify(entry: Entry) -> Entry:
     head, digest = edges(entry)
     kind = kind_of(head)
     if kind is None:
-        raise Unreadable(NOT_AN_IMAGE)
+        raise Unreadable(AN_ARCHIVE if is_archive(entry.name, head) else NOT_AN_IMAGE)
     if kind == HEIC and not reads_heic():
         raise Unreadable(NEEDS_HEIC)
     return replace(entry, kind=kind, digest=digest)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from helpers.awkward import awkward_folder, picture
 from propos.data import escape_name, scan, survey, unescape_name
-from propos.data.files.content import NEEDS_HEIC, NOT_AN_IMAGE, kind_of, reads_heic
+from propos.data.files.content import AN_ARCHIVE, NEEDS_HEIC, NOT_AN_IMAGE, kind_of, reads_heic
 from propos.data.files.entry import Entry, Skipped, Unreadable
 from propos.data.files.headers import read_headers
 from propos.data.files.listing import ENCRYPTED, NO_SUCH_FILE, NOT_A_FILE, OUTSIDE, TWICE
@@ -169,6 +169,19 @@ def test_a_csv_brings_labels(tmp_path):
     (tmp_path / "list.csv").write_text("file\n1.png\n")
     with pytest.raises(InputError, match="found columns file: needs image"):
         scan(tmp_path / "list.csv")
+
+
+def test_a_zip_among_images_is_said_to_be_one_and_documents_are_not(tmp_path):
+    save(tmp_path / "1.png")
+    for name in ("old photos.ZIP", "letter.docx"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.write(tmp_path / "1.png", "1.png")
+    (tmp_path / "no.zip").write_text("no archive")
+    assert scan(tmp_path).skipped == [
+        Skipped("letter.docx", NOT_AN_IMAGE),
+        Skipped("no.zip", NOT_AN_IMAGE),
+        Skipped("old photos.ZIP", AN_ARCHIVE),
+    ]
 
 
 def test_a_zip_is_read_in_place_and_never_leads_outside(tmp_path):
