@@ -137,13 +137,16 @@ def test_photographs_go_through_everything(data_root, tmp_path, capsys):
 
 def test_inspect_says_what_is_there_and_draws_the_views(photos, tmp_path, capsys):
     (photos / "copy.png").write_bytes((photos / "0" / "000.png").read_bytes())
+    whole = (photos / "0" / "010.png").read_bytes()
+    (photos / "cut.png").write_bytes(whole[: whole.index(b"IDAT") + 8])  # its header can be read
     found = json.loads(command(capsys, "inspect", photos, "--json").out)
     words = command(capsys, "inspect", photos, "--views", tmp_path / "views.png").out
     (photos / "copy.png").unlink()
+    (photos / "cut.png").unlink()
     assert found["images"] == 121
     assert found["formats"] == {"PNG": 121}
     assert found["sizes"] == {"8×8": 121}
-    assert list(found["skipped"]) == ["broken.png"]
+    assert list(found["skipped"]) == ["broken.png", "cut.png"]
     assert found["duplicates"] == [["0/000.png", "copy.png"]]
     assert found["recipe"] == "digits"
     assert found["seconds"] > 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propos.cli.early import refuse_absent
-from propos.cli.streams import say
+from propos.cli.streams import say_named as line
 
 if TYPE_CHECKING:
     from propos.inspect import Overview
@@ -53,9 +53,6 @@ def _print(overview: Overview, views: Path | None) -> None:
     from propos.durations import duration
     from propos.words import counted
 
-    def line(name: str, text: str) -> None:
-        say(f"{name:14} {text}")
-
     line("images", f"{overview.images:,} {'greyscale' if overview.channels == 1 else 'colour'}")
     if overview.formats:
         line("formats", ", ".join(f"{count:,} {kind}" for kind, count in overview.formats.items()))
@@ -77,7 +74,7 @@ def _print(overview: Overview, views: Path | None) -> None:
     line("recipe", overview.recipe + ("" if overview.epochs is None else f", {counted(overview.epochs, 'epoch')}"))
     if overview.views is not None:
         line("views", overview.views)
-    line("training", f"about {duration(overview.seconds)}")
+    line("it takes", f"about {duration(overview.seconds)}")
     if overview.fared is not None:
         line("to expect", f"{overview.fared} (docs/results.md)")
     if views is not None:

@@ -7,6 +7,7 @@ import re
 import sys
 from typing import TextIO
 
+NAMES = 14  # columns for the names of a list
 # Control characters but for line ends, C1's included, and what turns the direction of writing.
 _HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -21,6 +22,20 @@ def say(line: str, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     stream.write(printable(line) + "\n")
     stream.flush()
+
+
+def say_named(name: str, text: str) -> None:
+    """Print a line of a list; on a terminal what is too long for it goes on below itself, broken between words."""
+    lines = [text]
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.text import Text
+
+        console = Console(file=sys.stdout)
+        wrapped = Text(printable(text)).wrap(console, max(console.width - NAMES - 1, NAMES))
+        lines = [line.plain.rstrip() for line in wrapped]
+    for place, line in enumerate(lines):
+        say(f"{name if place == 0 else '':{NAMES}} {line}")
 
 
 def mend_streams() -> None:

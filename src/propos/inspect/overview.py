@@ -48,7 +48,8 @@ def look(plan: Plan) -> Overview:
 
 
 def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds: float) -> Overview:
-    headers = [] if seen is None else seen.headers
+    left_out = {skipped.path for skipped in plan.source.skipped}  # some only when they were decoded
+    headers = [] if seen is None else [header for header in seen.headers if header.entry.name not in left_out]
     sizes = Counter(f"{header.width}×{header.height}" for header in headers)
     if seen is None:
         sizes[f"{unopened.width}×{unopened.height}"] = unopened.images
@@ -57,7 +58,7 @@ def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds
         channels=unopened.channels,
         height=unopened.height,
         width=unopened.width,
-        formats={} if seen is None else seen.formats,
+        formats=dict(Counter(header.entry.kind for header in headers).most_common()),
         sizes=dict(sizes.most_common()),
         skipped={skipped.path: skipped.reason for skipped in plan.source.skipped},
         notes=list(plan.source.notes),

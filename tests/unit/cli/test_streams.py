@@ -13,7 +13,7 @@ from helpers.command import start_anew
 from helpers.hold import PATIENCE
 from helpers.small import QUICK, as_flags
 from propos.cli.display import Terminal
-from propos.cli.streams import Enduring, mend_streams, printable
+from propos.cli.streams import Enduring, mend_streams, printable, say_named
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,21 @@ def test_a_width_that_no_terminal_has_is_not_believed(monkeypatch, said, kept):
     monkeypatch.setenv("COLUMNS", said)
     mend_streams()
     assert os.environ.get("COLUMNS") == kept
+
+
+def test_a_long_line_of_a_list_goes_on_below_itself_on_a_terminal_alone(monkeypatch, capsys):
+    text = "été à la plage.jpg: neither a picture 🎉 nor a film"
+    say_named("skipped", text)
+    assert capsys.readouterr().out == f"skipped        {text}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    say_named("skipped", text)
+    assert capsys.readouterr().out.splitlines() == [
+        "skipped        été à la plage.jpg:",
+        "               neither a picture 🎉 nor",
+        "               a film",
+    ]
 
 
 def test_a_stream_whose_reader_has_gone_takes_everything():
