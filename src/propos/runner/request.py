@@ -129,8 +129,13 @@ def resolved(what: What) -> str | None:
 
 
 def run_name(what: What) -> str:
-    """Return what the runs of a source are called."""
-    return Path(what).resolve().stem.replace(":", "-") if isinstance(what, str | Path) else "images"
+    """Return what the runs of a source are called: as a person calls it, so that links are not followed."""
+    if not isinstance(what, str | Path):
+        return "images"
+    path = Path(what)
+    if path.name in ("", ".."):  # it says where, and no name
+        path = path.resolve()
+    return (path.name if path.is_dir() else path.stem).replace(":", "-")
 
 
 def _root(what: What, request: Request, given: Config | None) -> str | None:
