@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 LONGEST = 60  # characters of a value that an error repeats
+MOST_NAMED = 3  # runs that an error names
 
 
 class InputError(ValueError):
@@ -20,7 +21,21 @@ class InputError(ValueError):
 
 def no_such_run(path: object) -> InputError:
     """Return what is said of a run folder that does not exist."""
-    return InputError(f"{path}: there is no such folder; propos run SOURCE says where it writes")
+    latest = _latest_runs(str(path))
+    known = f"the latest here: {', '.join(latest)}" if latest else "propos run SOURCE says where it writes"
+    return InputError(f"{path}: there is no such folder; {known}")
+
+
+def _latest_runs(sought: str) -> list[str]:
+    """Return some runs beside the one that is sought, and in runs/."""
+    from pathlib import Path
+
+    try:
+        found = {file for place in (Path(sought).parent, Path("runs")) for file in place.glob("*/run.json")}
+        latest = sorted(found, key=lambda file: -file.stat().st_mtime)
+    except (OSError, ValueError):  # a folder that nobody may read, or that goes away meanwhile
+        return []
+    return [str(file.parent) for file in latest[:MOST_NAMED]]
 
 
 class RunFailed(RuntimeError):  # noqa: N818 - reads as the sentence it prints

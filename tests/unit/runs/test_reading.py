@@ -189,6 +189,20 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
         Run.open(tmp_path / "nowhere")
 
 
+def test_whoever_mistakes_a_runs_name_is_told_which_there_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for age, name in enumerate(("photos-2", "photos-1", "trips-1", "old-1")):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").write_text("{}")
+        os.utime(tmp_path / "runs" / name / "run.json", (1_000 - age, 1_000 - age))
+    (tmp_path / "runs" / "no run").mkdir()
+    for name in ("runs/photo-1", "photos-1"):
+        with pytest.raises(InputError) as error:
+            Run.open(name)
+        latest = "runs/photos-2, runs/photos-1, runs/trips-1"
+        assert str(error.value) == f"{name}: there is no such folder; the latest here: {latest}"
+
+
 @pytest.mark.parametrize("name", ["prototypes.npy", "embeddings.npy", "clusters.parquet", "model.safetensors"])
 def test_a_missing_result_says_how_to_get_it(run, name):
     (run / name).unlink()
