@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 
@@ -170,7 +171,11 @@ def test_evaluate_takes_labels_from_a_file(finished, tmp_path, capsys):
 
 
 def test_recipes_are_listed_and_shown(capsys):
-    assert "digits" in command(capsys, "recipes").out
+    lines = command(capsys, "recipes").out.splitlines()
+    assert lines[0].startswith("digits ")
+    # What each is for begins in one column, two spaces from the longest name.
+    (column,) = {re.match(r"\S+ +", line).end() for line in lines}
+    assert column == max(len(line.split()[0]) for line in lines) + 2
     shown = yaml.safe_load(command(capsys, "recipes", "show", "digits").out)
     assert shown["views"]["flip"] == 0.0
 

@@ -19,8 +19,9 @@ def list_recipes(context: typer.Context) -> None:
         return
     from propos.recipes import RECIPES, describe
 
+    longest = max(len(name) for name in RECIPES)
     for name in RECIPES:
-        typer.echo(f"{name:14} {describe(name)}")
+        typer.echo(f"{name:{longest}}  {describe(name)}")
 
 
 @recipes.command("show")
