@@ -29,6 +29,7 @@ def test_images_come_in_blocks_and_are_written_as_they_are_shown(run, tmp_path, 
     assert named == {"'=threes"}  # no spreadsheet takes it for a formula
     lines = result.out.splitlines()
     assert lines[-1] == f"30 images: {tmp_path / 'asked.csv'}"
+    assert lines[-2] == f"Answer them on the page, under Questions: propos open {run.path}"
     assert lines[0].startswith("1. ")
     shown = [line.rsplit(": ", 1)[1] for line in lines[:-1] if line.startswith("   ")]
     assert shown == [row["image"] for row in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,6 +44,8 @@ def ask(
         raise InputError(f"{run}: has one cluster by now: there is nothing an image could be asked about")
     rows = _rows(folder, asked)
     _print(rows)
+    if rows:
+        say(f"Answer them on the page, under Questions: propos open {shlex.quote(str(run))}")
     if output is not None:
         _write(rows, output)
         say(f"{counted(len(rows), 'image')}: {output}")
