@@ -63,6 +63,15 @@ def test_suggest_k_trains_the_same_part_and_writes_nothing(finished, images, tmp
     assert not list(tmp_path.iterdir())
 
 
+def test_suggest_k_tells_its_choice_once_below_what_was_tried(finished, images, capsys):
+    out, _ = finished
+    why = json.loads((out / "suggestion.json").read_text())["why"]
+    result = command(capsys, "suggest-k", images, *SETTINGS)
+    assert result.code == 0, result.err
+    assert result.out.count(why) == 1
+    assert result.out.endswith(f"\n{why}\n")
+
+
 def test_suggest_k_reads_a_finished_run(finished, capsys):
     out, _ = finished
     before = sorted(out.rglob("*"))

@@ -49,8 +49,8 @@ def _enduring(stream: TextIO) -> TextIO:
 class Terminal:
     """Shows a run's progress; quiet shows only warnings, mute nothing at all."""
 
-    def __init__(self, quiet: bool, mute: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self, quiet: bool, mute: bool = False, tells_choice: bool = True) -> None:
+        self.quiet, self.tells_choice = quiet, tells_choice
         # Whoever reads may have seen enough: training goes on.
         self.out = Console(file=_enduring(sys.stdout), highlight=False, soft_wrap=True, quiet=mute)
         self.err = Console(file=_enduring(sys.stderr), highlight=False, soft_wrap=True, quiet=mute)
@@ -141,7 +141,8 @@ class Terminal:
     def suggestion(self, suggestion: Suggestion) -> None:
         """A number of clusters was chosen."""
         self.suggested = suggestion
-        self.note(suggestion.why)
+        if self.tells_choice:
+            self.note(suggestion.why)
 
     def note(self, text: str) -> None:
         """Something a person would want to know."""

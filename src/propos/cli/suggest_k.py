@@ -77,8 +77,12 @@ def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:
     from propos.runner import carry_out, plan
 
     _limits(request)
-    # The run is stopped as soon as the number is there.
-    with Terminal(quiet) as terminal, plan(request, device_name, terminal) as planned, suppress(Interrupted):
+    # The run is stopped as soon as the number is there; it is told once, below all that were tried.
+    with (
+        Terminal(quiet, tells_choice=False) as terminal,
+        plan(request, device_name, terminal) as planned,
+        suppress(Interrupted),
+    ):
         carry_out(planned, None, terminal, lambda: nullcontext(lambda: terminal.suggested is not None))
     assert terminal.suggested is not None
     return terminal.suggested
