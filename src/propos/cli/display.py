@@ -121,6 +121,11 @@ class Terminal:
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
         """Training begins, or goes on, at an epoch."""
         self.epochs, self.steps = epochs, steps
+        if epochs == 0:  # nothing is trained
+            self.bar.columns = (TextColumn("Finding clusters"), BarColumn())
+            self.bar.reset(self.task, total=None)
+            self.bar.start()
+            return
         self.bar.reset(self.task, total=epochs * steps, completed=epoch * steps, epoch=f"{epoch}/{epochs}", words="")
         self.bar.start()
 

@@ -214,5 +214,5 @@ def _aim(config: Config) -> str:
     """Say what a run looks for."""
     if config.clusters is not None or config.suggest.range is None:
         return f"Finding {config.clusters} clusters"
-    when = f"at epoch {clusters_needed(config)}" if build_method(config).terms else "now"
-    return f"Choosing {when} from {config.suggest.range[0]} to {config.suggest.range[1]} clusters"
+    when = f"at epoch {clusters_needed(config)} " if build_method(config).terms else ""
+    return f"Choosing {when}from {config.suggest.range[0]} to {config.suggest.range[1]} clusters"

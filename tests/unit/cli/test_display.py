@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from propos.cli import display
@@ -53,3 +55,14 @@ def test_one_is_not_called_many(capsys):
         "Training for 1 epoch will take about 3 s.",
         "Training for 20 epochs will take about 3 s.",
     ]
+
+
+def test_a_run_that_trains_nothing_counts_no_epochs(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    for epochs, shown, not_shown in ((0, "Finding clusters", "epoch"), (3, "epoch 0/3", "Finding clusters")):
+        with Terminal(quiet=False) as terminal:
+            terminal.begin(epochs, 5, 0)
+        out = capsys.readouterr().out
+        assert shown in out
+        assert not_shown not in out
