@@ -166,10 +166,9 @@ class Terminal:
         """The results are written."""
         last = fitted.history[-1]["measures"]
         self.bar.stop()
-        self.note(
-            f"\nDone in {duration(seconds)}: {last['n_clusters']} clusters of "
-            f"{last['smallest_cluster']:,} to {counted(last['largest_cluster'], 'image')}."
-        )
+        smallest, largest = last["smallest_cluster"], counted(last["largest_cluster"], "image")
+        sizes = f"{largest} each" if smallest == last["largest_cluster"] else f"{smallest:,} to {largest}"
+        self.note(f"\nDone in {duration(seconds)}: {last['n_clusters']} clusters of {sizes}.")
         if "nmi" in last:
             self.note(
                 f"Against the labels: accuracy {last['accuracy']:.3f}, NMI {last['nmi']:.3f}, "
@@ -177,5 +176,7 @@ class Terminal:
             )
         if "head_nmi" in last:
             self.note(f"By the cluster head: accuracy {last['head_accuracy']:.3f}, NMI {last['head_nmi']:.3f}.")
+        folder = shlex.quote(str(run))
         self.note(f"Results: {run}/clusters.parquet has the cluster of each image.")
-        self.note(f"New images: propos predict {shlex.quote(str(run))} NEW -o new.csv")
+        self.note(f"As a table, or folders: propos export {folder} --to csv -o labels.csv, or --to folders -o sorted")
+        self.note(f"New images: propos predict {folder} NEW -o new.csv")

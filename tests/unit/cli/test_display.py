@@ -1,4 +1,5 @@
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -66,3 +67,13 @@ def test_a_run_that_trains_nothing_counts_no_epochs(monkeypatch, capsys):
         out = capsys.readouterr().out
         assert shown in out
         assert not_shown not in out
+
+
+def test_a_finished_run_says_how_to_take_its_labels_along(tmp_path, capsys):
+    run = tmp_path / "my run"
+    measures = {"n_clusters": 2, "smallest_cluster": 1, "largest_cluster": 1}
+    with Terminal(quiet=False) as terminal:
+        terminal.done(run, SimpleNamespace(history=[{"measures": measures}]), 3.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "Done in 3 s: 2 clusters of 1 image each."
+    assert f"propos export '{run}' --to csv -o labels.csv" in lines[3]
