@@ -170,6 +170,21 @@ def test_evaluate_takes_labels_from_a_file(finished, tmp_path, capsys):
     assert "accuracy" in command(capsys, "evaluate", out).out
 
 
+def test_evaluate_scores_the_images_that_have_labels(finished, tmp_path, capsys):
+    out, _ = finished
+    clusters = pyarrow.parquet.read_table(out / "clusters.parquet")["cluster"].to_numpy()
+    labels = np.random.default_rng(0).integers(3, size=40)
+    path = tmp_path / "some.csv"
+    path.write_text("image,label\n" + "".join(f"{image},class {label}\n" for image, label in enumerate(labels)))
+    result = command(capsys, "evaluate", out, "--labels", path, "--json")
+    assert f"has labels for 40 of {len(clusters)} images: the scores are of these" in result.err
+    nmi = metrics.normalized_mutual_info_score(labels, clusters[:40])
+    assert json.loads(result.out)["nmi"] == pytest.approx(nmi)
+    result = command(capsys, "evaluate", out, "--labels", path, "--knn")
+    assert (result.code, result.out) == (2, "")
+    assert "give every image of the run a row" in result.err
+
+
 def test_recipes_are_listed_and_shown(capsys):
     lines = command(capsys, "recipes").out.splitlines()
     assert lines[0].startswith("digits ")

@@ -66,11 +66,12 @@ def evaluate(
     from propos.runs import Run, read_label_file
 
     folder = Run.open(run)
-    known = folder.table.label if labels is None else read_label_file(labels, folder.table.images, _warn)
+    by_network = knn or linear is not None or psa
+    some = test is None and not by_network  # scores need no more
+    known = folder.table.label if labels is None else read_label_file(labels, folder.table.images, _warn, some)
     measures: dict[str, Measure] = {}
     if sigma is not None and not 0 <= sigma < math.inf:
         raise InputError(f"--sigma {sigma}: choose 0 or more")
-    by_network = knn or linear is not None or psa
     if known is None and by_network:
         raise InputError(f"{run}: has no labels, which this needs: give --labels FILE")
     for note in folder.notes_on_edits():
@@ -118,13 +119,16 @@ def _found(run: Run, known: Shaped[np.ndarray, " N"] | None) -> Found:
 
 
 def _scores(found: Found) -> Result:
+    import numpy as np
+
     from propos.evaluation import scores, uniformity_std
     from propos.evaluation.silhouette import silhouette
 
     cluster, sizes = found.cluster, found.sizes
     result: Result = dict.fromkeys(("nmi", "ami", "ari", "accuracy"))
     if found.labels is not None:
-        result |= scores(found.labels, cluster)
+        labelled = np.array([label is not None for label in found.labels], dtype=bool)
+        result |= scores(found.labels[labelled], cluster[labelled])
     several = sum(size > 0 for size in sizes) > 1
     return result | {
         "silhouette": silhouette(found.embeddings, cluster) if several else None,

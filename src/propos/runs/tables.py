@@ -120,9 +120,12 @@ def check_table_path(path: Path) -> None:
 
 
 def read_label_file(
-    path: Path, images: list[str], warn: Callable[[str], object] = lambda text: None
+    path: Path, images: list[str], warn: Callable[[str], object] = lambda text: None, some: bool = False
 ) -> Shaped[np.ndarray, " N"]:
-    """Read a CSV with columns image,label and return the label of each image, in their order."""
+    """Read a CSV with columns image,label and return the label of each image, in their order.
+
+    Where some are enough, None stands for the label of an image that has none.
+    """
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a CSV with columns image,label")
     text = read_text(path)
@@ -136,9 +139,13 @@ def read_label_file(
         if not row["label"] or known.setdefault(row["image"], row["label"]) != row["label"]:
             raise InputError(f"{path}: line {line}: give {row['image']!r} one label")
     missing = [image for image in images if image not in known]
-    if missing:
+    if missing and (not some or len(missing) == len(images)):
         raise InputError(
             f"{path}: no label for {len(missing)} of {len(images)} images, the first {missing[0]!r}: "
             "give every image of the run a row"
         )
+    if missing:
+        labelled = len(images) - len(missing)
+        warn(f"{path}: has labels for {labelled:,} of {len(images):,} images: the scores are of these")
+        return np.array([known.get(image) for image in images], dtype=object)
     return np.array([known[image] for image in images])
