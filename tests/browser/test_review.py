@@ -45,6 +45,16 @@ def test_moved_images_are_where_they_were_moved_to_at_once(made, reviewing):
     assert window.size(7) == sizes(made)[7] + 3
 
 
+def test_one_cluster_that_is_left_is_called_one(reviewing):
+    window = reviewing("overview")
+    above = window.page.locator(".brand .quiet")
+    assert above.inner_text() == "201 images in 10 clusters"
+    for cluster in range(1, 10):
+        window.go(f"cluster/{cluster}").press("g").answer("0")
+        window.page.wait_for_function("location.hash === '#/cluster/0'")
+    assert above.inner_text() == "201 images in 1 cluster"
+
+
 def test_undo_and_redo_go_back_and_forth(made, reviewing):
     before = sizes(made)
     window = reviewing("cluster/3").press("g").answer("7")

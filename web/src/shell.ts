@@ -7,7 +7,7 @@ import { listenToKeys } from "./review/keys";
 import { JUNK } from "./review/replay";
 import { type Route, parseRoute } from "./route";
 import type { Report } from "./report";
-import { count, images } from "./words";
+import { count, counted, images } from "./words";
 import { againstScreen } from "./screens/against";
 import { clusterScreen } from "./screens/cluster";
 import { labelsScreen } from "./screens/labels";
@@ -142,5 +142,5 @@ function navigation(report: Report): HTMLAnchorElement[] {
 }
 
 function summary(report: Report): string {
-  return `${images(report.count)} in ${count(report.clusters.filter(({ id }) => id !== JUNK).length)} clusters`;
+  return `${images(report.count)} in ${counted(report.clusters.filter(({ id }) => id !== JUNK).length, "cluster")}`;
 }

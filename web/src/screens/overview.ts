@@ -114,7 +114,7 @@ function card(report: Report, cluster: Cluster, seen: number): Child[] {
   return [
     el("div", { class: "mosaic" }, cluster.typical.slice(0, 9).map((image) => picture(report, image))),
     el("h2", {}, swatch(cluster.id), report.clusterName(cluster.id)),
-    el("p", { class: "quiet pair" }, el("span", {}, images(cluster.size)), el("span", {}, `tightness ${fixed(cluster.tightness, 2)}`)),
+    el("p", { class: "quiet pair" }, el("span", {}, images(cluster.size)), el("span", { title: "How alike its images are: 1 is all alike" }, `tightness ${fixed(cluster.tightness, 2)}`)),
     label !== null && share !== null && el("p", { class: "quiet" }, `${percent(share)} labelled “${label}”`),
     cluster.id !== JUNK && seen > 0 && progress(seen, cluster.size),
   ];

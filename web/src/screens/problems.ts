@@ -2,7 +2,7 @@ import { el } from "../dom";
 import { Gallery } from "../gallery";
 import type { Report } from "../report";
 import type { Screen } from "../shell";
-import { count } from "../words";
+import { count, counted } from "../words";
 
 const MOST_GROUPS = 50;
 
@@ -60,7 +60,7 @@ function repeated(gallery: Lister, groups: number[][]): () => HTMLElement {
       groups
         .slice(0, MOST_GROUPS)
         .map((group, place) => el("div", { class: "group" }, gallery(group, `Group ${place + 1}`))),
-      rest > 0 && el("p", { class: "quiet" }, `and ${count(rest)} more groups`),
+      rest > 0 && el("p", { class: "quiet" }, `and ${counted(rest, "more group")}`),
     );
   };
 }

@@ -5,7 +5,7 @@ import type { Actions } from "../review/actions";
 import type { Screen } from "../shell";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
-import { count, images } from "../words";
+import { count, counted, images } from "../words";
 
 const WORDS = "An answer for one of these says most about other images. Y: it is where it belongs. O: it belongs to the other cluster. J: junk. M: to yet another. Keys mean what is chosen, else the image in focus.";
 const TYPICAL = 4;
@@ -22,7 +22,7 @@ export function questionsScreen(report: Report, actions: Actions): Screen {
   function corrected(): boolean {
     const open = blocksOf(report);
     const left = open.reduce((sum, { inEach }) => sum + [...inEach.values()].flat().length, 0);
-    lead.textContent = left === 0 ? "Nothing is asked any longer." : `${images(left)} to answer for, in ${count(open.length)} ${open.length === 1 ? "block" : "blocks"}.`;
+    lead.textContent = left === 0 ? "Nothing is asked any longer." : `${images(left)} to answer for, in ${counted(open.length, "block")}.`;
     words.hidden = left === 0;
     arrange(
       list,
