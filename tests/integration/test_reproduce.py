@@ -3,16 +3,24 @@
 import json
 import signal
 
+import numpy as np
 import pytest
+import torch
 
 from helpers import torchrun
 from helpers.command import command, run, start
 from helpers.hold import Hold
+from propos.data import from_array
+from propos.evaluation.classes import Classes
+from propos.evaluation.preservation import preservation_rates
 from propos.reproduce.budgets import task
+from propos.reproduce.images import source_of
 from propos.reproduce.items import ITEMS
 from propos.reproduce.place import Place
 from propos.reproduce.readings import take_readings
 from propos.runs import Run
+from propos.training import Model, choose_device
+from propos.training.seeds import generator
 
 
 @pytest.fixture
@@ -106,6 +114,36 @@ def test_what_is_measured_afterwards_is_what_evaluate_measures(tmp_path, no_data
     distances = Run.open(folder).table.distance
     assert read["outliers"]["dots"][0] == distances.argmax()
     assert "data:image/png;base64," in (out / "figure-3.svg").read_text()
+
+
+def test_what_is_among_the_tested_images_neither_teaches_nor_votes(tmp_path, no_data, capsys):
+    out = tmp_path / "out"
+    (cell,) = tasks(no_data, "figure-3")
+    place = Place(out, no_data)
+    with np.load(source_of(cell.images, no_data, place.images)) as kept:
+        images, labels = kept["images"], kept["labels"]
+    train = 167  # five sixths of 200
+    images[train : train + 20], labels[train : train + 20] = images[:20], labels[:20]
+    np.savez(cell.images.file(place.images), images=images, labels=labels)
+    other = out / "images" / "digits-for-cifar-10-val-200.npz"
+    np.savez(other, images=np.concatenate([images[100:160], 255 - images[160:]]), labels=labels[100:])
+    assert run("reproduce", "figure-3", "--out", out).code == 0
+    take_readings(["linear"], cell, place, "cpu")
+    read = {path.stem: json.loads(path.read_text()) for path in (out / "readings").glob("*/*.json")}
+    tested = json.loads(
+        command(capsys, "evaluate", place.run(cell), "--linear", "paper", "--test", other, "--json").out
+    )
+    assert read["linear"]["train_images"] == tested["linear_train_images"] == 140
+    assert read["linear"]["accuracy"] == tested["linear_accuracy"]
+
+    finished = Run.open(place.run(cell))
+    last = max(finished.kept_weights)
+    projections = Model.as_found(finished, choose_device("cpu"), last).online_projections(from_array(images))
+    classes = torch.from_numpy(Classes.among(labels).numbers(labels))
+    rates = preservation_rates(
+        projections[20:train], classes[20:train], projections[train:], 0.1, 20, generator(0, "psa preservation")
+    )
+    assert read["preservation"][str(last)]["0.1"]["mean"] == pytest.approx(float(rates.mean()))
 
 
 def test_cells_are_listed_without_training(tmp_path, no_data, capsys):

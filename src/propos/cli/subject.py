@@ -13,7 +13,7 @@ from torch import Tensor
 
 from propos.cli.streams import say
 from propos.clustering import Clustering
-from propos.data import Source, image_digests, is_array, is_named
+from propos.data import Source, is_array, is_named, places_apart
 from propos.errors import InputError
 from propos.evaluation.classes import Classes
 from propos.evaluation.neighbours import NEIGHBOURS
@@ -127,8 +127,7 @@ class Subject:
     @cached_property
     def apart(self) -> Int[Tensor, " n"]:
         """Which of the run's images are none of the test images."""
-        tested = set(image_digests(self.test_images))
-        apart = [place for place, digest in enumerate(image_digests(self.own_images)) if digest not in tested]
+        apart = places_apart(self.own_images, self.test_images)
         if len(apart) < 2:
             raise InputError(f"--test {self.test}: holds the run's own images: give others, or leave --test out")
         return torch.tensor(apart, device=self.model.prototypes.device)

@@ -127,6 +127,12 @@ def image_digests(source: Source) -> Iterator[bytes]:
             yield hashlib.blake2b(upright(source, image, position).tobytes(), digest_size=16).digest()
 
 
+def places_apart(source: Source, others: Source) -> list[int]:
+    """Return where a source's images are whose pixels none of the others has."""
+    there = set(image_digests(others))
+    return [place for place, digest in enumerate(image_digests(source)) if digest not in there]
+
+
 def distinct_images(source: Source, enough: int) -> int:
     """Count exactly different images, stopping once there are `enough`."""
     seen: set[bytes] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Shaped
 
-from propos.data import Source
+from propos.data import Source, image_digests, places_apart
 from propos.evaluation import scores
 from propos.evaluation.classes import Classes
 from propos.evaluation.preservation import preservation_rates
@@ -49,7 +50,10 @@ def validation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any
 
 
 def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
-    """Train a linear classifier on the frozen backbone's features of random crops, and test it on validation images."""
+    """Train a linear classifier on the frozen backbone's features of random crops, and test it on validation images.
+
+    It learns from none of the run's images that is among them.
+    """
     assert run.table.label is not None
     images = _validation_images(task, place)
     if images is None:
@@ -57,17 +61,19 @@ def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
     model = Model.as_found(run, choose_device(device))
     known, at = Classes.among(run.table.label), model.encoder.device
 
-    def classified(source: Source, labels: Shaped[np.ndarray, " N"]) -> Classified:
-        return Classified(source, torch.arange(len(source)), torch.from_numpy(known.numbers(labels)).to(at))
+    def classified(source: Source, labels: Shaped[np.ndarray, " N"], places: Sequence[int]) -> Classified:
+        classes = torch.from_numpy(known.numbers(labels[places])).to(at)
+        return Classified(source, torch.tensor(places), classes)
 
     with (
         open_source_of(run, place.root) as source,
         open_like(model.config, source_of(images, place.root, place.images), place.root) as tested,
     ):
         assert tested.labels is not None
-        learnt, asked = classified(source, run.table.label), classified(tested, tested.labels)
+        learnt = classified(source, run.table.label, places_apart(source, tested))
+        asked = classified(tested, tested.labels, range(len(tested)))
         accuracy = linear_accuracy(model, learnt, asked, probe_draws(run.config))
-        return {"accuracy": accuracy, "images": len(tested)}
+        return {"accuracy": accuracy, "images": len(tested), "train_images": len(learnt.classes)}
 
 
 def _validation_images(task: Task, place: Place) -> Images | None:
@@ -77,19 +83,25 @@ def _validation_images(task: Task, place: Place) -> Images | None:
 
 
 def preservation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
-    """Tell at each kept epoch, for several σ, how often sampled neighbours keep the class of their image."""
+    """Tell at each kept epoch, for several σ, how often sampled neighbours keep the class of their image.
+
+    Train images vote, but for those that are among the test images too.
+    """
     assert run.table.label is not None
     classes = torch.from_numpy(Classes.among(run.table.label).numbers(run.table.label))
     train = round(len(classes) * TRAIN_SHARE)
     found: dict[str, Any] = {}
     with open_source_of(run, place.root) as source:
+        digests = list(image_digests(source))
+        tested = set(digests[train:])
+        voters = torch.tensor([each for each, digest in enumerate(digests[:train]) if digest not in tested])
         for epoch in sorted(run.kept_weights):
             model = Model.as_found(run, choose_device(device), epoch)
             projections = model.online_projections(source).cpu()
-            bank, queries = projections[:train], projections[train:]
+            bank, queries = projections[voters], projections[train:]
             found[str(epoch)] = {}
             for sigma in SIGMAS:
                 draws = generator(run.config.seed, "psa preservation")
-                rates = preservation_rates(bank, classes[:train], queries, sigma, NEIGHBOURS, draws)
+                rates = preservation_rates(bank, classes[voters], queries, sigma, NEIGHBOURS, draws)
                 found[str(epoch)][f"{sigma:g}"] = {"mean": float(rates.mean()), "sd": float(rates.std())}
     return found
