@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+from propos.runner import spending
 from propos.runner.spending import Spending, forget_peak_memory, peak_memory
 from propos.runs import RunInfo
 
@@ -13,12 +14,42 @@ LARGE = 300_000_000
 
 def test_seconds_are_added_to_those_before_and_memory_is_the_most():
     before = RunInfo(status="running", seconds=100.0, processor_seconds=50.0, memory=10**15)
-    spending = Spending(before)
+    stretch = Spending(before)
     sum(range(1_000_000))  # some work of the processor
-    info = spending.info()
+    info = stretch.info()
     assert 100 < info["seconds"] < 1e5
     assert 50 < info["processor_seconds"] < 1e5
     assert info["memory"] == 10**15
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
+def test_memory_of_which_one_stretch_is_not_known_is_not_known(monkeypatch, tmp_path):
+    first, second = (RunInfo(status="running", seconds=seconds, memory=None) for seconds in (0.0, 100.0))
+    assert Spending(second).info()["memory"] is None
+    assert Spending(first).info()["memory"] is not None
+    monkeypatch.setattr(spending, "STATUS", tmp_path / "none")  # a system without /proc
+    forget_peak_memory()
+    assert peak_memory() is None
+    assert Spending(RunInfo(status="running", seconds=100.0, memory=5)).info()["memory"] is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
+def test_a_peak_that_the_system_does_not_forget_is_no_later_runs(monkeypatch, tmp_path):
+    forget_peak_memory()
+    monkeypatch.setattr(spending, "MARKS", tmp_path / "no folder" / "clear_refs")
+    large = np.ones(LARGE, np.uint8)
+    before = peak_memory()
+    del large
+    forget_peak_memory()
+    assert peak_memory() is None  # at most as much as another had: nobody knows how much
+    larger = np.ones(2 * LARGE, np.uint8)
+    assert peak_memory() > before  # a peak of its own
+    del larger
+    forget_peak_memory()
+    assert peak_memory() is None
+    monkeypatch.undo()
+    forget_peak_memory()
+    assert peak_memory() < before
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
