@@ -153,6 +153,36 @@ def test_two_processes_that_plan_other_methods_for_one_folder_lose_none(tmp_path
     assert set(found.fingerprints) == {"kmeans-pixels", "kmeans-random"}
 
 
+def test_a_method_that_cannot_be_planned_is_named_and_the_others_run(tmp_path, capsys):
+    source, out = save_digits(tmp_path / "digits.npz", 60), tmp_path / "out"
+    result = command(capsys, *compared(source, out, "kmeans-features,kmeans-pixels", "--seeds", 1))
+    assert result.code == 1
+    warned, ended = result.err.splitlines()
+    assert warned.startswith("warning: kmeans-features is not compared: ")
+    assert "needs a pretrained network" in warned
+    assert ended == "propos: not compared: kmeans-features"
+    assert Run.open(out / "cells" / "kmeans-pixels-0").finished
+    reason = warned.removeprefix("warning: kmeans-features is ")
+    assert f"\nkmeans-features  0      {reason}\n" in result.out
+    assert f"| kmeans-features | 0 | {reason} |" in (out / "compare.md").read_text()
+    assert "1 of 1 cells are finished" in (out / "compare.md").read_text()
+    kept = json.loads((out / "compare.json").read_text())
+    assert kept["refused"] == {"kmeans-features": reason.removeprefix("not compared: ")}
+
+    # Who asks for others has them, and the row stays; what can be planned by now is.
+    state = json.loads((out / "settings.json").read_text())
+    (out / "settings.json").write_text(json.dumps(state | {"refused": state["refused"] | {"kmeans-random": "once"}}))
+    more = command(capsys, *compared(source, out, "kmeans-random", "--seeds", 1))
+    assert more.code == 0, more.err
+    assert read_state(out).methods == ["kmeans-pixels", "kmeans-random"]
+    assert list(read_state(out).refused) == ["kmeans-features"]
+    alone = command(capsys, *compared(source, out, "kmeans-features", "--seeds", 1))
+    assert (alone.code, alone.err.count("\n")) == (2, 1)
+    del state["refused"]  # as a comparison of before there was such a thing
+    (out / "settings.json").write_text(json.dumps(state))
+    assert read_state(out).refused == {}
+
+
 @pytest.mark.parametrize(
     ("methods", "more", "words"),
     [
@@ -162,6 +192,7 @@ def test_two_processes_that_plan_other_methods_for_one_folder_lose_none(tmp_path
         ("byol", ["--time", "long"], "write it as 45s, 30m or 2h"),
         ("byol", ["--set", "seed=3"], "--set seed: a comparison varies it"),
         ("kmeans-features", [], "needs a pretrained network"),
+        ("kmeans-pixels,kmeans-random", ["-k", 61], "61"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_a_line(tmp_path, capsys, methods, more, words):

@@ -94,5 +94,10 @@ def compare_shown(wanted: Wanted, out: Path, device: str, quiet: bool) -> None:
         terminal.note(f"Written: {out / 'compare.md'}, .csv, .json, .svg and .png; the runs are in {out / 'cells'}")
         for problem in found.problems:
             terminal.warn(problem)
+    refused = [method for method in wanted.methods if method in found.state.refused]
+    missing = [f"not compared: {', '.join(refused)}"] if refused else []
     if found.problems:
-        raise RunFailed(f"{len(found.problems)} cells are not finished; the same command goes on")
+        are = "cell is" if len(found.problems) == 1 else "cells are"
+        missing.append(f"{len(found.problems)} {are} not finished; the same command goes on")
+    if missing:
+        raise RunFailed("; ".join(missing))

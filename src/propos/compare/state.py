@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class State:
     seeds: int
     settings: dict[str, Any]  # of each method, complete but for the seed
     fingerprints: dict[str, str]  # what the images are known by, at the size at which each method reads them
+    refused: dict[str, str] = field(default_factory=dict)  # methods that cannot be planned here, and why
 
     @property
     def methods(self) -> list[str]:
@@ -55,11 +56,13 @@ class State:
 
     def grown_by(self, more: State) -> State:
         """Return it with the methods and seeds that another one of the same images has besides."""
+        settings = self.settings | {name: more.settings[name] for name in more.methods if name not in self.settings}
         return replace(
             self,
             seeds=max(self.seeds, more.seeds),
-            settings=self.settings | {name: more.settings[name] for name in more.methods if name not in self.settings},
+            settings=settings,
             fingerprints=more.fingerprints | self.fingerprints,
+            refused=_still(self.refused | more.refused, settings),
         )
 
     def refuse_other(self, wanted: Wanted, out: Path) -> None:
@@ -96,6 +99,7 @@ def read_state(out: Path) -> State | None:
             (state.asked, dict),
             (state.settings, dict),
             (state.fingerprints, dict),
+            (state.refused, dict),
             (state.seeds, int),
             (state.images, int),
             (state.name, str),
@@ -112,15 +116,36 @@ def read_state(out: Path) -> State | None:
 
 
 def planned_state(wanted: Wanted, out: Path, device: str, watcher: Watcher) -> State:
-    """Return what the folder is to be of now: what it was, with the methods and seeds that come to it."""
+    """Return what the folder is to be of now: what it was, with the methods and seeds that come to it.
+
+    A method that cannot be planned for these images is kept with the reason; where none can be, that is refused.
+    """
     state = read_state(out)
     if state is not None:
         state.refuse_other(wanted, out)
+    refused: dict[str, str] = {}
     for method in wanted.methods:
         if state is None or method not in state.settings:
-            state = _with_method(state, wanted, method, device, watcher)
-    assert state is not None
-    return replace(state, seeds=max(state.seeds, wanted.seeds))
+            try:
+                state = _with_method(state, wanted, method, device, watcher)
+            except InputError as error:
+                refused[method] = str(error)
+    if state is None or len(refused) == len(wanted.methods):
+        raise InputError(_why_none(refused))
+    for method, why in refused.items():
+        watcher.warn(f"{method} is not compared: {why}")
+    return replace(state, seeds=max(state.seeds, wanted.seeds), refused=_still(state.refused | refused, state.settings))
+
+
+def _still(refused: dict[str, str], settings: dict[str, Any]) -> dict[str, str]:
+    """Leave out what has been planned since."""
+    return {name: why for name, why in refused.items() if name not in settings}
+
+
+def _why_none(refused: dict[str, str]) -> str:
+    """Say why no method can be planned: most often the same of all."""
+    reasons = set(refused.values())
+    return reasons.pop() if len(reasons) == 1 else "; ".join(f"{name}: {why}" for name, why in refused.items())
 
 
 def _with_method(state: State | None, wanted: Wanted, method: str, device: str, watcher: Watcher) -> State:

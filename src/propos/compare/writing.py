@@ -64,6 +64,8 @@ def table(state: State, rows: Sequence[Row]) -> tuple[list[str], list[list[str]]
             named = {shown: name for name, shown in BY_HEAD.items()}
             by_head = [_mean(means.get(named[word]), 3) if word in named else "" for word in columns.values()]
             lines.append([f"{each.method}, by its head", "", *by_head, ""])
+    empty = [""] * (len(head) - 3)
+    lines += [[method, "0", f"not compared: {why}", *empty] for method, why in state.refused.items()]
     return head, lines
 
 
@@ -77,7 +79,9 @@ def _mean(found: tuple[float, float | None] | None, digits: int) -> str:
 def plain_table(state: State, rows: Sequence[Row]) -> list[str]:
     """Return the table as lines for a terminal."""
     head, lines = table(state, rows)
-    widths = [max(len(line[column]) for line in [head, *lines]) for column in range(len(head))]
+    measured = [head, *lines[: len(lines) - len(state.refused)]]  # why one is not compared runs on over the columns
+    widths = [max(len(line[column]) for line in measured) for column in range(len(head))]
+    widths[0] = max(len(line[0]) for line in [head, *lines])
     return [
         "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
         for line in [head, *lines]
@@ -120,6 +124,7 @@ def as_json(state: State, rows: Sequence[Row]) -> dict[str, Any]:
             }
             for each in summaries(state.methods, rows)
         ],
+        "refused": state.refused,
     }
 
 
