@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def against(run: Run, other: Run) -> dict[str, Any]:
     places = [int(np.searchsorted(ids, each)) for each in matched.labels]
     rest = [place for place in range(len(ids)) if place not in places]  # junk
     return {
-        "name": other.path.resolve().name,
+        "name": name_beside(other.path, run.path),
         "made": method_in_words(other.config),
         "names": ["Junk" if each == JUNK else names.get(int(each)) or f"Cluster {each}" for each in ids],
         "of": packed(np.searchsorted(ids, theirs), "i32"),
@@ -43,6 +44,13 @@ def against(run: Run, other: Run) -> dict[str, Any]:
         ],
         "nmi": float(nmi(theirs[kept], ours[kept])),
     }
+
+
+def name_beside(path: Path, other: Path) -> str:
+    """Return a folder's name, with as many of those above it as tell it from another folder's."""
+    parts, others = path.resolve().parts, other.resolve().parts
+    least = next((n for n in range(1, len(parts) + 1) if parts[-n:] != others[-n:]), 1)
+    return Path(*parts[-least:]).as_posix()
 
 
 def _rows(run: Run, other: Run) -> Int[np.ndarray, " N"]:

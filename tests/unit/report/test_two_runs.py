@@ -1,6 +1,7 @@
 """Another run beside a run: images by name, clusters by the best matching."""
 
 import base64
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,6 +34,17 @@ def test_images_go_by_name_and_clusters_by_what_they_share(tmp_path):
     assert sorted(map(tuple, found["pairs"])) == [(0, 2), (1, 1), (2, 0)]
     assert found["name"] == "b"
     assert found["names"] == ["Cluster 0", "Cluster 1", "Cluster 2"]
+
+
+def test_run_folders_of_one_name_are_told_apart_by_where_they_are(tmp_path, monkeypatch):
+    ours = run_of(tmp_path / "a" / "cells" / "run-1", ["a", "b"], [0, 1])
+    theirs = run_of(tmp_path / "b" / "cells" / "run-1", ["a", "b"], [0, 1])
+    assert against(ours, theirs)["name"] == "b/cells/run-1"
+    monkeypatch.chdir(tmp_path / "b" / "cells")
+    assert against(ours, Run.open(Path("run-1")))["name"] == "b/cells/run-1"
+    beside = run_of(tmp_path / "a" / "cells" / "run-2", ["a", "b"], [0, 1])
+    assert against(ours, beside)["name"] == "run-2"
+    assert against(ours, ours)["name"] == "run-1"
 
 
 def test_more_clusters_there_than_here_leave_some_without_a_match(tmp_path):
