@@ -16,9 +16,11 @@ from propos.objectives import (
     ConfidentPull,
     ConfidentPush,
     FeatureDecorrelation,
+    GivenLabels,
     Grouping,
     InfoNce,
     InstanceSoftmax,
+    LabelledContrast,
     MutualInformation,
     NearestInBatch,
     NearestOfAll,
@@ -59,6 +61,8 @@ OBJECTIVES = {
     "information": MutualInformation(),
     "matching with the batch": NearestInBatch(ClusterMatching()),
     "agreement with all images": NearestOfAll(NeighbourAgreement()),
+    "contrast of labelled images": LabelledContrast(0.5),
+    "labels of the stage": GivenLabels(),
 }
 
 
@@ -83,7 +87,7 @@ def losses_and_gradients(rank, world):
         assignments=gathered([F.softmax(logit, dim=1) for logit in logits]),
         features=gathered(projections),
         again=gather(F.softmax(predictions[0], dim=1)),
-        prepared={"nearest answers": gather(table[part])},
+        prepared={"nearest answers": gather(table[part]), "labels": gather(LABELS[part])},
         queue=Queue(F.normalize(drawn(5, DIMENSION, seed=1), dim=1), torch.tensor([0, 3, 2, -1, 4])),
         bank=Bank(F.normalize(drawn(20, DIMENSION, seed=3), dim=1), gather(torch.arange(7, 7 + BATCH)[part])),
         groupings=(Grouping(gather(LABELS[part]), F.normalize(drawn(4, DIMENSION, seed=2), dim=1), torch.ones(4)),),

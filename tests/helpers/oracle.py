@@ -259,3 +259,15 @@ def mutual_information(first, second):
         for k in clusters
         for j in clusters
     )
+
+
+def labelled_contrast(first, second, labels, temperature):
+    """NT-Xent in which images of one label are not in each other's denominators."""
+    rows, twice = [*first, *second], [*labels, *labels]
+    half, total = len(first), 0.0
+    for i, row in enumerate(rows):
+        own = (i + half) % len(rows)
+        told = [j for j in range(len(rows)) if j not in (i, own) and not (twice[j] == twice[i] and twice[i] >= 0)]
+        scores = {j: math.exp(cosine(row, rows[j]) / temperature) for j in (own, *told)}
+        total -= math.log(scores[own] / sum(scores.values()))
+    return total / len(rows)

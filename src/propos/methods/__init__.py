@@ -24,7 +24,15 @@ from propos.methods.moco import moco
 from propos.methods.nnm import nnm
 from propos.methods.pcl import pcl
 from propos.methods.pica import pica
-from propos.methods.preparations import Confident, Features, NearestAnswers, Neighbours, Preparation, Seen
+from propos.methods.preparations import (
+    Confident,
+    Features,
+    NearestAnswers,
+    Neighbours,
+    Preparation,
+    Seen,
+    SureLabels,
+)
 from propos.methods.propos import propos
 from propos.methods.propos_alignment_only import propos_alignment_only
 from propos.methods.propos_no_psa import propos_no_psa
@@ -33,6 +41,7 @@ from propos.methods.propos_uniformity_only import propos_uniformity_only
 from propos.methods.scan import scan
 from propos.methods.simclr import simclr
 from propos.methods.simsiam import simsiam
+from propos.methods.tcl import tcl
 from propos.methods.temi import temi
 
 __all__ = [
@@ -53,6 +62,7 @@ __all__ = [
     "QueueSpec",
     "Seen",
     "Stage",
+    "SureLabels",
     "Term",
     "build_method",
     "check_method",
@@ -82,6 +92,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "iic": iic,
     "pica": pica,
     "idfd": idfd,
+    "tcl": tcl,
     "kmeans-features": kmeans_features,
     "kmeans-pixels": kmeans_pixels,
     "kmeans-random": kmeans_random,

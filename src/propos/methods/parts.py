@@ -64,6 +64,12 @@ def plain_head(config: Config, outer: int) -> Head:
     return Head((feature_width(config.network.backbone, config.network.width), outer), norm=False)
 
 
+def deep_head(config: Config, outer: int) -> Head:
+    """Return a head of three layers with batch norm between them, as wide as the backbone's output before the last."""
+    width = feature_width(config.network.backbone, config.network.width)
+    return Head((width, width, outer))
+
+
 def linear_head(config: Config) -> Head:
     """Return a cluster head of one layer."""
     assert config.clusters is not None

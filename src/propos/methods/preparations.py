@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import torch
@@ -22,6 +24,7 @@ class Seen:
     assignments: Float[Tensor, "N H K"] | None  # every cluster head's, where there are any
     chosen: int  # of the heads, the one that answers
     mine: slice
+    tables: Mapping[str, Tensor] = field(default_factory=dict)  # what the stage has computed so far, of all images
 
 
 class Preparation(Protocol):
@@ -92,11 +95,47 @@ class Confident:
 
     def __call__(self, seen: Seen) -> Bool[Tensor, " n"]:
         """Return the rows of this process's images."""
-        assert seen.assignments is not None
-        sureness, cluster = seen.assignments[:, seen.chosen].max(dim=1)
-        chosen = torch.zeros_like(cluster, dtype=torch.bool)
-        for number in range(seen.assignments.shape[2]):
-            members = (cluster == number).nonzero()[:, 0]
-            surest = sureness[members].argsort(descending=True, stable=True)
-            chosen[members[surest[: round(self.share * len(members))]]] = True
+        sureness, cluster, clusters = _answered(seen)
+        counts = torch.bincount(cluster, minlength=clusters)
+        chosen = places_in_cluster(sureness, cluster) < (self.share * counts.double()).round()[cluster]
         return chosen[seen.mine]
+
+
+@dataclass(frozen=True)
+class SureLabels:
+    """A label for the surest images of each cluster, kept for as long as the head is sure of them; -1 for others.
+
+    Of each cluster as many are labelled as make, over all clusters of equal size, a share of the images. An image that
+    has a label keeps it, whatever the head says by now, until no assignment of it reaches `above`.
+    """
+
+    share: float
+    above: float
+    name: str = "labels"
+
+    def __call__(self, seen: Seen) -> Int[Tensor, " n"]:
+        """Return the rows of this process's images."""
+        sureness, cluster, clusters = _answered(seen)
+        most = math.ceil(self.share * len(cluster) / clusters)
+        labels = torch.where(places_in_cluster(sureness, cluster) < most, cluster, -1)
+        if self.name in seen.tables:
+            before = seen.tables[self.name]
+            labels = torch.where(before < 0, labels, before)
+        return torch.where(sureness < self.above, -1, labels)[seen.mine]
+
+
+def _answered(seen: Seen) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"], int]:
+    """Return how sure the head that answers is of each image, where it puts it, and how many clusters it has."""
+    assert seen.assignments is not None
+    sureness, cluster = seen.assignments[:, seen.chosen].max(dim=1)
+    return sureness, cluster, seen.assignments.shape[2]
+
+
+def places_in_cluster(sureness: Float[Tensor, " N"], cluster: Int[Tensor, " N"]) -> Int[Tensor, " N"]:
+    """Return how many images of its cluster come before each, the surest first, and of equals those before it."""
+    surest = sureness.argsort(descending=True, stable=True)
+    order = surest[cluster[surest].argsort(stable=True)]  # cluster by cluster
+    counts = torch.bincount(cluster)
+    starts = counts.cumsum(dim=0) - counts
+    counted = torch.arange(len(order), device=order.device) - starts[cluster[order]]
+    return torch.empty_like(order).index_copy(0, order, counted)

@@ -7,9 +7,11 @@ from propos.objectives.cluster_matching import ClusterMatching, cluster_matching
 from propos.objectives.confident_pull import ConfidentPull, confident_pull
 from propos.objectives.confident_push import ConfidentPush, confident_push
 from propos.objectives.feature_decorrelation import FeatureDecorrelation, feature_decorrelation
+from propos.objectives.given_labels import GivenLabels, given_labels
 from propos.objectives.heads import ChosenHead, EachHead, OverHeads
 from propos.objectives.info_nce import InfoNce, info_nce
 from propos.objectives.instance_softmax import InstanceSoftmax, instance_softmax
+from propos.objectives.labelled_contrast import LabelledContrast, labelled_contrast
 from propos.objectives.mutual_information import MutualInformation, mutual_information
 from propos.objectives.nearest import NearestInBatch, NearestOfAll
 from propos.objectives.negative_cosine import NegativeCosine, negative_cosine
@@ -37,9 +39,11 @@ __all__ = [
     "ConfidentPush",
     "EachHead",
     "FeatureDecorrelation",
+    "GivenLabels",
     "Grouping",
     "InfoNce",
     "InstanceSoftmax",
+    "LabelledContrast",
     "MutualInformation",
     "NearestInBatch",
     "NearestOfAll",
@@ -64,8 +68,10 @@ __all__ = [
     "confident_pull",
     "confident_push",
     "feature_decorrelation",
+    "given_labels",
     "info_nce",
     "instance_softmax",
+    "labelled_contrast",
     "mutual_information",
     "negative_cosine",
     "neighbour_agreement",

@@ -6,10 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.prototypes import mean_of_present, membership
+from propos.objectives.given_labels import given_labels
 from propos.outputs import Outputs
-
-LEAST = 1e-30  # chance, whose logarithm is finite
 
 
 def self_label(
@@ -25,9 +23,7 @@ def self_label(
     sure = sureness > above
     if by_cluster:
         sure = sure.any() & (sureness > thresholds(torch.where(sure, cluster, -1), plain.shape[1], above)[cluster])
-    members, present = membership(torch.where(sure, cluster, -1), strong.dtype, plain.shape[1])
-    surprise = -strong.gather(1, cluster[:, None])[:, 0].clamp(min=LEAST).log()
-    return mean_of_present((members @ surprise) / members.sum(dim=1).clamp(min=1), present)
+    return given_labels(strong, torch.where(sure, cluster, -1))
 
 
 def thresholds(sure: Int[Tensor, " B"], clusters: int, above: float) -> Float[Tensor, " K"]:

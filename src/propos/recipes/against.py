@@ -289,6 +289,13 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         }
         for method in ("iic", "pica")
     },
+    "tcl": {
+        **dict.fromkeys(("train.optimiser", "train.lr", "train.schedule", "train.warmup"), _AUTHORS),
+        **dict.fromkeys(("train.weight_decay", "network.dimension"), _AUTHORS),
+        "network.bn_groups": "the paper trains no such system; its authors' code normalises on each device",
+        "network.shuffle_bn": _NO_TARGET,
+        "psl.start": "there is no warm-up, and nothing is scattered",
+    },
     "idfd": {
         **dict.fromkeys(("train.schedule", "train.warmup", "train.batch_size", "train.lr"), _AUTHORS),
         "network.dimension": _AUTHORS,

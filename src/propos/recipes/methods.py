@@ -49,6 +49,7 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "iic": {**_OF_HEADS, "heads.count": 5},
     "pica": {**_OF_HEADS, "balance.weight": 2.0},
     "idfd": {**_ONE_GROUP, "contrast.temperature": 1.0},
+    "tcl": {**_ADAM, **_ONE_GROUP, "train.lr": 1e-3, "train.weight_decay": 1e-4},
 }
 
 # Sizes and rates that belong to the paper's recipes; a small recipe keeps its own. `train.lr` is for 256 images.
@@ -72,6 +73,7 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
         "train.milestones": (0.3, 0.475, 0.65, 0.825),
         "train.warmup": 0,
     },
+    "tcl": {"network.dimension": 128, "train.lr": 1e-4},
 }
 
 

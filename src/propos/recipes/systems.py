@@ -108,3 +108,15 @@ def pica_cifar_10() -> Config:
     config = for_method(cifar_10(), "pica", at_scale=True)
     views = _views((0.2, 1.0), hue=0.4, grey=0.2)
     return config.with_settings({"recipe": "pica-cifar-10", **views, "train.batch_size": 256, "train.epochs": 600})
+
+
+def tcl_cifar_10() -> Config:
+    """CIFAR-10 with TCL, as in its public code: ResNet-34 at 224 px, 1,000 epochs and 200 of boosting, 4 × 256 images.
+
+    Of the two views the weak one alone is blurred, always.
+    """
+    weak = {"views.crop_scale": (0.2, 1.0), "views.saturation": 0.2, "views.blur": (1.0, 0.0)}
+    sizes = {"views.size": 224, "views.plain": "centre", "network.stem": "imagenet", "strong.cutout": 75 / 224}
+    four_devices = {"train.batch_size": 1024, "train.lr": 2.5e-5, "network.bn_groups": 4}  # 1e-4 whatever the batch
+    config = for_method(cifar_10(), "tcl", at_scale=True)
+    return config.with_settings({"recipe": "tcl-cifar-10", **weak, **sizes, **four_devices, "train.epochs": 1200})

@@ -52,5 +52,6 @@ SYSTEMS: dict[str, Recipe] = {
     "idfd-cifar-10": systems.idfd_cifar_10,
     "iic-cifar-10": systems.iic_cifar_10,
     "pica-cifar-10": systems.pica_cifar_10,
+    "tcl-cifar-10": systems.tcl_cifar_10,
 }
 RECIPES = SMALL | PAPER | SYSTEMS

@@ -50,11 +50,11 @@ def _estimate(config: Config, source: Source, device: torch.device) -> float:
     per_step = 0.0
     for number in range(len(learner.method.stages) if learner.method.terms else 0):
         learner = at_stage(learner, number)
-        if not (number and learner.stage.opens_with):  # what it computes first is not there yet: as the one before
+        if not (number and learner.stage.preparations):  # what it computes first is not there yet: as the one before
             per_step = _step_seconds(learner, source)
         steps += per_step * learner.schedule.steps * len(learner.epochs)
         esteps += sum(estep_due(config, learner.stage, learner.since(epoch), epoch) for epoch in learner.epochs)
-        esteps += bool(learner.stage.opens_with)
+        esteps += bool(learner.stage.preparations)
     return float(steps + per_batch * batches * esteps)
 
 
@@ -73,7 +73,7 @@ def _looking(config: Config, source: Source, device: torch.device) -> tuple[floa
 def _step_seconds(learner: Learner, source: Source) -> float:
     state = late_state(learner)
     positions = epoch_order(learner.config.seed, 0, learner.schedule)[0]
-    if learner.stage.opens_with:
+    if learner.stage.preparations:
         open_stage(learner, source, state)
     return _seconds(lambda: maximization_step(learner, source, positions, state), learner.device)
 

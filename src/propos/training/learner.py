@@ -110,8 +110,8 @@ def _of_stage(
         "seed": derive(config.seed, "stage", number) if number else config.seed,
         "optimiser": build_optimiser(settings, stage, network, device) if method.terms else None,
         "scaler": torch.amp.GradScaler(device.type, enabled=settings.precision == "float16"),
-        # What a stage computes of the images when it opens it knows of those that are clustered.
-        "schedule": Schedule(settings, config.network, clustered, 0 if stage.opens_with else more, left_out),
+        # What a stage computes of all images it knows of those that are clustered.
+        "schedule": Schedule(settings, config.network, clustered, 0 if stage.preparations else more, left_out),
     }
 
 

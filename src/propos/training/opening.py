@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from propos.data import Source
@@ -44,7 +46,8 @@ def _prepare(
 ) -> None:
     seen = _see(learner, source, corrections)
     for preparation in preparations:
-        state.prepared[preparation.name] = gather(preparation(seen).contiguous(), len(source))
+        made = preparation(replace(seen, tables=state.prepared))
+        state.prepared[preparation.name] = gather(made.contiguous(), len(source))
 
 
 def _see(learner: Learner, source: Source, corrections: Corrections | None) -> Seen:

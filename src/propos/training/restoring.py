@@ -136,6 +136,8 @@ def _check_prepared(tensors: Mapping[str, Tensor], learner: Learner, where: str)
     for name, table in tensors.items():
         if name.startswith("state.prepared.") and (table.ndim == 0 or len(table) != images):
             raise _unfit(where, f"{name}: has not a row for each of {images} images")
+    if "state.prepared.labels" in tensors:
+        check_labels(tensors["state.prepared.labels"], images, learner.config.clusters, where)
     neighbours = tensors.get("state.prepared.neighbours")
     if neighbours is None:
         return

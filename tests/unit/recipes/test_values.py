@@ -173,7 +173,8 @@ def test_the_papers_colours_change_in_turn_and_those_of_small_recipes_at_once():
 
 
 def test_other_systems_have_the_settings_they_were_published_with():
-    scan, nnm, temi, boost, idfd, iic, pica = (build_recipe(name) for name in SYSTEMS)
+    names = ("scan-cifar-10", "nnm-cifar-10", "temi-dino", "dcboost-cifar-10", "idfd-cifar-10")
+    scan, nnm, temi, boost, idfd = (build_recipe(name) for name in names)
     assert [len(span) for span in build_method(scan.with_settings({"clusters": 10})).spans(800)] == [500, 200, 100]
     assert scan.heads.lr * scan.train.batch_size / 256 == pytest.approx(1e-4)
     assert scan.train.lr * scan.train.batch_size / 256 == pytest.approx(0.4)
@@ -192,7 +193,11 @@ def test_other_systems_have_the_settings_they_were_published_with():
     assert (idfd.train.weight_decay, idfd.train.warmup, idfd.train.schedule) == (5e-4, 0, "steps")
     assert (idfd.bank.momentum, idfd.contrast.temperature, idfd.decorrelation.temperature) == (0.5, 1.0, 2.0)
     assert (idfd.views.crop_scale, idfd.views.flip, idfd.views.hue) == ((0.2, 1.0), 0.0, 0.0)
-    iic, pica = (config.with_settings({"clusters": 10}) for config in (iic, pica))
+
+
+def test_systems_that_learn_clusters_from_the_start_have_theirs():
+    names = ("iic-cifar-10", "pica-cifar-10", "idfd-cifar-10")
+    iic, pica, idfd = (build_recipe(name).with_settings({"clusters": 10}) for name in names)
     for config, heads in ((iic, 5), (pica, 1)):
         parts = build_method(config).parts
         assert (parts.heads, parts.cluster_head.widths, parts.over_head.widths) == (heads, (10,), (70,))
@@ -210,3 +215,21 @@ def test_other_systems_have_the_settings_they_were_published_with():
         "idfd": ((0.2, 1.0), 1.0, 0.0, 0.2),
     }
     assert [term.weight for term in build_method(pica).terms] == [1.0, 2.0, 1.0, 2.0]
+
+
+def test_tcl_has_its_own_settings():
+    config = build_recipe("tcl-cifar-10").with_settings({"clusters": 10})
+    method = build_method(config)
+    assert [len(span) for span in method.spans(config.train.epochs)] == [1000, 200]
+    for head, width in ((method.parts.projector, 128), (method.parts.cluster_head, 10)):
+        assert (head.widths, head.norm, head.norm_last) == ((512, 512, width), True, False)
+    train, views = config.train, config.views
+    assert (train.optimiser, train.schedule, train.weight_decay, train.warmup) == ("adam", "constant", 1e-4, 0)
+    # Four devices of 256 images, each normalising its own, at 1e-4.
+    assert (train.batch_size, config.network.bn_groups) == (1024, 4)
+    assert train.lr * train.batch_size / 256 == pytest.approx(1e-4)
+    assert (config.contrast.temperature, config.contrast.cluster_temperature, config.confident.above) == (0.5, 1, 0.99)
+    assert (views.size, views.plain, views.blur, views.crop_scale) == (224, "centre", (1.0, 0.0), (0.2, 1.0))
+    assert (views.brightness, views.contrast, views.saturation, views.hue) == (0.4, 0.4, 0.2, 0.1)
+    assert (config.strong.operations, config.strong.cutout * 224) == (4, 75)
+    assert [term.weight for term in method.terms] == [1.0] * 5

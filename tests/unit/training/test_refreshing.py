@@ -1,11 +1,16 @@
 """What a stage computes anew before every epoch, and one more view of each image."""
 
+import hashlib
+
 import pytest
+import safetensors.torch
 import torch
 import torch.nn.functional as F
 
-from helpers.small import CPU, digits, quick_config, same_weights
-from propos.methods import NearestAnswers, Seen
+from helpers.small import CPU, digits, quick_config, quick_train, same_weights
+from propos.errors import InputError, Interrupted
+from propos.methods import NearestAnswers, Seen, SureLabels
+from propos.runs import RunFolder
 from propos.training.expectation import unassigned
 from propos.training.learner import at_stage, build_learner
 from propos.training.maximization import maximization_step
@@ -14,10 +19,10 @@ from propos.training.pairs import further_view, paired_views
 from propos.training.state import first_state
 
 
-def opened(**settings):
-    """Return a learner in NNM's own stage, a state in its second epoch and the images."""
+def opened(method="nnm", **settings):
+    """Return a learner in a method's second stage, NNM's own, a state in its second epoch and the images."""
     source = digits()
-    config = quick_config(source, method="nnm", train__epochs=6, **settings)
+    config = quick_config(source, method=method, train__epochs=6, **settings)
     learner = at_stage(build_learner(config, source, CPU), 1)
     state = first_state(learner)
     state.epoch = learner.epochs.start
@@ -84,3 +89,63 @@ def test_its_batch_norm_is_its_own():
     passed = learner.network(views, None, again=more)
     expected = F.softmax(learner.network.cluster_head(learner.network.online.backbone(more)), dim=-1)
     torch.testing.assert_close(passed.again, expected)
+
+
+def answers(*sureness):
+    """Return what two heads say of images: the second puts each into 0 or, if the number is negative, 1, so surely."""
+    of_one = torch.tensor([[s, 1 - s] if s > 0 else [1 + s, -s] for s in sureness])
+    return torch.stack([of_one.flip(0), of_one], dim=1)
+
+
+def seen_as(assignments, tables=None):
+    return Seen(torch.zeros(8, 2), torch.zeros(8, 2), assignments, 1, slice(0, 8), tables or {})
+
+
+def test_sure_labels_by_hand():
+    # Of eight images in two clusters half are labelled: two of each cluster, as far as they are sure enough.
+    said = answers(0.99, 0.9, 0.95, 0.97, 0.85, 0.6, -0.7, -0.8)
+    assert SureLabels(0.5, 0.5)(seen_as(said)).tolist() == [0, -1, -1, 0, -1, -1, 1, 1]
+    labels = SureLabels(0.5, 0.75)(seen_as(said))
+    assert labels.tolist() == [0, -1, -1, 0, -1, -1, -1, 1]
+    # Later image 0 is no longer sure; image 3 is, of another cluster, and stays; images 1 and 2 are labelled now.
+    later = answers(0.7, 0.98, 0.99, -0.96, 0.85, 0.6, -0.7, -0.8)
+    labels = SureLabels(0.5, 0.75)(seen_as(later, {"labels": labels}))
+    assert labels.tolist() == [-1, 0, 0, 0, -1, -1, -1, 1]
+    # And nothing changes where nothing was learnt.
+    assert torch.equal(SureLabels(0.5, 0.75)(seen_as(later, {"labels": labels})), labels)
+    part = Seen(torch.zeros(8, 2), torch.zeros(8, 2), later, 1, slice(1, 4), {"labels": labels})
+    assert SureLabels(0.5, 0.75)(part).tolist() == [0, 0, 0]
+
+
+def test_more_clusters_than_images_have_a_label_each():
+    assert SureLabels(0.5, 0.0)(seen_as(torch.eye(8, 40)[:, None].repeat(1, 2, 1))).tolist() == list(range(8))
+
+
+def test_labels_stay_with_their_images_from_epoch_to_epoch():
+    learner, state, source = opened("tcl", train__lr=0.03)
+    before = state.prepared["labels"].clone()
+    assert before.shape == (200,)
+    counts = torch.bincount(before[before >= 0], minlength=10)
+    assert 0 < int(counts.max()) <= 10  # of 200 images in ten clusters half are ten of each
+    for _ in range(3):
+        maximization_step(learner, source, torch.arange(64), state)
+    refresh(learner, source, state)
+    after = state.prepared["labels"]
+    assert torch.equal(after[before >= 0], before[before >= 0])  # above a threshold of 0.1 all stay sure
+    assert int((after >= 0).sum()) > int((before >= 0).sum())  # and others are labelled as heads learn
+
+
+def test_labels_of_clusters_that_are_not_there_are_refused(tmp_path):
+    settings = {"method": "tcl", "train__epochs": 3}
+    run = RunFolder.create(tmp_path / "run", {}, quick_config(**settings))
+    asked = iter(range(10))  # three questions each after the openings of two epochs, and two in the third
+    with pytest.raises(Interrupted):
+        quick_train(run=run, stop=lambda: next(asked, None) is None, **settings)
+    newest = max((run.path / "checkpoint").iterdir())
+    with safetensors.safe_open(newest, "pt") as file:
+        tensors, said = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+    tensors["state.prepared.labels"] += 10
+    content = safetensors.torch.save(tensors, said)
+    newest.with_name(f"999999-{hashlib.sha256(content).hexdigest()[:32]}.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match=r"labels: are not of 10 clusters"):
+        quick_train(run=run, **settings)

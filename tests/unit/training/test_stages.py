@@ -265,6 +265,13 @@ def test_a_stage_that_is_fed_features_leaves_the_backbone_out():
 
 
 def test_methods_that_build_on_no_other_have_one_stage():
+    """But those whose authors train them in several, from one beginning to the end."""
+    several = {"tcl": ["train", "boost"]}
     for name in set(METHODS) - {two_stages.NAME, "kmeans-features"}:
         config = quick_config(method=name)
-        assert (len(build_method(config).stages) == 1) is (config.pretext.method is None)
+        stages = build_method(config).stages
+        if name in several:
+            assert [stage.name for stage in stages] == several[name]
+            assert config.pretext.method is None
+        else:
+            assert (len(stages) == 1) is (config.pretext.method is None)

@@ -1,0 +1,31 @@
+"""Classification of the images that have labels, every cluster counting alike: TCL's boost, SCAN's self-labelling."""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.objectives.prototypes import mean_of_present, membership
+from propos.outputs import Outputs
+
+LEAST = 1e-30  # chance, whose logarithm is finite
+
+
+def given_labels(assignments: Float[Tensor, "B K"], labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+    """Return −log p at each image's label, averaged over the images of each label and then over the labels.
+
+    It is the cross-entropy in which a class weighs as many times more as it has fewer images. Images labelled -1 take
+    no part; without any other the loss is 0.
+    """
+    members, present = membership(labels, assignments.dtype, assignments.shape[1])
+    surprise = -assignments.gather(1, labels.clamp(min=0)[:, None])[:, 0].clamp(min=LEAST).log()
+    return mean_of_present((members @ surprise) / members.sum(dim=1).clamp(min=1), present)
+
+
+class GivenLabels:
+    """Classification of the second view into the labels that the stage computes of all images."""
+
+    def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+        """Return the loss of the batch."""
+        assert outputs.assignments is not None
+        return given_labels(outputs.assignments[1], outputs.prepared["labels"])
