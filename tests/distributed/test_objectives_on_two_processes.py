@@ -35,6 +35,7 @@ from propos.objectives import (
     PseudoLabels,
     Queue,
     SelfLabel,
+    SwappedCodes,
 )
 
 BATCH, DIMENSION = 12, 6
@@ -63,6 +64,7 @@ OBJECTIVES = {
     "agreement with all images": NearestOfAll(NeighbourAgreement()),
     "contrast of labelled images": LabelledContrast(0.5),
     "labels of the stage": GivenLabels(),
+    "swapped codes": SwappedCodes(0.5, 3),
 }
 
 
@@ -85,6 +87,7 @@ def losses_and_gradients(rank, world):
         predictions=gathered(predictions),
         targets=gathered([target.detach() for target in targets]),
         assignments=gathered([F.softmax(logit, dim=1) for logit in logits]),
+        prototypes=F.normalize(drawn(DIMENSION, DIMENSION, seed=5), dim=1),
         features=gathered(projections),
         again=gather(F.softmax(predictions[0], dim=1)),
         prepared={"nearest answers": gather(table[part]), "labels": gather(LABELS[part])},

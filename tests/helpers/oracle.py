@@ -271,3 +271,18 @@ def labelled_contrast(first, second, labels, temperature):
         scores = {j: math.exp(cosine(row, rows[j]) / temperature) for j in (own, *told)}
         total -= math.log(scores[own] / sum(scores.values()))
     return total / len(rows)
+
+
+def soft_cross_entropy(codes, assignments):
+    rows = zip(codes, assignments, strict=True)
+    return -sum(q * math.log(p) for code, row in rows for q, p in zip(code, row, strict=True)) / len(codes)
+
+
+def codes(embeddings, prototypes, sharpness, turns):
+    """SwAV's codes as its code has them: a matrix of prototypes by images, its rows and columns scaled by turns."""
+    matrix = np.exp(np.array([[cosine(row, c) for row in embeddings] for c in prototypes]) / sharpness)
+    matrix /= matrix.sum()
+    for _ in range(turns):
+        matrix /= matrix.sum(axis=1, keepdims=True) * len(prototypes)
+        matrix /= matrix.sum(axis=0, keepdims=True) * len(embeddings)
+    return (matrix / matrix.sum(axis=0, keepdims=True)).T

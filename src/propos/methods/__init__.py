@@ -41,6 +41,7 @@ from propos.methods.propos_uniformity_only import propos_uniformity_only
 from propos.methods.scan import scan
 from propos.methods.simclr import simclr
 from propos.methods.simsiam import simsiam
+from propos.methods.swav import swav
 from propos.methods.tcl import tcl
 from propos.methods.temi import temi
 
@@ -91,6 +92,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "deepcluster": deepcluster,
     "iic": iic,
     "pica": pica,
+    "swav": swav,
     "idfd": idfd,
     "tcl": tcl,
     "kmeans-features": kmeans_features,

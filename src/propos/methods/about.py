@@ -42,6 +42,7 @@ ABOUT: Mapping[str, About] = {
     "iic": About(2019, "Ji et al., ICCV (arXiv 1807.06653)", "the loss and settings against its public code"),
     "pica": About(2020, "Huang et al., CVPR", "the loss and settings against its public code"),
     "idfd": About(2021, "Tao et al., ICLR (arXiv 2106.00131)", "terms and settings against its public code"),
+    "swav": About(2020, "Caron et al., NeurIPS (arXiv 2006.09882)", "the loss and settings against its public code"),
     "tcl": About(2022, "Li et al., IJCV", "losses, labels and settings against its public code; see the docs"),
     "kmeans-features": About(None, "k-means on a pretrained network's features", _BASELINE),
     "kmeans-pixels": About(None, "k-means", _BASELINE),

@@ -117,6 +117,7 @@ class Stage:
     bank: BankSpec | None = None
     further: FurtherClusterings | None = None
     resets: tuple[PartName, ...] = ()  # parts that begin anew after every E-step
+    late: tuple[PartName, ...] = ()  # parts that learn from the stage's second epoch on
     balanced: bool = False  # whether every cluster is drawn from as often
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ class Head:
     norm_last: bool = False
     smooth: bool = False  # GELU in place of ReLU
     directions: bool = False  # the last layer compares directions
+    prototypes: bool = False  # the last layer is one of unit vectors, with which it compares directions
     temperature: float = 1.0  # by which the output is divided
     relu_first: bool = False  # for what reads the output of another head
     as_it_is: bool = False  # one layer that begins by changing nothing
@@ -40,6 +41,30 @@ class Directions(nn.Module):
         return F.linear(F.normalize(features, dim=1), F.normalize(self.weight, dim=1)) * self.gain
 
 
+class Prototypes(nn.Module):
+    """A layer of unit vectors, one for each output: the cosine with each.
+
+    Their lengths say nothing, and a step begins with them at 1, so that they neither slow nor hasten what is learnt.
+    """
+
+    def __init__(self, inner: int, outer: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(F.normalize(nn.Linear(inner, outer, bias=False).weight.detach(), dim=1))
+
+    def unit(self) -> Float[Tensor, "K F"]:
+        """Return them at length 1."""
+        return F.normalize(self.weight, dim=1)
+
+    @torch.no_grad()
+    def shorten(self) -> None:
+        """Bring them back to length 1."""
+        self.weight.copy_(self.unit())
+
+    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
+        """Return the cosines."""
+        return F.linear(F.normalize(features, dim=1), self.unit())
+
+
 class Mlp(nn.Sequential):
     """Fully connected layers, batch norm and ReLU, in the precision of their weights wherever they stand.
 
@@ -51,10 +76,12 @@ class Mlp(nn.Sequential):
         hidden = head.widths[:-1]
         for number, width in enumerate(hidden):
             layers += [nn.Linear(inner, width), *([BatchNorm(width)] if head.norm else [])]
-            if not (head.directions and number == len(hidden) - 1):  # what is compared lies on the whole sphere
+            compares = head.directions or head.prototypes
+            if not (compares and number == len(hidden) - 1):  # what is compared lies on the whole sphere
                 layers.append(nn.GELU() if head.smooth else nn.ReLU(inplace=True))
             inner = width
-        layers.append((Directions if head.directions else nn.Linear)(inner, head.widths[-1]))
+        last = Directions if head.directions else Prototypes if head.prototypes else nn.Linear
+        layers.append(last(inner, head.widths[-1]))
         if head.norm_last:
             layers.append(BatchNorm(head.widths[-1]))
         super().__init__(*layers)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from propos.config import NetworkSettings
 from propos.distributed import gather, share
-from propos.networks.heads import Head, Heads, Mlp, initialise_predictor
+from propos.networks.heads import Head, Heads, Mlp, Prototypes, initialise_predictor
 from propos.networks.norm import ALONE, BatchGroups, set_groups
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.resnet import ResNet, backbone
@@ -120,6 +120,9 @@ class TwinNetwork(nn.Module):
     def begin_step(self) -> None:
         """Have the parts that learn normalise by their batch, and the frozen ones by what they have learnt."""
         self.train()
+        for layer in self.cluster_head.modules() if self.cluster_head is not None else ():
+            if isinstance(layer, Prototypes):
+                layer.shorten()
         frozen = [part for part in EVERY_PART if part not in self.learning]
         for owner in (self, self.online, self.target):
             for name in frozen:
@@ -171,6 +174,8 @@ class TwinNetwork(nn.Module):
         outputs = replace(outputs, assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))
         if isinstance(head, Heads):
             outputs = replace(outputs, chosen=head.get_buffer("chosen"))
+        if isinstance(head, Mlp) and isinstance(head[-1], Prototypes):
+            outputs = replace(outputs, prototypes=head[-1].unit().detach())
         if self.over_head is not None:
             first, second = self._both(self.over_head, features)
             outputs = replace(outputs, over_assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))

@@ -25,6 +25,7 @@ from propos.objectives.prototype_uniformity import PrototypeUniformity, prototyp
 from propos.objectives.pseudo_labels import PseudoLabels, pseudo_labels
 from propos.objectives.self_label import SelfLabel, self_label
 from propos.objectives.sinkhorn import sinkhorn
+from propos.objectives.swapped_codes import SwappedCodes, swapped_codes
 from propos.objectives.weighted_information import WeightedInformation, weighted_information
 from propos.outputs import Bank, Grouping, Outputs, Queue
 
@@ -60,6 +61,7 @@ __all__ = [
     "PseudoLabels",
     "Queue",
     "SelfLabel",
+    "SwappedCodes",
     "WeightedInformation",
     "alignment",
     "cluster_balance",
@@ -83,5 +85,6 @@ __all__ = [
     "pseudo_labels",
     "self_label",
     "sinkhorn",
+    "swapped_codes",
     "weighted_information",
 ]

@@ -111,7 +111,7 @@ OURS: Mapping[str, str] = {
         ("balance.weight", "confident.above", "confident.by_cluster"), "of methods with cluster heads of a later stage"
     ),
     **dict.fromkeys(("bank.momentum", "decorrelation.weight", "decorrelation.temperature"), "of IDFD alone"),
-    "overclustering.times": "of DeepCluster, IIC and PICA alone",
+    "overclustering.times": "of DeepCluster, SwAV, IIC and PICA alone",
     "train.milestones": "of the schedule of steps alone",
     "train.precision": "of the backbone; on a GPU half precision unless told otherwise",
     **dict.fromkeys(("train.deterministic", "train.compile", "train.recompute"), "how it is computed, not what"),
@@ -288,6 +288,13 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
             "psl.start": "there is no warm-up, and nothing is scattered",
         }
         for method in ("iic", "pica")
+    },
+    "swav": {
+        **dict.fromkeys(("train.optimiser", "train.lr", "train.warmup", "train.weight_decay"), _AUTHORS),
+        **dict.fromkeys(("network.hidden", "network.dimension", "contrast.temperature"), _AUTHORS),
+        "network.bn_groups": "the paper trains no such system; its authors' code has SyncBN",
+        "network.shuffle_bn": _NO_TARGET,
+        "psl.start": "nothing is scattered",
     },
     "tcl": {
         **dict.fromkeys(("train.optimiser", "train.lr", "train.schedule", "train.warmup"), _AUTHORS),

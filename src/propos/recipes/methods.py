@@ -46,6 +46,7 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "temi": {"pretext.method": "simclr", "pretext.share": 0.5, **_TEMI},
     "dcboost": {"pretext.method": "propos", "pretext.share": 0.8},
     "deepcluster": _ONE_GROUP,
+    "swav": {**_ONE_GROUP, "contrast.temperature": 0.1},
     "iic": {**_OF_HEADS, "heads.count": 5},
     "pica": {**_OF_HEADS, "balance.weight": 2.0},
     "idfd": {**_ONE_GROUP, "contrast.temperature": 1.0},
@@ -74,6 +75,14 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
         "train.warmup": 0,
     },
     "tcl": {"network.dimension": 128, "train.lr": 1e-4},
+    "swav": {
+        "network.hidden": 2048,
+        "network.dimension": 128,
+        "train.optimiser": "lars",
+        "train.lr": 0.3,
+        "train.warmup": 10,
+        "train.weight_decay": 1e-6,
+    },
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from propos.config import Config
 from propos.recipes.methods import for_method
-from propos.recipes.paper import cifar_10, cifar_10_r18
+from propos.recipes.paper import cifar_10, cifar_10_r18, imagenet_1k
 from propos.recipes.pretrained import pretrained
 
 # SimCLR as SCAN's public code trains it on CIFAR-10, and NNM's after it.
@@ -120,3 +120,15 @@ def tcl_cifar_10() -> Config:
     four_devices = {"train.batch_size": 1024, "train.lr": 2.5e-5, "network.bn_groups": 4}  # 1e-4 whatever the batch
     config = for_method(cifar_10(), "tcl", at_scale=True)
     return config.with_settings({"recipe": "tcl-cifar-10", **weak, **sizes, **four_devices, "train.epochs": 1200})
+
+
+def swav_imagenet_1k() -> Config:
+    """ImageNet-1k with SwAV, as in its public code for two crops: ResNet-50, 3,000 prototypes, 400 epochs of 4,096.
+
+    There rates begin at a sixteenth of the highest and end at a thousandth; here both at 0.
+    """
+    colours = {f"views.{name}": 0.8 for name in ("brightness", "contrast", "saturation")}
+    views = {"views.crop_scale": (0.08, 1.0), **colours, "views.hue": 0.2, "views.blur": (0.5, 0.5)}
+    sizes = {"overclustering.times": 3, "train.batch_size": 4096, "train.epochs": 400}
+    config = for_method(imagenet_1k(), "swav", at_scale=True)
+    return config.with_settings({"recipe": "swav-imagenet-1k", **views, **sizes})

@@ -53,5 +53,6 @@ SYSTEMS: dict[str, Recipe] = {
     "iic-cifar-10": systems.iic_cifar_10,
     "pica-cifar-10": systems.pica_cifar_10,
     "tcl-cifar-10": systems.tcl_cifar_10,
+    "swav-imagenet-1k": systems.swav_imagenet_1k,
 }
 RECIPES = SMALL | PAPER | SYSTEMS

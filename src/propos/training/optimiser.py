@@ -19,10 +19,13 @@ def build_optimiser(
     settings: TrainSettings, stage: Stage, network: TwinNetwork, device: torch.device
 ) -> torch.optim.Optimizer:
     """Build the optimiser that the settings name; each group keeps its rate over the schedule's."""
-    base = {"rate": 1.0, "constant": False}
-    predictor = {"rate": stage.predictor_rate, "constant": stage.predictor_constant}
+    base = {"rate": 1.0, "constant": False, "late": False}
+    predictor = {**base, "rate": stage.predictor_rate, "constant": stage.predictor_constant}
+    waits = {id(parameter) for part in stage.late for parameter in network.part(part).parameters()}
+    late = [parameter for parameter in network.without_predictor() if id(parameter) in waits]
     groups = [
-        *_groups(network.without_predictor(), base, settings),
+        *_groups([each for each in network.without_predictor() if id(each) not in waits], base, settings),
+        *(_groups(late, {**base, "late": True}, settings) if late else []),
         *_groups(network.of_predictor(), predictor, settings),
     ]
     if settings.optimiser == "lars":
@@ -37,10 +40,11 @@ def build_optimiser(
 
 
 def set_rates(optimiser: torch.optim.Optimizer, schedule: Schedule, step: int) -> None:
-    """Set the learning rates of a step counted over the whole run."""
+    """Set the learning rates of a step counted over the whole stage; what is late has none in the first epoch."""
     rate = schedule.learning_rate(step)
     for group in optimiser.param_groups:
-        group["lr"] = group["rate"] * (schedule.peak if group["constant"] else rate)
+        stands = group["late"] and step < schedule.steps
+        group["lr"] = 0.0 if stands else group["rate"] * (schedule.peak if group["constant"] else rate)
 
 
 def _groups(

@@ -111,3 +111,48 @@ def test_each_heads_loss_stands_behind_the_terms_and_the_epochs_mean_chooses():
     recorder.close_epoch()
     means = torch.tensor(kept).mean(dim=0)
     assert int(learner.network.cluster_head.chosen) == int(means.argmin())
+
+
+def test_a_head_of_prototypes_is_a_cosine_over_a_temperature_whatever_their_lengths():
+    head = Mlp(5, Head((3,), prototypes=True, temperature=0.1))
+    with torch.no_grad():
+        torch.testing.assert_close(head[0].weight.norm(dim=1), torch.ones(3))
+        said = head(FEATURES)
+        head[0].weight.mul_(torch.tensor([[2.0], [3.0], [0.5]]))
+        expected = torch.stack([F.cosine_similarity(FEATURES, row[None]) for row in head[0].weight], dim=1)
+    torch.testing.assert_close(said, 10 * expected)
+    torch.testing.assert_close(head(FEATURES), said)
+
+
+def test_prototypes_begin_every_step_at_length_one_and_outputs_have_them():
+    parts = Parts(projector=Head((4,)), cluster_head=Head((3,), prototypes=True), cluster_head_reads="projections")
+    twin = build_network(SETTINGS, parts, 1, seed=0)
+    before = twin.cluster_head[0].weight.detach().clone()
+    with torch.no_grad():
+        twin.cluster_head[0].weight.mul_(7.0)
+    twin.begin_step()
+    torch.testing.assert_close(twin.cluster_head[0].weight, before)
+    views = torch.randn(2, 6, 1, 8, 8, generator=torch.Generator().manual_seed(1)).unbind()
+    outputs = twin(views, None)
+    torch.testing.assert_close(outputs.prototypes, before)
+    assert not outputs.prototypes.requires_grad
+    cosines = F.normalize(outputs.projections[1], dim=1) @ before.T
+    torch.testing.assert_close(outputs.assignments[1], cosines.softmax(dim=1))
+
+
+def test_a_part_that_learns_late_stands_still_in_the_first_epoch():
+    source = digits()
+    learner = build_learner(quick_config(source, method="swav", queue__size=32), source, CPU)
+    state = first_state(learner)
+    state.partition = expectation(learner, source, 0, None).partition()
+    head, backbone = learner.network.cluster_head[0], learner.network.online.backbone
+    moved = []
+    for epoch in (0, 1):
+        state.epoch = epoch
+        before = [part.clone() for part in (head.weight, next(backbone.parameters()))]
+        for positions in epoch_order(0, epoch, learner.schedule):
+            maximization_step(learner, source, positions, state)
+        learner.network.begin_step()
+        after = head.weight, next(backbone.parameters())
+        moved.append([not torch.allclose(a, b, atol=1e-6) for a, b in zip(before, after, strict=True)])
+    assert moved == [[False, True], [True, True]]

@@ -233,3 +233,16 @@ def test_tcl_has_its_own_settings():
     assert (views.brightness, views.contrast, views.saturation, views.hue) == (0.4, 0.4, 0.2, 0.1)
     assert (config.strong.operations, config.strong.cutout * 224) == (4, 75)
     assert [term.weight for term in method.terms] == [1.0] * 5
+
+
+def test_swav_has_its_own_settings():
+    config = build_recipe("swav-imagenet-1k").with_settings({"clusters": 1000})
+    parts, train, views = build_method(config).parts, config.train, config.views
+    assert (parts.projector.widths, parts.cluster_head.widths) == ((2048, 128), (3000,))
+    assert parts.cluster_head.temperature == 0.1
+    assert (train.optimiser, train.batch_size, train.epochs, train.warmup) == ("lars", 4096, 400, 10)
+    assert train.lr * train.batch_size / 256 == pytest.approx(4.8)
+    assert (train.weight_decay, train.decay_norms, train.schedule) == (1e-6, True, "cosine")
+    assert (config.queue.size, config.network.bn_groups, config.network.backbone) == (0, 1, "resnet50")
+    assert (views.size, views.crop_scale, views.blur, views.grey) == (224, (0.08, 1.0), (0.5, 0.5), 0.2)
+    assert (views.brightness, views.contrast, views.saturation, views.hue, views.jitter) == (0.8, 0.8, 0.8, 0.2, 0.8)
