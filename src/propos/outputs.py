@@ -57,6 +57,8 @@ class Outputs:
     shares: Float[Tensor, "H K"] | None = None  # of the images, lately, in each cluster, by the moving averages
     features: Pair | None = None  # the online backbone's, where a term reads them
     again: Float[Tensor, "B *H K"] | None = None  # the cluster heads' of one more view of the images, if there is one
+    again_projections: Float[Tensor, "B D"] | None = None  # online, of one more view of the images, if there is one
+    partners: Int[Tensor, " B"] | None = None  # the images that the second views are of, where they are neighbours
     head: int = 0  # of several, the one that the assignments are of, once there are its alone
     chosen: Int[Tensor, ""] | None = None  # which of several heads answers
     clusters: int | None = None  # how many there are, where the step knows

@@ -17,6 +17,7 @@ from propos.objectives import (
     ConfidentPush,
     FeatureDecorrelation,
     GivenLabels,
+    GraphContrast,
     Grouping,
     InfoNce,
     InstanceSoftmax,
@@ -41,6 +42,7 @@ from propos.objectives import (
 BATCH, DIMENSION = 12, 6
 # The first process alone would miss clusters 2 and 3, and sees the only images labelled -1.
 LABELS = torch.tensor([0, 0, 1, -1, 1, 0, 2, 2, 3, 3, 1, 2])
+NEAR = (torch.arange(BATCH)[:, None] + torch.tensor([0, 1, 7])) % BATCH  # every image's own number, and two others'
 OBJECTIVES = {
     "alignment": Alignment(),
     "negative cosine": NegativeCosine(),
@@ -65,6 +67,7 @@ OBJECTIVES = {
     "contrast of labelled images": LabelledContrast(0.5),
     "labels of the stage": GivenLabels(),
     "swapped codes": SwappedCodes(0.5, 3),
+    "contrast on a graph": GraphContrast(0.5),
 }
 
 
@@ -90,7 +93,14 @@ def losses_and_gradients(rank, world):
         prototypes=F.normalize(drawn(DIMENSION, DIMENSION, seed=5), dim=1),
         features=gathered(projections),
         again=gather(F.softmax(predictions[0], dim=1)),
-        prepared={"nearest answers": gather(table[part]), "labels": gather(LABELS[part])},
+        again_projections=gather(predictions[1]),
+        partners=gather(NEAR[part, 1]),
+        prepared={
+            "nearest answers": gather(table[part]),
+            "labels": gather(LABELS[part]),
+            "neighbours": gather(NEAR[part]),
+            "neighbour weights": gather(torch.full((BATCH, 3), 0.5, dtype=torch.float64)[part]),
+        },
         queue=Queue(F.normalize(drawn(5, DIMENSION, seed=1), dim=1), torch.tensor([0, 3, 2, -1, 4])),
         bank=Bank(F.normalize(drawn(20, DIMENSION, seed=3), dim=1), gather(torch.arange(7, 7 + BATCH)[part])),
         groupings=(Grouping(gather(LABELS[part]), F.normalize(drawn(4, DIMENSION, seed=2), dim=1), torch.ones(4)),),

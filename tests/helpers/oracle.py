@@ -286,3 +286,15 @@ def codes(embeddings, prototypes, sharpness, turns):
         matrix /= matrix.sum(axis=1, keepdims=True) * len(prototypes)
         matrix /= matrix.sum(axis=0, keepdims=True) * len(embeddings)
     return (matrix / matrix.sum(axis=0, keepdims=True)).T
+
+
+def graph_contrast(first, again, neighbour, images, partners, table, weights, temperature):
+    """GCC's contrast: over rows with the numbers of their images, given those that are near each, itself included."""
+    rows = [*zip(first, images, strict=True), *zip(again, images, strict=True), *zip(neighbour, partners, strict=True)]
+    total = 0.0
+    for i, anchor in enumerate(first):
+        rest = sum(math.exp(cosine(anchor, row) / temperature) for row, image in rows if image not in table[i])
+        own = math.exp(cosine(anchor, again[i]) / temperature)
+        own += weights[i] * math.exp(cosine(anchor, neighbour[i]) / temperature)
+        total -= math.log(own / rest) if rest else 0.0
+    return total / len(first)

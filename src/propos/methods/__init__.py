@@ -17,6 +17,7 @@ from propos.methods.cc import cc
 from propos.methods.cc_psl import cc_psl
 from propos.methods.dcboost import dcboost
 from propos.methods.deepcluster import deepcluster
+from propos.methods.gcc import gcc
 from propos.methods.idfd import idfd
 from propos.methods.iic import iic
 from propos.methods.method import BankSpec, FurtherClusterings, Method, Pairing, QueueSpec, Stage, Term
@@ -29,6 +30,7 @@ from propos.methods.preparations import (
     Features,
     NearestAnswers,
     Neighbours,
+    NeighbourWeights,
     Preparation,
     Seen,
     SureLabels,
@@ -57,6 +59,7 @@ __all__ = [
     "FurtherClusterings",
     "Method",
     "NearestAnswers",
+    "NeighbourWeights",
     "Neighbours",
     "Pairing",
     "Preparation",
@@ -94,6 +97,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "pica": pica,
     "swav": swav,
     "idfd": idfd,
+    "gcc": gcc,
     "tcl": tcl,
     "kmeans-features": kmeans_features,
     "kmeans-pixels": kmeans_pixels,

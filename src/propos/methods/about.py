@@ -43,6 +43,7 @@ ABOUT: Mapping[str, About] = {
     "pica": About(2020, "Huang et al., CVPR", "the loss and settings against its public code"),
     "idfd": About(2021, "Tao et al., ICLR (arXiv 2106.00131)", "terms and settings against its public code"),
     "swav": About(2020, "Caron et al., NeurIPS (arXiv 2006.09882)", "the loss and settings against its public code"),
+    "gcc": About(2021, "Zhong et al., ICCV (arXiv 2104.01429)", "settings against its public code, not whom it spares"),
     "tcl": About(2022, "Li et al., IJCV", "losses, labels and settings against its public code; see the docs"),
     "kmeans-features": About(None, "k-means on a pretrained network's features", _BASELINE),
     "kmeans-pixels": About(None, "k-means", _BASELINE),

@@ -93,7 +93,8 @@ class Pairing:
     second: Literal["random", "strong", "plain"] = "random"
     of: Literal["images", "features"] = "images"
     settled: bool = False  # the first view passes as for a prediction, without a gradient
-    again: Literal["random", "strong", "plain"] | None = None  # one more view of the image itself, for cluster heads
+    again: Literal["random", "strong", "plain"] | None = None  # one more view of the image itself,
+    again_for: Literal["cluster heads", "projector"] = "cluster heads"  # and who reads it
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ class Stage:
     trains: tuple[PartName, ...] = EVERY_PART  # the other parts are frozen
     pairs: Pairing = Pairing()
     opens_with: tuple[Preparation, ...] = ()  # computed of all images when the stage opens
-    refreshes: tuple[Preparation, ...] = ()  # computed of all images then, and anew before each later epoch
+    refreshes: tuple[Preparation, ...] = ()  # computed of all images then, and anew before later epochs,
+    refresh_every: int = 1  # so many apart
     answer: Literal["k-means", "head"] = "k-means"  # what says where an image belongs
     predictor_rate: float = 1.0  # the predictor's learning rate over everyone else's
     predictor_constant: bool = False  # whether the predictor's rate stays at its peak
@@ -121,11 +123,15 @@ class Stage:
     balanced: bool = False  # whether every cluster is drawn from as often
 
     def __post_init__(self) -> None:
-        opens_with = {preparation.name for preparation in self.opens_with}
+        known = {preparation.name for preparation in self.preparations}
         assert self.share > 0, f"stage {self.name}: its share must be above 0"
         assert "epochs" not in self.changes, f"stage {self.name}: its epochs follow from its share"
-        assert self.pairs.partner != "neighbour" or "neighbours" in opens_with, f"stage {self.name}: opens without them"
-        assert self.pairs.of != "features" or "features" in opens_with, f"stage {self.name}: opens without features"
+        assert self.pairs.partner != "neighbour" or "neighbours" in known, f"stage {self.name}: opens without them"
+        assert self.pairs.of != "features" or "features" in known, f"stage {self.name}: opens without features"
+
+    def refreshed_at(self, epoch: int) -> bool:
+        """Return whether it computes anew before an epoch of its own; the first has what it opened with."""
+        return bool(self.refreshes) and epoch > 0 and epoch % self.refresh_every == 0
 
     @property
     def preparations(self) -> tuple[Preparation, ...]:

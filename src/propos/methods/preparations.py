@@ -14,6 +14,8 @@ from torch import Tensor
 
 from propos.clustering import nearest_neighbours
 
+WEIGHED = 3  # the size of a neighbourhood whose images count in full
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -60,6 +62,31 @@ class Neighbours:
             return others
         own = torch.arange(seen.mine.start, seen.mine.stop, device=others.device)
         return torch.cat([own[:, None], others], dim=1)
+
+
+@dataclass(frozen=True)
+class NeighbourWeights:
+    """How much each of an image's neighbours counts: the less, the more images it is near to.
+
+    √(3 / d), d the number of images that a neighbour has among its own or is one of, itself included. The stage has
+    computed `Neighbours` before, with `itself`.
+    """
+
+    name: str = "neighbour weights"
+
+    def __call__(self, seen: Seen) -> Float[Tensor, "n count"]:
+        """Return the rows of this process's images."""
+        table = seen.tables["neighbours"]
+        weights = (WEIGHED / neighbourhoods(table)).sqrt()
+        return weights[table[seen.mine]]
+
+
+def neighbourhoods(table: Int[Tensor, "N count"]) -> Int[Tensor, " N"]:
+    """Return with how many images each shares an edge, given each one's neighbours, itself first; itself counts."""
+    own, others = table[:, 0], table[:, 1:]
+    named = torch.bincount(others.flatten(), minlength=len(table))
+    mutual = (others[others] == own[:, None, None]).any(dim=2).sum(dim=1)
+    return 1 + others.shape[1] + named - mutual
 
 
 @dataclass(frozen=True)

@@ -139,12 +139,13 @@ class TwinNetwork(nn.Module):
         features_given: bool = False,
         settled: bool = False,
         again: Float[Tensor, "B ..."] | None = None,
+        again_for: str = "cluster heads",
     ) -> Outputs:
         """Pass both views of this process's share of a batch through every part; given features, all but the backbone.
 
         With `shuffle`, an order of the batch, the target's batch norm groups the batch in that order. With `settled`
         the first view passes as for a prediction: by what batch norm has learnt so far, and without a gradient. One
-        more view, `again`, passes by itself, for the cluster heads alone.
+        more view, `again`, passes by itself, for the cluster heads or the projector alone.
         """
         batch = batch or len(views[0])
         self.settled = settled
@@ -165,7 +166,10 @@ class TwinNetwork(nn.Module):
         if again is None:
             return outputs
         set_groups(self, self.groups)
-        said = self.cluster_head(self._read(self.online.backbone(again)))
+        seen_again = self.online.backbone(again)
+        if again_for == "projector":
+            return replace(outputs, again_projections=self.online.projector(seen_again))
+        said = self.cluster_head(self._read(seen_again))
         return replace(outputs, again=F.softmax(said, dim=-1))
 
     def _assigned(self, outputs: Outputs, head: Mlp | Heads, features: Pair) -> Outputs:

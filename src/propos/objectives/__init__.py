@@ -8,6 +8,7 @@ from propos.objectives.confident_pull import ConfidentPull, confident_pull
 from propos.objectives.confident_push import ConfidentPush, confident_push
 from propos.objectives.feature_decorrelation import FeatureDecorrelation, feature_decorrelation
 from propos.objectives.given_labels import GivenLabels, given_labels
+from propos.objectives.graph_contrast import GraphContrast, graph_contrast
 from propos.objectives.heads import ChosenHead, EachHead, OverHeads
 from propos.objectives.info_nce import InfoNce, info_nce
 from propos.objectives.instance_softmax import InstanceSoftmax, instance_softmax
@@ -41,6 +42,7 @@ __all__ = [
     "EachHead",
     "FeatureDecorrelation",
     "GivenLabels",
+    "GraphContrast",
     "Grouping",
     "InfoNce",
     "InstanceSoftmax",
@@ -71,6 +73,7 @@ __all__ = [
     "confident_push",
     "feature_decorrelation",
     "given_labels",
+    "graph_contrast",
     "info_nce",
     "instance_softmax",
     "labelled_contrast",

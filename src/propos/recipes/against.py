@@ -296,6 +296,13 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "network.shuffle_bn": _NO_TARGET,
         "psl.start": "nothing is scattered",
     },
+    "gcc": {
+        **dict.fromkeys(("train.lr", "train.warmup", "train.weight_decay"), _AUTHORS),
+        **dict.fromkeys(("network.dimension", "contrast.temperature"), _AUTHORS),
+        "network.bn_groups": _ALONE,
+        "network.shuffle_bn": _NO_TARGET,
+        "psl.start": "there is no warm-up, and nothing is scattered",
+    },
     "tcl": {
         **dict.fromkeys(("train.optimiser", "train.lr", "train.schedule", "train.warmup"), _AUTHORS),
         **dict.fromkeys(("train.weight_decay", "network.dimension"), _AUTHORS),

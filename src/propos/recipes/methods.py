@@ -47,6 +47,7 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "dcboost": {"pretext.method": "propos", "pretext.share": 0.8},
     "deepcluster": _ONE_GROUP,
     "swav": {**_ONE_GROUP, "contrast.temperature": 0.1},
+    "gcc": {**_ONE_GROUP, "contrast.temperature": 0.1, "balance.weight": 2.0, "neighbours.count": 5},
     "iic": {**_OF_HEADS, "heads.count": 5},
     "pica": {**_OF_HEADS, "balance.weight": 2.0},
     "idfd": {**_ONE_GROUP, "contrast.temperature": 1.0},
@@ -75,6 +76,7 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
         "train.warmup": 0,
     },
     "tcl": {"network.dimension": 128, "train.lr": 1e-4},
+    "gcc": {"network.dimension": 128, "train.lr": 0.4, "train.warmup": 0, "train.weight_decay": 1e-4},
     "swav": {
         "network.hidden": 2048,
         "network.dimension": 128,

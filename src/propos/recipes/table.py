@@ -52,6 +52,7 @@ SYSTEMS: dict[str, Recipe] = {
     "idfd-cifar-10": systems.idfd_cifar_10,
     "iic-cifar-10": systems.iic_cifar_10,
     "pica-cifar-10": systems.pica_cifar_10,
+    "gcc-cifar-10": systems.gcc_cifar_10,
     "tcl-cifar-10": systems.tcl_cifar_10,
     "swav-imagenet-1k": systems.swav_imagenet_1k,
 }

@@ -55,6 +55,7 @@ def _estimate(config: Config, source: Source, device: torch.device) -> float:
         steps += per_step * learner.schedule.steps * len(learner.epochs)
         esteps += sum(estep_due(config, learner.stage, learner.since(epoch), epoch) for epoch in learner.epochs)
         esteps += bool(learner.stage.preparations)
+        esteps += sum(learner.stage.refreshed_at(learner.since(epoch)) for epoch in learner.epochs)
     return float(steps + per_batch * batches * esteps)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,11 +19,13 @@ from propos.outputs import Bank, Grouping, Outputs
 from propos.training.bank import moved
 from propos.training.learner import Learner
 from propos.training.optimiser import set_rates
-from propos.training.pairs import further_view, paired_views
+from propos.training.pairs import further_view, paired_views, partners_of
 from propos.training.queue import labels_of
 from propos.training.seeds import generator
 from propos.training.state import State
 from propos.transfer import send
+
+FURTHER = ("again", "again_projections")  # what there may be of one more view
 
 
 def maximization_step(
@@ -91,6 +94,7 @@ def _outputs(
     part = share(len(batch))
     views = paired_views(learner, source, batch, state, when)
     again = further_view(learner, source, batch, when)
+    near = None if stage.pairs.partner == "itself" else partners_of(learner, batch, state, when)
     noise, shuffle = None, None
     if stage.noise and learner.since(state.epoch) >= stage.noise_starts:
         shape = 2, len(batch), learner.dimension
@@ -103,7 +107,14 @@ def _outputs(
 
     with autocast(device, learner.schedule.settings.precision):
         passed = learner.network(
-            views, noise, len(batch), shuffle, stage.pairs.of == "features", stage.pairs.settled, again
+            views,
+            noise,
+            len(batch),
+            shuffle,
+            stage.pairs.of == "features",
+            stage.pairs.settled,
+            again,
+            stage.pairs.again_for,
         )
     assert state.partition is not None
     outputs = _gathered(passed if stage.reads_features else replace(passed, features=None), len(batch))
@@ -114,6 +125,7 @@ def _outputs(
         clusters=config.clusters,
         queue=None if state.queue is None else state.queue.entries(state.partition.labels),
         bank=None if state.bank is None else Bank(state.bank, where),
+        partners=None if near is None else send(near, device),
         groupings=tuple(
             Grouping(labels_of(where, each.labels), each.prototypes, each.concentrations)
             for each in state.partition.groupings
@@ -131,11 +143,13 @@ def _gathered(passed: Outputs, batch: int) -> Outputs:
     """Return what all processes made of a batch, in float32."""
     pairs = passed.pairs()
     views = [view.float() for pair in pairs.values() for view in pair]
-    views += [] if passed.again is None else [passed.again.float()]
+    further = {name: getattr(passed, name) for name in FURTHER if getattr(passed, name) is not None}
+    views += [view.float() for view in further.values()]
     whole = gather_together([view.flatten(1) for view in views], batch)
     shaped = (each.view(-1, *view.shape[1:]) for each, view in zip(whole, views, strict=True))
     gathered = passed.with_pairs({name: (next(shaped), next(shaped)) for name in pairs})
-    return replace(gathered, again=next(shaped, None))
+    changes: dict[str, Any] = {name: next(shaped) for name in further}
+    return replace(gathered, **changes)
 
 
 def _remember(

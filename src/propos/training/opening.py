@@ -28,13 +28,19 @@ def open_stage(learner: Learner, source: Source, state: State, corrections: Corr
             state.partition = Partition(state.partition.labels, prototypes)
     if any(preparation.name not in state.prepared for preparation in learner.stage.preparations):
         _prepare(learner, source, state, learner.stage.preparations, corrections)
-    state.neighbours = state.prepared["neighbours"].cpu() if "neighbours" in state.prepared else None
+    _keep_neighbours(state)
 
 
 def refresh(learner: Learner, source: Source, state: State, corrections: Corrections | None = None) -> None:
-    """Compute anew what a stage computes of all images before each of its epochs; the first has what it opened with."""
-    if learner.stage.refreshes and learner.since(state.epoch):
+    """Compute anew what a stage computes of all images every so many epochs; the first has what it opened with."""
+    if learner.stage.refreshed_at(learner.since(state.epoch)):
         _prepare(learner, source, state, learner.stage.refreshes, corrections)
+        _keep_neighbours(state)
+
+
+def _keep_neighbours(state: State) -> None:
+    """Keep neighbours, where a stage knows any, on the host too, which reads their images."""
+    state.neighbours = state.prepared["neighbours"].cpu() if "neighbours" in state.prepared else None
 
 
 def _prepare(

@@ -24,7 +24,7 @@ def paired_views(
 ) -> Pair:
     """Return this process's share of the pairs of a batch, as the stage pairs them."""
     pairs = learner.stage.pairs
-    partners = batch if pairs.partner == "itself" else _neighbours(learner, batch, state, when)
+    partners = partners_of(learner, batch, state, when)
     if pairs.of == "features":
         mine, table = share(len(batch)), state.prepared["features"]
         return table[send(batch[mine], table.device)], table[send(partners[mine], table.device)]
@@ -42,6 +42,16 @@ def further_view(
     return None if kind is None else _view(learner, source, (*when, 1), 0, kind, batch)
 
 
+def partners_of(learner: Learner, batch: Int[Tensor, " B"], state: State, when: tuple[int, int]) -> Int[Tensor, " B"]:
+    """Return whom the second views are of: the images themselves, or one of each one's neighbours, drawn for all."""
+    if learner.stage.pairs.partner == "itself":
+        return batch
+    table = state.neighbours
+    assert table is not None
+    drawn = torch.randint(table.shape[1], (len(batch),), generator=generator(learner.seed, "neighbours", *when))
+    return table[batch, drawn]
+
+
 def _view(
     learner: Learner, source: Source, when: tuple[int, ...], place: int, kind: str, batch: Int[Tensor, " B"]
 ) -> Float[Tensor, "b ..."]:
@@ -55,14 +65,6 @@ def _view(
         return plain(images, learner.config, shapes)
     draw = generator(learner.seed, "strong", place, *when)
     return learner.strong(images, draw, (len(batch), mine), shapes)
-
-
-def _neighbours(learner: Learner, batch: Int[Tensor, " B"], state: State, when: tuple[int, int]) -> Int[Tensor, " B"]:
-    """Return one of the neighbours of each image, drawn for the whole batch."""
-    table = state.neighbours
-    assert table is not None
-    drawn = torch.randint(table.shape[1], (len(batch),), generator=generator(learner.seed, "neighbours", *when))
-    return table[batch, drawn]
 
 
 def _random_views(learner: Learner, source: Source, batch: Int[Tensor, " B"], when: tuple[int, ...]) -> Pair:

@@ -246,3 +246,17 @@ def test_swav_has_its_own_settings():
     assert (config.queue.size, config.network.bn_groups, config.network.backbone) == (0, 1, "resnet50")
     assert (views.size, views.crop_scale, views.blur, views.grey) == (224, (0.08, 1.0), (0.5, 0.5), 0.2)
     assert (views.brightness, views.contrast, views.saturation, views.hue, views.jitter) == (0.8, 0.8, 0.8, 0.2, 0.8)
+
+
+def test_gcc_has_its_own_settings():
+    config = build_recipe("gcc-cifar-10").with_settings({"clusters": 10})
+    method, train, views = build_method(config), config.train, config.views
+    assert [len(span) for span in method.spans(train.epochs)] == [50, 950]
+    assert (method.parts.projector.widths, method.parts.cluster_head.widths) == ((512, 128), (10,))
+    assert (train.optimiser, train.lr, train.batch_size, train.weight_decay) == ("sgd", 0.4, 256, 1e-4)
+    assert [stage.changes for stage in method.stages] == [{"schedule": "constant", "warmup": 0}, {"warmup": 0}]
+    assert (config.contrast.temperature, config.neighbours.count, config.network.backbone) == (0.1, 5, "resnet18")
+    assert [term.weight for term in method.terms] == [2.0, 2.0, 1.0, 2.0]
+    assert (views.crop_scale, views.jitter, views.hue, views.grey, views.blur) == (
+        (0.2, 1.0), 0.8, 0.1, 0.2, (0.0, 0.0),
+    )  # fmt: skip

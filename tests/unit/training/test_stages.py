@@ -32,7 +32,7 @@ from propos.training.expectation import Partition
 from propos.training.learner import at_stage, build_learner
 from propos.training.maximization import maximization_step
 from propos.training.opening import open_stage
-from propos.training.pairs import paired_views
+from propos.training.pairs import further_view, paired_views, partners_of
 from propos.training.seeds import generator
 from propos.training.state import first_state
 
@@ -238,6 +238,35 @@ def test_the_second_view_is_of_a_neighbour():
         assert torch.equal(view, expected)
 
 
+class Noting:
+    """An objective that asks for nothing and remembers what it was shown."""
+
+    def __init__(self):
+        self.shown = []
+
+    def __call__(self, outputs, labels):
+        self.shown.append(outputs)
+        return outputs.projections[0].sum() * 0.0
+
+
+def test_a_loss_knows_whom_the_second_views_are_of_and_may_have_one_more_view():
+    noting = Noting()
+    pairs = Pairing(partner="neighbour", again="random", again_for="projector")
+    learner, state, source = staged(Stage(terms=(Term("noted", noting),), pairs=pairs, refreshes=(Neighbours(3),)))
+    state.partition, batch = Partition(torch.zeros(200, dtype=torch.long), torch.zeros(0)), torch.arange(64)
+    partners = partners_of(learner, batch, state, (0, 0))
+    learner.network.begin_step()
+    with torch.no_grad():
+        expected = learner.network.online(further_view(learner, source, batch, (0, 0)))
+    maximization_step(learner, source, batch, state)
+    (outputs,) = noting.shown
+    assert torch.equal(outputs.partners, partners)
+    assert bool((state.prepared["neighbours"][batch] == partners[:, None]).any(dim=1).all())
+    assert len(partners.unique()) > 10
+    torch.testing.assert_close(outputs.again_projections, expected)
+    assert outputs.again is None
+
+
 def test_a_plain_view_is_the_whole_image():
     learner, state, source = staged(Stage(terms=CONTRAST, pairs=Pairing(first="plain")))
     first, second = paired_views(learner, source, torch.arange(40), state, (7, 0))
@@ -266,7 +295,7 @@ def test_a_stage_that_is_fed_features_leaves_the_backbone_out():
 
 def test_methods_that_build_on_no_other_have_one_stage():
     """But those whose authors train them in several, from one beginning to the end."""
-    several = {"tcl": ["train", "boost"]}
+    several = {"tcl": ["train", "boost"], "gcc": ["contrast", "graph"]}
     for name in set(METHODS) - {two_stages.NAME, "kmeans-features"}:
         config = quick_config(method=name)
         stages = build_method(config).stages

@@ -121,7 +121,11 @@ def opened(learner):
     for preparation in learner.stage.opens_with:
         state.prepared[preparation.name] = torch.zeros(200, 5, dtype=torch.int64, device=META)
     heads = learner.method.parts.heads, learner.config.clusters
-    tables = {"labels": torch.zeros(200, dtype=torch.int64, device=META)}
+    tables = {
+        "labels": torch.zeros(200, dtype=torch.int64, device=META),
+        "neighbours": torch.zeros(200, 5, dtype=torch.int64, device=META),
+        "neighbour weights": torch.zeros(200, 5, device=META),
+    }
     for preparation in learner.stage.refreshes:
         answers = torch.zeros(200, *heads, device=META)
         state.prepared[preparation.name] = tables.get(preparation.name, answers)
