@@ -90,7 +90,7 @@ def losses_and_gradients(rank, world):
         predictions=gathered(predictions),
         targets=gathered([target.detach() for target in targets]),
         assignments=gathered([F.softmax(logit, dim=1) for logit in logits]),
-        prototypes=F.normalize(drawn(DIMENSION, DIMENSION, seed=5), dim=1),
+        head_prototypes=F.normalize(drawn(DIMENSION, DIMENSION, seed=5), dim=1),
         features=gathered(projections),
         again=gather(F.softmax(predictions[0], dim=1)),
         again_projections=gather(predictions[1]),

@@ -179,7 +179,7 @@ class TwinNetwork(nn.Module):
         if isinstance(head, Heads):
             outputs = replace(outputs, chosen=head.get_buffer("chosen"))
         if isinstance(head, Mlp) and isinstance(head[-1], Prototypes):
-            outputs = replace(outputs, prototypes=head[-1].unit().detach())
+            outputs = replace(outputs, head_prototypes=head[-1].unit().detach())
         if self.over_head is not None:
             first, second = self._both(self.over_head, features)
             outputs = replace(outputs, over_assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))

@@ -48,7 +48,7 @@ class SwappedCodes:
 
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
-        prototypes = outputs.prototypes
+        prototypes = outputs.head_prototypes
         assert prototypes is not None
         assert outputs.assignments is not None
         first, second = (

@@ -134,8 +134,8 @@ def test_prototypes_begin_every_step_at_length_one_and_outputs_have_them():
     torch.testing.assert_close(twin.cluster_head[0].weight, before)
     views = torch.randn(2, 6, 1, 8, 8, generator=torch.Generator().manual_seed(1)).unbind()
     outputs = twin(views, None)
-    torch.testing.assert_close(outputs.prototypes, before)
-    assert not outputs.prototypes.requires_grad
+    torch.testing.assert_close(outputs.head_prototypes, before)
+    assert not outputs.head_prototypes.requires_grad
     cosines = F.normalize(outputs.projections[1], dim=1) @ before.T
     torch.testing.assert_close(outputs.assignments[1], cosines.softmax(dim=1))
 

@@ -73,7 +73,7 @@ def test_a_full_queue_makes_the_batch_larger_and_one_that_is_not_full_says_nothi
 def test_each_view_is_predicted_from_the_other():
     projections = torch.tensor(FIRST, requires_grad=True), torch.tensor(SECOND)
     shares = [F.softmax(view @ torch.tensor(PROTOTYPES).T, dim=1) for view in projections]
-    outputs = Outputs(*(projections,) * 3, assignments=tuple(shares), prototypes=torch.tensor(PROTOTYPES))
+    outputs = Outputs(*(projections,) * 3, assignments=tuple(shares), head_prototypes=torch.tensor(PROTOTYPES))
     loss = SwappedCodes(0.5, 3)(outputs, NOBODY)
     codes = [oracle.codes(view, PROTOTYPES, 0.5, 3) for view in (FIRST, SECOND)]
     first, second = (view.detach().numpy() for view in shares)
