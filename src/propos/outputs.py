@@ -64,6 +64,8 @@ class Outputs:
     head: int = 0  # of several, the one that the assignments are of, once there are its alone
     chosen: Int[Tensor, ""] | None = None  # which of several heads answers
     clusters: int | None = None  # how many there are, where the step knows
+    prototypes: Float[Tensor, "K D"] | None = None  # of all clusters, as the last E-step left them, unit vectors
+    epoch: int = 0  # of the stage
     queue: Queue | None = None
     bank: Bank | None = None
     groupings: tuple[Grouping, ...] = ()

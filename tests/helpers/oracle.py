@@ -298,3 +298,34 @@ def graph_contrast(first, again, neighbour, images, partners, table, weights, te
         own += weights[i] * math.exp(cosine(anchor, neighbour[i]) / temperature)
         total -= math.log(own / rest) if rest else 0.0
     return total / len(first)
+
+
+def reranked(keys, count, wide):
+    images = range(len(keys))
+    cosines = [[cosine(keys[i], keys[j]) for j in images] for i in images]
+    nearest = [sorted(images, key=lambda j, i=i: -cosines[i][j])[:count] for i in images]
+    around = np.array([[float(j in nearest[i]) for j in images] for i in images])
+    for _ in range(2):
+        both = around + around.T
+        around = np.array([unit(sum(cosines[i][j] ** 2 * both[j] for j in nearest[i][:wide])) for i in images])
+    alike = around @ around.T + 1e-5 * np.array(cosines)  # of equals the nearer
+    return [sorted(images, key=lambda j, i=i: -alike[i][j])[:count] for i in images]
+
+
+def inside_clusters(keys, labels, centres, share):
+    ratios = {}
+    for place, (key, own) in enumerate(zip(keys, labels, strict=True)):
+        away = [float(np.linalg.norm(unit(key) - unit(centre))) for centre in centres]
+        if own >= 0:
+            ratios[place] = away[own] / min(away[:own] + away[own + 1 :])
+    kept = sorted(ratios, key=lambda place: ratios[place])[: math.floor(share * len(labels))]
+    return [place in kept for place in range(len(labels))]
+
+
+def neighbour_alignment(prediction, target, neighbours, kept):
+    pulls = [
+        float(np.sum((unit(p) - unit(target[j])) ** 2)) if keep else 0.0
+        for p, near, keep in zip(prediction, neighbours, kept, strict=True)
+        for j in near
+    ]
+    return sum(pulls) / len(pulls)

@@ -15,6 +15,7 @@ from propos.methods.byol_cc import byol_cc
 from propos.methods.byol_pcl import byol_pcl
 from propos.methods.cc import cc
 from propos.methods.cc_psl import cc_psl
+from propos.methods.conr import conr
 from propos.methods.dcboost import dcboost
 from propos.methods.deepcluster import deepcluster
 from propos.methods.gcc import gcc
@@ -92,6 +93,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "nnm": nnm,
     "temi": temi,
     "dcboost": dcboost,
+    "conr": conr,
     "deepcluster": deepcluster,
     "iic": iic,
     "pica": pica,

@@ -38,6 +38,7 @@ ABOUT: Mapping[str, About] = {
     "nnm": About(2021, "Dang et al., CVPR", "terms and settings against its public code"),
     "temi": About(2023, "Adaloglou et al., BMVC (arXiv 2303.17896)", "terms and settings against its public code"),
     "dcboost": About(2025, "NeurIPS (arXiv 2511.21193)", "nothing against code, of which none was found; see the docs"),
+    "conr": About(2023, "Yu et al., NeurIPS (arXiv 2312.07806)", "terms and settings against its public code"),
     "deepcluster": About(2018, "Caron et al., ECCV (arXiv 1807.05520)", "steps against its public code; see the docs"),
     "iic": About(2019, "Ji et al., ICCV (arXiv 1807.06653)", "the loss and settings against its public code"),
     "pica": About(2020, "Huang et al., CVPR", "the loss and settings against its public code"),

@@ -105,6 +105,7 @@ class Stage:
     terms: tuple[Term, ...] = ()
     share: float = 1.0  # of the run's epochs, in proportion to the other stages'
     changes: Mapping[str, Any] = field(default_factory=dict)  # to the settings under `train`
+    views: Mapping[str, Any] = field(default_factory=dict)  # the same under `views`: of its random and strong ones
     trains: tuple[PartName, ...] = EVERY_PART  # the other parts are frozen
     pairs: Pairing = Pairing()
     opens_with: tuple[Preparation, ...] = ()  # computed of all images when the stage opens
@@ -126,6 +127,7 @@ class Stage:
         known = {preparation.name for preparation in self.preparations}
         assert self.share > 0, f"stage {self.name}: its share must be above 0"
         assert "epochs" not in self.changes, f"stage {self.name}: its epochs follow from its share"
+        assert "size" not in self.views, f"stage {self.name}: images have one size in all stages"
         assert self.pairs.partner != "neighbour" or "neighbours" in known, f"stage {self.name}: opens without them"
         assert self.pairs.of != "features" or "features" in known, f"stage {self.name}: opens without features"
 

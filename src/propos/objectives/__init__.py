@@ -17,6 +17,7 @@ from propos.objectives.mutual_information import MutualInformation, mutual_infor
 from propos.objectives.nearest import NearestInBatch, NearestOfAll
 from propos.objectives.negative_cosine import NegativeCosine, negative_cosine
 from propos.objectives.neighbour_agreement import NeighbourAgreement, neighbour_agreement
+from propos.objectives.neighbour_alignment import NeighbourAlignment, neighbour_alignment
 from propos.objectives.nt_xent import NtXent, nt_xent
 from propos.objectives.objective import Objective
 from propos.objectives.proto_nce import ProtoNce, proto_nce
@@ -52,6 +53,7 @@ __all__ = [
     "NearestOfAll",
     "NegativeCosine",
     "NeighbourAgreement",
+    "NeighbourAlignment",
     "NtXent",
     "Objective",
     "Outputs",
@@ -80,6 +82,7 @@ __all__ = [
     "mutual_information",
     "negative_cosine",
     "neighbour_agreement",
+    "neighbour_alignment",
     "nt_xent",
     "proto_nce",
     "prototype_alignment",

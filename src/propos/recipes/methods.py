@@ -33,7 +33,7 @@ _OF_HEADS = {**_ADAM, **_ONE_GROUP, "train.lr": 1e-3, "overclustering.times": 7}
 _TEMI = {"heads.count": 16, "heads.lr": 4e-3, "neighbours.count": 50}
 
 # Part of the method whatever it is trained on. One that builds on a trained network says whose, by default, and for
-# which share of the epochs that is trained first: DCBoost was put in at epoch 800 of 1,000.
+# which share of the epochs that is trained first: DCBoost and CoNR were put in at epoch 800 of 1,000.
 OWN: Mapping[str, Mapping[str, Any]] = {
     "moco": _MOCO,
     "pcl": _MOCO,
@@ -45,6 +45,7 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "nnm": {"pretext.method": "simclr", "pretext.share": 0.66, "heads.count": 3},
     "temi": {"pretext.method": "simclr", "pretext.share": 0.5, **_TEMI},
     "dcboost": {"pretext.method": "propos", "pretext.share": 0.8},
+    "conr": {"pretext.method": "byol", "pretext.share": 0.8, "neighbours.count": 10},
     "deepcluster": _ONE_GROUP,
     "swav": {**_ONE_GROUP, "contrast.temperature": 0.1},
     "gcc": {**_ONE_GROUP, "contrast.temperature": 0.1, "balance.weight": 2.0, "neighbours.count": 5},

@@ -82,6 +82,15 @@ def dcboost_cifar_10() -> Config:
     return config.with_settings({"recipe": "dcboost-cifar-10", "train.batch_size": 512})
 
 
+def conr_cifar_10() -> Config:
+    """CIFAR-10 with CoNR on BYOL, as in its public code: ResNet-18, batches of 512, put in at epoch 800 of 1,000.
+
+    There one cosine is as long as all epochs; here BYOL's ends with its 800.
+    """
+    byol = {"network.momentum_schedule": "cosine", "train.batch_size": 512, "train.schedule": "cosine-of-all"}
+    return for_method(cifar_10_r18(), "conr", at_scale=True).with_settings({"recipe": "conr-cifar-10", **byol})
+
+
 def idfd_cifar_10() -> Config:
     """CIFAR-10 with IDFD, as in its public code: ResNet-18, 2,000 epochs in batches of 128."""
     views = {**_views((0.2, 1.0), hue=0.0, grey=0.2), "views.flip": 0.0}

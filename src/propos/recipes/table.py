@@ -49,6 +49,7 @@ SYSTEMS: dict[str, Recipe] = {
     "nnm-cifar-10": systems.nnm_cifar_10,
     "temi-dino": systems.temi_dino,
     "dcboost-cifar-10": systems.dcboost_cifar_10,
+    "conr-cifar-10": systems.conr_cifar_10,
     "idfd-cifar-10": systems.idfd_cifar_10,
     "iic-cifar-10": systems.iic_cifar_10,
     "pica-cifar-10": systems.pica_cifar_10,

@@ -84,7 +84,8 @@ def late_state(learner: Learner) -> State:
     state = first_state(learner)
     labels = torch.arange(learner.schedule.images, device=learner.device) % (learner.config.clusters or 2)
     state.stage, state.epoch = learner.number, learner.epochs.stop - 1
-    state.partition = Partition(labels, torch.zeros(0, device=learner.device))
+    prototypes = torch.zeros(learner.config.clusters or 2, learner.dimension, device=learner.device)
+    state.partition = Partition(labels, prototypes)
     return state
 
 

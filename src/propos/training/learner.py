@@ -62,8 +62,6 @@ class Learner:
 
 def build_learner(config: Config, source: Source, device: torch.device, left_out: int = 0) -> Learner:
     """Build a learner for a source, of which some images take no part, from complete settings, in its first stage."""
-    assert config.pixels.mean is not None
-    assert config.pixels.std is not None
     check_shares(config, len(source) - left_out)
     method = build_method(config)
     network = build_network(config.network, method.parts, source.channels, derive(config.seed, "network"))
@@ -72,11 +70,9 @@ def build_learner(config: Config, source: Source, device: torch.device, left_out
         network.recompute()
     if config.train.compile:
         network.compile_backbones()
-    views = RandomViews(config.views, config.pixels.mean, config.pixels.std)
-    strong = StrongViews(config.views, config.strong, config.pixels.mean, config.pixels.std)
     images = len(source), len(source.unlabelled or ()), left_out
     stage = _of_stage(config, method, network, device, images, 0)
-    return Learner(config, device, network, method, views=views, strong=strong, images=images, **stage)
+    return Learner(config, device, network, method, images=images, **stage)
 
 
 def at_stage(learner: Learner, number: int) -> Learner:
@@ -98,7 +94,10 @@ def _of_stage(
     """Return what belongs to a stage, and freeze what it does not train."""
     stage, epochs = method.stages[number], method.spans(config.train.epochs)[number]
     changes = {f"train.{key}": value for key, value in {**stage.changes, "epochs": len(epochs)}.items()}
-    changed = config.with_settings(changes)
+    changed = config.with_settings({**changes, **{f"views.{key}": value for key, value in stage.views.items()}})
+    mean, std = config.pixels.mean, config.pixels.std
+    assert mean is not None
+    assert std is not None
     clustered, more, left_out = images
     check_shares(changed, clustered - left_out)
     settings = changed.train
@@ -110,6 +109,8 @@ def _of_stage(
         "seed": derive(config.seed, "stage", number) if number else config.seed,
         "optimiser": build_optimiser(settings, stage, network, device) if method.terms else None,
         "scaler": torch.amp.GradScaler(device.type, enabled=settings.precision == "float16"),
+        "views": RandomViews(changed.views, mean, std),
+        "strong": StrongViews(changed.views, changed.strong, mean, std),
         # What a stage computes of all images it knows of those that are clustered.
         "schedule": Schedule(settings, config.network, clustered, 0 if stage.preparations else more, left_out),
     }

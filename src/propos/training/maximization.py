@@ -123,6 +123,8 @@ def _outputs(
     return replace(
         outputs,
         clusters=config.clusters,
+        prototypes=state.partition.prototypes,
+        epoch=learner.since(state.epoch),
         queue=None if state.queue is None else state.queue.entries(state.partition.labels),
         bank=None if state.bank is None else Bank(state.bank, where),
         partners=None if near is None else send(near, device),

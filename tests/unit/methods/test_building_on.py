@@ -122,6 +122,16 @@ def test_what_cannot_be_built_on_is_refused():
             quick_config(method="dcboost", pretext__method=below)
 
 
+def test_neighbours_are_foretold_by_a_predictor_that_has_learnt():
+    method = build_method(quick_config(method="conr", train__epochs=1000, pretext__method="propos"))
+    assert [stage.name for stage in method.stages] == ["train", "refining"]
+    assert [len(span) for span in method.spans(1000)] == [800, 200]
+    (term,) = method.stages[1].terms
+    assert (term.objective.count, term.objective.rise) == (10, 50)
+    with pytest.raises(InputError, match=r"pretext\.method = simclr: has no predictor .* choose byol or propos"):
+        quick_config(method="conr", pretext__method="simclr")
+
+
 def test_a_person_goes_on_from_a_run_by_the_command(tmp_path, capsys):
     images, flags = save_digits(tmp_path / "digits.npz"), [*as_flags(QUICK), "--no-report", "--quiet"]
     made = command(capsys, "run", images, "--method", "simclr", *flags, "--out", tmp_path / "first")

@@ -1,5 +1,7 @@
 """The values of recipes, against those the paper and its authors' code have."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -173,8 +175,8 @@ def test_the_papers_colours_change_in_turn_and_those_of_small_recipes_at_once():
 
 
 def test_other_systems_have_the_settings_they_were_published_with():
-    names = ("scan-cifar-10", "nnm-cifar-10", "temi-dino", "dcboost-cifar-10", "idfd-cifar-10")
-    scan, nnm, temi, boost, idfd = (build_recipe(name) for name in names)
+    names = ("scan-cifar-10", "nnm-cifar-10", "temi-dino", "dcboost-cifar-10", "conr-cifar-10", "idfd-cifar-10")
+    scan, nnm, temi, boost, conr, idfd = (build_recipe(name) for name in names)
     assert [len(span) for span in build_method(scan.with_settings({"clusters": 10})).spans(800)] == [500, 200, 100]
     assert scan.heads.lr * scan.train.batch_size / 256 == pytest.approx(1e-4)
     assert scan.train.lr * scan.train.batch_size / 256 == pytest.approx(0.4)
@@ -188,6 +190,11 @@ def test_other_systems_have_the_settings_they_were_published_with():
     assert temi.heads.lr * temi.train.batch_size / 256 == pytest.approx(4e-4)
     assert [len(span) for span in build_method(boost).spans(1000)] == [800, 200]
     assert build_method(boost).stages[1].changes["lr"] == pytest.approx(0.005)
+    assert (conr.pretext.method, conr.network.backbone, conr.neighbours.count) == ("byol", "resnet18", 10)
+    assert conr.train.lr * conr.train.batch_size / 256 == pytest.approx(0.1)
+    refining = build_method(conr.with_settings({"clusters": 10})).stages[1]
+    assert (refining.views["crop_scale"], refining.predictor_rate) == ((0.45, 1.0), 1.0)
+    assert refining.changes["lr"] == pytest.approx(0.05 * 0.1 * (1 + math.cos(0.75 * math.pi)) / 2, rel=0.03)
     assert idfd.train.lr * idfd.train.batch_size / 256 == pytest.approx(0.03)
     assert [share * idfd.train.epochs for share in idfd.train.milestones] == pytest.approx([600, 950, 1300, 1650])
     assert (idfd.train.weight_decay, idfd.train.warmup, idfd.train.schedule) == (5e-4, 0, "steps")

@@ -293,6 +293,19 @@ def test_a_stage_that_is_fed_features_leaves_the_backbone_out():
     ]
 
 
+def test_a_stage_may_change_its_views_alone():
+    source = digits()
+    config = quick_config(source, method="conr", views__crop_scale=(0.1, 0.9), views__rotation=0.0)
+    learner = build_learner(config, source, CPU)
+    assert learner.views.settings.crop_scale == (0.1, 0.9)
+    later = at_stage(learner, 1)
+    assert later.views.settings == learner.views.settings.model_copy(update={"crop_scale": (0.45, 0.9)})
+    gentle = at_stage(build_learner(quick_config(source, method="conr"), source, CPU), 1)
+    assert gentle.views.settings.crop_scale == (0.6, 1.0)  # the recipe's show more than the stage asks for
+    with pytest.raises(AssertionError, match="one size"):
+        Stage(views={"size": 16})
+
+
 def test_methods_that_build_on_no_other_have_one_stage():
     """But those whose authors train them in several, from one beginning to the end."""
     several = {"tcl": ["train", "boost"], "gcc": ["contrast", "graph"]}
