@@ -44,6 +44,16 @@ class Grouping:
 
 
 @dataclass(frozen=True)
+class CentreSet:
+    """One of several sets of cluster centres that are learnt, and which of them the batch's images belong to."""
+
+    now: Float[Tensor, "K D"]  # unit vectors, with a gradient
+    before: Float[Tensor, "K D"]  # as the epoch began
+    labels: Int[Tensor, " B"]  # the nearest by now, as clusters are held to a size
+    earlier: Int[Tensor, " B"]  # the nearest when an image was last seen before; if never, by now
+
+
+@dataclass(frozen=True)
 class Outputs:
     """Tensors of both views of the global batch, all raw (not normalised)."""
 
@@ -69,6 +79,7 @@ class Outputs:
     queue: Queue | None = None
     bank: Bank | None = None
     groupings: tuple[Grouping, ...] = ()
+    centres: tuple[CentreSet, ...] = ()
     prepared: Mapping[str, Tensor] = field(default_factory=dict)  # the batch's rows of what the stage computed first
 
     def pairs(self) -> dict[str, Pair]:

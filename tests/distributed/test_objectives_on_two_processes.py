@@ -10,6 +10,9 @@ from propos.distributed import gather
 from propos.objectives import (
     Alignment,
     Bank,
+    CentreAgreement,
+    CentreLearning,
+    CentreSet,
     ClusterBalance,
     ClusterContrast,
     ClusterMatching,
@@ -65,6 +68,8 @@ OBJECTIVES = {
     "information": MutualInformation(),
     "matching with the batch": NearestInBatch(ClusterMatching()),
     "neighbours in the batch": NeighbourAlignment(4, 2, 0.5, 4),
+    "agreement by centres": CentreAgreement(0.5, 0.2),
+    "centres": CentreLearning(0.5),
     "agreement with all images": NearestOfAll(NeighbourAgreement()),
     "contrast of labelled images": LabelledContrast(0.5),
     "labels of the stage": GivenLabels(),
@@ -86,6 +91,7 @@ def losses_and_gradients(rank, world):
     made = [*projections, *predictions, *logits]
     for tensor in made:
         tensor.retain_grad()
+    centres = F.normalize(drawn(4, DIMENSION, seed=6), dim=1) @ weight
     table = F.softmax(drawn(BATCH, 1, DIMENSION, seed=4), dim=2)
     outputs = Outputs(
         projections=gathered(projections),
@@ -106,6 +112,7 @@ def losses_and_gradients(rank, world):
         prototypes=F.normalize(drawn(5, DIMENSION, seed=5), dim=1),
         queue=Queue(F.normalize(drawn(5, DIMENSION, seed=1), dim=1), torch.tensor([0, 3, 2, -1, 4])),
         bank=Bank(F.normalize(drawn(20, DIMENSION, seed=3), dim=1), gather(torch.arange(7, 7 + BATCH)[part])),
+        centres=(CentreSet(centres, centres.detach(), *(gather(LABELS[part].clamp(min=0)) for _ in range(2))),),
         groupings=(Grouping(gather(LABELS[part]), F.normalize(drawn(4, DIMENSION, seed=2), dim=1), torch.ones(4)),),
     )
     found = {}

@@ -329,3 +329,31 @@ def neighbour_alignment(prediction, target, neighbours, kept):
         for j in near
     ]
     return sum(pulls) / len(pulls)
+
+
+def over_centres(embedding, centres, temperature):
+    scores = [math.exp(float(unit(embedding) @ centre) / temperature) for centre in centres]
+    return [score / sum(scores) for score in scores]
+
+
+def centre_agreement(embeddings, others, centres, labels, temperature, share):
+    total = 0.0
+    for mine, other, own in zip(embeddings, others, labels, strict=True):
+        said, wanted = (over_centres(each, centres, temperature) for each in (mine, other))
+        wanted = [(1 - share) * q + share * (k == own) for k, q in enumerate(wanted)]
+        total -= sum(w * math.log(p) for w, p in zip(wanted, said, strict=True))
+    return total / len(embeddings)
+
+
+def centre_learning(embeddings, centres, labels, temperature):
+    said = [over_centres(each, centres, temperature) for each in embeddings]
+    return -sum(math.log(row[own]) for row, own in zip(said, labels, strict=True)) / len(said)
+
+
+def centre_learning_gradient(embeddings, centres, labels, temperature):
+    """The derivative by the centres if each image's other cosines were constants."""
+    gradient = np.zeros_like(centres)
+    for mine, own in zip(embeddings, labels, strict=True):
+        left = 1 - over_centres(mine, centres, temperature)[own]
+        gradient[own] -= left * unit(mine) / temperature / len(embeddings)
+    return gradient

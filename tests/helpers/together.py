@@ -93,6 +93,8 @@ def one_step(settings, number=0):
         made["queue"] = state.queue.embeddings
     if state.bank is not None:
         made["bank"] = state.bank
+    if state.placed is not None:
+        made["placed"] = state.placed
     if state.streamed is not None:
         made["streamed"] = gather(state.streamed, len(source))
     return made

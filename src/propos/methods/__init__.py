@@ -42,6 +42,7 @@ from propos.methods.propos_no_psa import propos_no_psa
 from propos.methods.propos_no_psl import propos_no_psl
 from propos.methods.propos_uniformity_only import propos_uniformity_only
 from propos.methods.scan import scan
+from propos.methods.secu import secu
 from propos.methods.simclr import simclr
 from propos.methods.simsiam import simsiam
 from propos.methods.swav import swav
@@ -101,6 +102,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "idfd": idfd,
     "gcc": gcc,
     "tcl": tcl,
+    "secu": secu,
     "kmeans-features": kmeans_features,
     "kmeans-pixels": kmeans_pixels,
     "kmeans-random": kmeans_random,

@@ -46,6 +46,9 @@ ABOUT: Mapping[str, About] = {
     "swav": About(2020, "Caron et al., NeurIPS (arXiv 2006.09882)", "the loss and settings against its public code"),
     "gcc": About(2021, "Zhong et al., ICCV (arXiv 2104.01429)", "settings against its public code, not whom it spares"),
     "tcl": About(2022, "Li et al., IJCV", "losses, labels and settings against its public code; see the docs"),
+    "secu": About(
+        2023, "Qian, ICCV", "terms and settings against its public code, which has no evaluation; see the docs"
+    ),
     "kmeans-features": About(None, "k-means on a pretrained network's features", _BASELINE),
     "kmeans-pixels": About(None, "k-means", _BASELINE),
     "kmeans-random": About(None, "k-means on chance's features", _BASELINE),

@@ -114,6 +114,8 @@ class Stage:
     answer: Literal["k-means", "head"] = "k-means"  # what says where an image belongs
     predictor_rate: float = 1.0  # the predictor's learning rate over everyone else's
     predictor_constant: bool = False  # whether the predictor's rate stays at its peak
+    cluster_head_rate: float = 1.0  # the same of the cluster heads
+    cluster_head_constant: bool = False
     noise: float = 0.0  # σ of the noise on projections before the predictor
     noise_starts: int = 0
     queue: QueueSpec | None = None

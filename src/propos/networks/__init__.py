@@ -1,5 +1,6 @@
 """The networks: backbones, heads, and the twin of online and target."""
 
+from propos.networks.centres import Centres, CentreSets
 from propos.networks.heads import Head, Heads, Mlp, restart
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.precision import autocast
@@ -23,6 +24,8 @@ __all__ = [
     "EVERY_PART",
     "EXTRA",
     "PRETRAINED",
+    "CentreSets",
+    "Centres",
     "Encoder",
     "Head",
     "Heads",

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from propos.networks.centres import CentreSets
 from propos.networks.norm import BatchNorm
 from propos.networks.precision import full_precision
 
@@ -26,6 +27,7 @@ class Head:
     temperature: float = 1.0  # by which the output is divided
     relu_first: bool = False  # for what reads the output of another head
     as_it_is: bool = False  # one layer that begins by changing nothing
+    centres: CentreSets | None = None  # in place of layers: sets of centres, of which the first answers
 
 
 class Directions(nn.Module):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from propos.config import NetworkSettings
 from propos.distributed import gather, share
+from propos.networks.centres import Centres
 from propos.networks.heads import Head, Heads, Mlp, Prototypes, initialise_predictor
 from propos.networks.norm import ALONE, BatchGroups, set_groups
 from propos.networks.parts import EVERY_PART, PartName, Parts
@@ -22,6 +23,9 @@ from propos.networks.whitening import Whitening
 from propos.outputs import Outputs, Pair
 
 Views = tuple[Float[Tensor, "B ..."], Float[Tensor, "B ..."]]  # images, or the backbone's features of them
+
+
+AnyHead = Mlp | Heads | Centres
 
 
 class Encoder(nn.Module):
@@ -79,8 +83,8 @@ class TwinNetwork(nn.Module):
             self.predictor = Mlp(parts.projector.widths[-1], parts.predictor)
             if parts.predictor_starts_small:
                 initialise_predictor(self.predictor)
-        self.cluster_head: Mlp | Heads | None = None
-        self.over_head: Mlp | Heads | None = None
+        self.cluster_head: AnyHead | None = None
+        self.over_head: AnyHead | None = None
         if parts.cluster_head is not None:
             kind, inner = parts.cluster_head, self.online.features
             if parts.cluster_head_reads == "projections":
@@ -88,7 +92,7 @@ class TwinNetwork(nn.Module):
                 inner = parts.projector.widths[-1]
             self.cluster_head = _heads(inner, kind, parts.heads)
             self.over_head = None if parts.over_head is None else _heads(inner, parts.over_head, parts.heads)
-        self.target_head: Mlp | Heads | None = None
+        self.target_head: AnyHead | None = None
         if parts.head_target:
             assert parts.cluster_head is not None
             self.target_head = copy.deepcopy(self.cluster_head)
@@ -110,6 +114,11 @@ class TwinNetwork(nn.Module):
         for encoder in (self.online, self.target):
             if encoder is not None:
                 encoder.backbone.compile(backend=backend)
+
+    @property
+    def centres(self) -> Centres | None:
+        """The cluster centres that are learnt, where there are any."""
+        return self.cluster_head if isinstance(self.cluster_head, Centres) else None
 
     def learn_only(self, parts: tuple[PartName, ...]) -> None:
         """Freeze all parts but these: nothing of the others moves, nor of the target's copies, nor their statistics."""
@@ -172,7 +181,7 @@ class TwinNetwork(nn.Module):
         said = self.cluster_head(self._read(seen_again))
         return replace(outputs, again=F.softmax(said, dim=-1))
 
-    def _assigned(self, outputs: Outputs, head: Mlp | Heads, features: Pair) -> Outputs:
+    def _assigned(self, outputs: Outputs, head: AnyHead, features: Pair) -> Outputs:
         """Return outputs with what the cluster heads, and their targets, say of what they read."""
         first, second = self._both(head, features)
         outputs = replace(outputs, assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))
@@ -190,7 +199,7 @@ class TwinNetwork(nn.Module):
         return replace(outputs, target_assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))
 
     @property
-    def answering_head(self) -> Mlp | Heads | None:
+    def answering_head(self) -> AnyHead | None:
         """The cluster head that answers: its moving average, where there is one."""
         return self.cluster_head if self.target_head is None else self.target_head
 
@@ -258,6 +267,11 @@ class TwinNetwork(nn.Module):
         """Return what learns of the online encoder and the cluster heads: all but the predictor."""
         heads = [head.parameters() for head in (self.cluster_head, self.over_head) if head is not None]
         return [parameter for parameter in chain(self.online.parameters(), *heads) if parameter.requires_grad]
+
+    def of_cluster_head(self) -> list[nn.Parameter]:
+        """Return what learns of the cluster heads that answer, or may."""
+        learnt = [] if self.cluster_head is None else list(self.cluster_head.parameters())
+        return [parameter for parameter in learnt if parameter.requires_grad]
 
     def of_predictor(self) -> list[nn.Parameter]:
         """Return what learns of the predictor."""
@@ -327,7 +341,9 @@ class TwinNetwork(nn.Module):
         return torch.cat(made[::2]), torch.cat(made[1::2])
 
 
-def _heads(inner: int, kind: Head, count: int) -> Mlp | Heads:
+def _heads(inner: int, kind: Head, count: int) -> AnyHead:
+    if kind.centres is not None:
+        return Centres(inner, kind.centres, kind.temperature)
     return Mlp(inner, kind) if count == 1 else Heads(inner, kind, count)
 
 

@@ -1,6 +1,8 @@
 """One loss per file: the bare mathematics as a function, and the module that picks its tensors."""
 
 from propos.objectives.alignment import Alignment, alignment
+from propos.objectives.centre_agreement import CentreAgreement, centre_agreement
+from propos.objectives.centre_learning import CentreLearning, centre_learning
 from propos.objectives.cluster_balance import ClusterBalance, cluster_balance
 from propos.objectives.cluster_contrast import ClusterContrast, cluster_contrast
 from propos.objectives.cluster_matching import ClusterMatching, cluster_matching
@@ -29,11 +31,14 @@ from propos.objectives.self_label import SelfLabel, self_label
 from propos.objectives.sinkhorn import sinkhorn
 from propos.objectives.swapped_codes import SwappedCodes, swapped_codes
 from propos.objectives.weighted_information import WeightedInformation, weighted_information
-from propos.outputs import Bank, Grouping, Outputs, Queue
+from propos.outputs import Bank, CentreSet, Grouping, Outputs, Queue
 
 __all__ = [
     "Alignment",
     "Bank",
+    "CentreAgreement",
+    "CentreLearning",
+    "CentreSet",
     "ChosenHead",
     "ClusterBalance",
     "ClusterContrast",
@@ -68,6 +73,8 @@ __all__ = [
     "SwappedCodes",
     "WeightedInformation",
     "alignment",
+    "centre_agreement",
+    "centre_learning",
     "cluster_balance",
     "cluster_contrast",
     "cluster_matching",

@@ -111,7 +111,7 @@ OURS: Mapping[str, str] = {
         ("balance.weight", "confident.above", "confident.by_cluster"), "of methods with cluster heads of a later stage"
     ),
     **dict.fromkeys(("bank.momentum", "decorrelation.weight", "decorrelation.temperature"), "of IDFD alone"),
-    "overclustering.times": "of DeepCluster, SwAV, IIC and PICA alone",
+    "overclustering.times": "of DeepCluster, SwAV, IIC, PICA and SeCu alone",
     "train.milestones": "of the schedule of steps alone",
     "train.precision": "of the backbone; on a GPU half precision unless told otherwise",
     **dict.fromkeys(("train.deterministic", "train.compile", "train.recompute"), "how it is computed, not what"),
@@ -317,6 +317,13 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "network.bn_groups": _ALONE,
         "network.shuffle_bn": _NO_TARGET,
         "psl.start": "there is no warm-up, and nothing is scattered",
+    },
+    "secu": {
+        **dict.fromkeys(("train.warmup", "train.batch_size", "train.lr", "train.weight_decay"), _AUTHORS),
+        **dict.fromkeys(("network.dimension", "contrast.temperature", "contrast.cluster_temperature"), _AUTHORS),
+        "network.bn_groups": "the paper trains no such system; its authors' code has SyncBN",
+        "network.shuffle_bn": _NO_TARGET,
+        "psl.start": "as many epochs as the paper's warm-up would take; nothing is scattered",
     },
 }
 _SMALL = "for one machine without a GPU (docs/results.md)"

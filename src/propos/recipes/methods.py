@@ -53,6 +53,12 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "pica": {**_OF_HEADS, "balance.weight": 2.0},
     "idfd": {**_ONE_GROUP, "contrast.temperature": 1.0},
     "tcl": {**_ADAM, **_ONE_GROUP, "train.lr": 1e-3, "train.weight_decay": 1e-4},
+    "secu": {
+        **_ONE_GROUP,
+        "contrast.temperature": 0.05,
+        "contrast.cluster_temperature": 0.05,
+        "balance.weight": 1.0,  # a small run has too few steps for the authors' 0.1 to fill clusters
+    },
 }
 
 # Sizes and rates that belong to the paper's recipes; a small recipe keeps its own. `train.lr` is for 256 images.
@@ -85,6 +91,14 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
         "train.lr": 0.3,
         "train.warmup": 10,
         "train.weight_decay": 1e-6,
+    },
+    "secu": {
+        "network.dimension": 128,
+        "train.batch_size": 128,
+        "balance.weight": 0.1,
+        "train.lr": 0.4,
+        "train.warmup": 11,
+        "train.weight_decay": 1e-4,
     },
 }
 

@@ -98,6 +98,14 @@ def idfd_cifar_10() -> Config:
     return config.with_settings({"recipe": "idfd-cifar-10", **views, "train.epochs": 2000, "estep.restarts": 20})
 
 
+def secu_cifar_10() -> Config:
+    """CIFAR-10 with SeCu, as in its public code with sizes held: ResNet-18, centres of 10, 20, … 100 clusters."""
+    config = for_method(cifar_10_r18(), "secu", at_scale=True)
+    views = {"crop_scale": (0.3, 1.0), "saturation": 0.2, "blur": (1.0, 0.1), "solarise": (0.0, 0.2)}
+    changes = {f"views.{name}": value for name, value in views.items()}
+    return config.with_settings({"recipe": "secu-cifar-10", **changes, "train.epochs": 401})
+
+
 def iic_cifar_10() -> Config:
     """CIFAR-10 with IIC, as in its public code: ResNet-34, five heads each of 10 and of 70 clusters, 660 pairs a step.
 

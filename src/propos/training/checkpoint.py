@@ -98,6 +98,8 @@ def _tensors(learner: Learner, state: State, streamed: Tensor | None) -> dict[st
         tensors |= {"state.queue.embeddings": state.queue.embeddings, "state.queue.images": state.queue.images}
     if state.bank is not None:
         tensors["state.bank"] = state.bank
+    if state.placed is not None:
+        tensors["state.placed"] = state.placed
     tensors |= {f"state.prepared.{name}": rows for name, rows in state.prepared.items()}
     if state.losses is not None:
         tensors["state.losses"] = state.losses
@@ -156,6 +158,7 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[L
         streamed=None if streamed is None else streamed[share(len(streamed))].clone(),
         queue=_queue(tensors, plain.queue_next),
         bank=tensors.get("state.bank"),
+        placed=tensors.get("state.placed"),
         prepared={name[15:]: rows for name, rows in tensors.items() if name.startswith("state.prepared.")},
         losses=tensors.get("state.losses"),
         # The history is written before the checkpoint; lines of epochs that will be done again are dropped.

@@ -14,7 +14,7 @@ from propos.data import Source
 from propos.distributed import launched, local_rank, world_size
 from propos.errors import InputError
 from propos.methods import Method, Stage, build_method
-from propos.networks import TwinNetwork, build_network, restart
+from propos.networks import Centres, TwinNetwork, build_network, restart
 from propos.training.optimiser import build_optimiser
 from propos.training.schedule import Schedule
 from propos.training.seeds import derive
@@ -50,6 +50,11 @@ class Learner:
         """The width of embeddings: the projector's, or that of the features themselves."""
         projector = self.method.parts.projector
         return projector.widths[-1] if projector else self.network.online.features
+
+    @property
+    def centres(self) -> Centres | None:
+        """The cluster centres that the stage learns, if it does."""
+        return self.network.centres if "cluster_head" in self.stage.trains else None
 
     def kept(self, parameter: nn.Parameter) -> dict[str, Any]:
         """Return what the optimiser keeps of a parameter from step to step."""

@@ -90,6 +90,8 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
             since = learner.since(epoch)
             if state.opening is None:
                 refresh(learner, source, state, said)
+                if learner.centres is not None:
+                    learner.centres.begin_epoch()
                 if epoch >= first_estep(config):
                     learner = choose_clusters(recorder, source)
                 due = estep_due(config, learner.stage, since, epoch)

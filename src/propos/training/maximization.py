@@ -15,7 +15,7 @@ from propos.data import Source
 from propos.distributed import averaged, gather_together, share
 from propos.methods import Term
 from propos.networks import autocast
-from propos.outputs import Bank, Grouping, Outputs
+from propos.outputs import Bank, CentreSet, Grouping, Outputs
 from propos.training.bank import moved
 from propos.training.learner import Learner
 from propos.training.optimiser import set_rates
@@ -132,7 +132,23 @@ def _outputs(
             Grouping(labels_of(where, each.labels), each.prototypes, each.concentrations)
             for each in state.partition.groupings
         ),
+        centres=_centres(learner, outputs, where, state),
         prepared={name: rows[where] for name, rows in state.prepared.items()},
+    )
+
+
+def _centres(learner: Learner, outputs: Outputs, where: Int[Tensor, " B"], state: State) -> tuple[CentreSet, ...]:
+    """Return the sets of centres that are learnt, if there are any, and which of each the images belong to."""
+    centres = learner.centres
+    if centres is None or state.placed is None:
+        return ()
+    labels, last = centres.nearest(*outputs.projections), state.placed[where]
+    earlier = torch.where(last < 0, labels, last)
+    return tuple(
+        CentreSet(now, before, *places)
+        for now, before, *places in zip(
+            centres.now(), centres.earlier(), labels.unbind(dim=1), earlier.unbind(dim=1), strict=True
+        )
     )
 
 
@@ -158,6 +174,10 @@ def _remember(
     learner: Learner, outputs: Outputs, batch: Int[Tensor, " B"], where: Int[Tensor, " B"], state: State
 ) -> None:
     """Leave what the step made of its images where later steps and the E-step look for it."""
+    if learner.centres is not None and state.placed is not None:
+        labels = torch.stack([each.labels for each in outputs.centres], dim=1)
+        state.placed.index_copy_(0, where, labels)
+        learner.centres.move_favours(labels)
     if state.queue is None and state.streamed is None and state.bank is None:
         return
     made = outputs.targets if learner.method.embeds == "target" else outputs.projections

@@ -14,14 +14,14 @@ from propos.training.corrections import Corrections
 from propos.training.embedding import see_batches
 from propos.training.expectation import Partition
 from propos.training.learner import Learner
-from propos.training.state import State, first_queue
+from propos.training.state import State, first_placed, first_queue
 
 
 def open_stage(learner: Learner, source: Source, state: State, corrections: Corrections | None = None) -> None:
     """Put a state at the start of the learner's stage; where it is inside it already, complete it."""
     if state.stage != learner.number:
         state.stage, state.queue, state.streamed, state.prepared = learner.number, first_queue(learner), None, {}
-        state.bank = first_bank(learner)
+        state.bank, state.placed = first_bank(learner), first_placed(learner)
         if state.partition is not None:
             # A head's clusters have nothing to do with those of k-means before it.
             prototypes = state.partition.prototypes[: 0 if learner.stage.answer == "head" else None]

@@ -19,15 +19,20 @@ def build_optimiser(
     settings: TrainSettings, stage: Stage, network: TwinNetwork, device: torch.device
 ) -> torch.optim.Optimizer:
     """Build the optimiser that the settings name; each group keeps its rate over the schedule's."""
-    base = {"rate": 1.0, "constant": False, "late": False}
-    predictor = {**base, "rate": stage.predictor_rate, "constant": stage.predictor_constant}
-    waits = {id(parameter) for part in stage.late for parameter in network.part(part).parameters()}
-    late = [parameter for parameter in network.without_predictor() if id(parameter) in waits]
-    groups = [
-        *_groups([each for each in network.without_predictor() if id(each) not in waits], base, settings),
-        *(_groups(late, {**base, "late": True}, settings) if late else []),
-        *_groups(network.of_predictor(), predictor, settings),
-    ]
+    of_heads = {id(parameter) for parameter in network.of_cluster_head()}
+    late = {id(parameter) for part in stage.late for parameter in network.part(part).parameters()}
+
+    def learns(parameter: nn.Parameter) -> tuple[float, bool, bool]:
+        rate = (stage.cluster_head_rate, stage.cluster_head_constant) if id(parameter) in of_heads else (1.0, False)
+        return *rate, id(parameter) in late
+
+    others = network.without_predictor()
+    groups = []
+    for rate, constant, waits in dict.fromkeys(map(learns, others)):
+        alike = [parameter for parameter in others if learns(parameter) == (rate, constant, waits)]
+        groups += _groups(alike, {"rate": rate, "constant": constant, "late": waits}, settings)
+    predictor = {"rate": stage.predictor_rate, "constant": stage.predictor_constant, "late": False}
+    groups += _groups(network.of_predictor(), predictor, settings)
     if settings.optimiser == "lars":
         return Lars(groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay)
     fused = device.type in ("cpu", "cuda")

@@ -105,6 +105,8 @@ def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, 
         _check(tensors, "state.streamed", (images, dimension), torch.float32, where)
     if learner.stage.bank is not None:
         _check(tensors, "state.bank", (sum(learner.images[:2]), dimension), torch.float32, where)
+    if learner.centres is not None:
+        _check_placed(tensors, learner.centres.sets.sizes, sum(learner.images[:2]), where)
     if (spec is None) != (plain.queue_next is None):
         raise _unfit(where, "queue_next: the method's queue is another")
     if spec is not None and plain.queue_next is not None:
@@ -112,6 +114,13 @@ def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, 
         _check(tensors, "state.queue.images", (spec.size,), torch.int64, where)
         if plain.queue_next >= spec.size:
             raise _unfit(where, f"queue_next: {plain.queue_next} lies behind the queue's {spec.size} places")
+
+
+def _check_placed(tensors: Mapping[str, Tensor], sizes: tuple[int, ...], images: int, where: str) -> None:
+    """Refuse centres of images that the sets have not."""
+    _check(tensors, "state.placed", (images, len(sizes)), torch.int64, where)
+    for size, labels in zip(sizes, tensors["state.placed"].unbind(dim=1), strict=True):
+        check_labels(labels, images, size, where)
 
 
 def _check_groupings(tensors: Mapping[str, Tensor], learner: Learner, where: str) -> None:

@@ -27,6 +27,7 @@ class State:
     streamed: Float[Tensor, "n D"] | None = None  # the last embedding of each image of this process's share
     queue: Memory | None = None
     bank: Float[Tensor, "N D"] | None = None  # of every image, on every process
+    placed: Int[Tensor, "N S"] | None = None  # the centre of each set that every image was last put to; -1: none yet
     prepared: dict[str, Tensor] = field(default_factory=dict)  # what the stage computed of all images when it opened
     neighbours: Int[Tensor, "N count"] | None = None  # those of `prepared` on the host, which reads their images
     losses: Float[Tensor, "S T"] | None = None  # of this epoch's steps so far, by term
@@ -59,10 +60,19 @@ def first_state(learner: Learner) -> State:
     config = learner.config
     # Where K is suggested, training begins before there is an E-step.
     partition = None if config.suggest.range is None else unassigned(learner.schedule.images, learner.device)
-    return State(partition=partition, queue=first_queue(learner), bank=first_bank(learner))
+    placed = first_placed(learner)
+    return State(partition=partition, queue=first_queue(learner), bank=first_bank(learner), placed=placed)
 
 
 def first_queue(learner: Learner) -> Memory | None:
     """Return the queue with which a stage begins, if it has one."""
     spec = learner.stage.queue
     return None if spec is None else Memory.start(spec, learner.dimension, learner.seed, learner.device)
+
+
+def first_placed(learner: Learner) -> Int[Tensor, "N S"] | None:
+    """Return where images are among centres that are learnt, if there are any: nowhere yet."""
+    centres = learner.centres
+    if centres is None:
+        return None
+    return torch.full((sum(learner.images[:2]), len(centres.sets.sizes)), -1, device=learner.device)

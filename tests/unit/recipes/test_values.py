@@ -224,6 +224,17 @@ def test_systems_that_learn_clusters_from_the_start_have_theirs():
     assert [term.weight for term in build_method(pica).terms] == [1.0, 2.0, 1.0, 2.0]
 
 
+def test_secu_has_its_own_settings():
+    secu = build_recipe("secu-cifar-10").with_settings({"clusters": 10})
+    assert build_method(secu).parts.cluster_head.centres.sizes == tuple(range(10, 101, 10))
+    rate = secu.train.lr * secu.train.batch_size / 256
+    assert (rate, rate * build_method(secu).stages[0].cluster_head_rate) == pytest.approx((0.2, 1.2))
+    assert (secu.train.warmup, secu.train.epochs, secu.train.weight_decay) == (11, 401, 1e-4)
+    assert build_method(secu).parts.cluster_head.centres.step == 0.1
+    assert (secu.contrast.temperature, secu.contrast.cluster_temperature) == (0.05, 0.05)
+    assert (secu.views.crop_scale, secu.views.saturation, secu.views.hue) == ((0.3, 1.0), 0.2, 0.1)
+
+
 def test_tcl_has_its_own_settings():
     config = build_recipe("tcl-cifar-10").with_settings({"clusters": 10})
     method = build_method(config)
