@@ -32,6 +32,9 @@ class Bank:
 
     embeddings: Float[Tensor, "N D"]
     images: Int[Tensor, " B"]
+    clusterings: tuple[
+        Int[Tensor, " n"], ...
+    ] = ()  # of the images that are clustered, which come first, the further ones
 
 
 @dataclass(frozen=True)

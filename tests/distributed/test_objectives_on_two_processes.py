@@ -25,6 +25,7 @@ from propos.objectives import (
     InfoNce,
     InstanceSoftmax,
     LabelledContrast,
+    LocalAggregation,
     MutualInformation,
     NearestInBatch,
     NearestOfAll,
@@ -47,6 +48,7 @@ BATCH, DIMENSION = 12, 6
 # The first process alone would miss clusters 2 and 3, and sees the only images labelled -1.
 LABELS = torch.tensor([0, 0, 1, -1, 1, 0, 2, 2, 3, 3, 1, 2])
 NEAR = (torch.arange(BATCH)[:, None] + torch.tensor([0, 1, 7])) % BATCH  # every image's own number, and two others'
+TABLE = torch.arange(20) % 3
 OBJECTIVES = {
     "alignment": Alignment(),
     "negative cosine": NegativeCosine(),
@@ -70,6 +72,7 @@ OBJECTIVES = {
     "neighbours in the batch": NeighbourAlignment(4, 2, 0.5, 4),
     "agreement by centres": CentreAgreement(0.5, 0.2),
     "centres": CentreLearning(0.5),
+    "local aggregation": LocalAggregation(0.5, 6, 96),
     "agreement with all images": NearestOfAll(NeighbourAgreement()),
     "contrast of labelled images": LabelledContrast(0.5),
     "labels of the stage": GivenLabels(),
@@ -111,7 +114,7 @@ def losses_and_gradients(rank, world):
         },
         prototypes=F.normalize(drawn(5, DIMENSION, seed=5), dim=1),
         queue=Queue(F.normalize(drawn(5, DIMENSION, seed=1), dim=1), torch.tensor([0, 3, 2, -1, 4])),
-        bank=Bank(F.normalize(drawn(20, DIMENSION, seed=3), dim=1), gather(torch.arange(7, 7 + BATCH)[part])),
+        bank=Bank(F.normalize(drawn(20, DIMENSION, seed=3), dim=1), gather(torch.arange(7, 7 + BATCH)[part]), (TABLE,)),
         centres=(CentreSet(centres, centres.detach(), *(gather(LABELS[part].clamp(min=0)) for _ in range(2))),),
         groupings=(Grouping(gather(LABELS[part]), F.normalize(drawn(4, DIMENSION, seed=2), dim=1), torch.ones(4)),),
     )

@@ -357,3 +357,19 @@ def centre_learning_gradient(embeddings, centres, labels, temperature):
         left = 1 - over_centres(mine, centres, temperature)[own]
         gradient[own] -= left * unit(mine) / temperature / len(embeddings)
     return gradient
+
+
+def local_aggregation(embeddings, bank, images, clusterings, temperature, background):
+    total = 0.0
+    for mine, image in zip(embeddings, images, strict=True):
+        scores = [float(unit(mine) @ row) for row in bank]
+        near = sorted(range(len(bank)), key=lambda row: -scores[row])[:background]
+        close = {image}
+        for labels in clusterings:
+            known = dict(enumerate(int(label) for label in labels))
+            own = known.get(int(image), -1)
+            close |= {row for row, label in known.items() if label == own and own >= 0}
+        weights = {row: math.exp(scores[row] / temperature) for row in near}
+        held = sum(weight for row, weight in weights.items() if row in close) / sum(weights.values())
+        total -= math.log(held + 1e-7)
+    return total / len(embeddings)

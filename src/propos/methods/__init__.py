@@ -21,6 +21,7 @@ from propos.methods.deepcluster import deepcluster
 from propos.methods.gcc import gcc
 from propos.methods.idfd import idfd
 from propos.methods.iic import iic
+from propos.methods.localagg import localagg
 from propos.methods.method import BankSpec, FurtherClusterings, Method, Pairing, QueueSpec, Stage, Term
 from propos.methods.moco import moco
 from propos.methods.nnm import nnm
@@ -103,6 +104,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "gcc": gcc,
     "tcl": tcl,
     "secu": secu,
+    "localagg": localagg,
     "kmeans-features": kmeans_features,
     "kmeans-pixels": kmeans_pixels,
     "kmeans-random": kmeans_random,

@@ -15,6 +15,7 @@ from propos.objectives.heads import ChosenHead, EachHead, OverHeads
 from propos.objectives.info_nce import InfoNce, info_nce
 from propos.objectives.instance_softmax import InstanceSoftmax, instance_softmax
 from propos.objectives.labelled_contrast import LabelledContrast, labelled_contrast
+from propos.objectives.local_aggregation import LocalAggregation, local_aggregation
 from propos.objectives.mutual_information import MutualInformation, mutual_information
 from propos.objectives.nearest import NearestInBatch, NearestOfAll
 from propos.objectives.negative_cosine import NegativeCosine, negative_cosine
@@ -53,6 +54,7 @@ __all__ = [
     "InfoNce",
     "InstanceSoftmax",
     "LabelledContrast",
+    "LocalAggregation",
     "MutualInformation",
     "NearestInBatch",
     "NearestOfAll",
@@ -86,6 +88,7 @@ __all__ = [
     "info_nce",
     "instance_softmax",
     "labelled_contrast",
+    "local_aggregation",
     "mutual_information",
     "negative_cosine",
     "neighbour_agreement",

@@ -110,8 +110,10 @@ OURS: Mapping[str, str] = {
     **dict.fromkeys(
         ("balance.weight", "confident.above", "confident.by_cluster"), "of methods with cluster heads of a later stage"
     ),
-    **dict.fromkeys(("bank.momentum", "decorrelation.weight", "decorrelation.temperature"), "of IDFD alone"),
-    "overclustering.times": "of DeepCluster, SwAV, IIC, PICA and SeCu alone",
+    **dict.fromkeys(
+        ("bank.momentum", "decorrelation.weight", "decorrelation.temperature"), "of IDFD and LocalAgg alone"
+    ),
+    "overclustering.times": "of DeepCluster, SwAV, IIC, PICA, SeCu and LocalAgg alone",
     "train.milestones": "of the schedule of steps alone",
     "train.precision": "of the backbone; on a GPU half precision unless told otherwise",
     **dict.fromkeys(("train.deterministic", "train.compile", "train.recompute"), "how it is computed, not what"),
@@ -315,6 +317,14 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "network.dimension": _AUTHORS,
         "contrast.temperature": _AUTHORS,
         "network.bn_groups": _ALONE,
+        "network.shuffle_bn": _NO_TARGET,
+        "psl.start": "there is no warm-up, and nothing is scattered",
+    },
+    "localagg": {
+        **dict.fromkeys(("train.schedule", "train.warmup", "train.batch_size", "train.lr"), _AUTHORS),
+        **dict.fromkeys(("train.weight_decay", "train.decay_norms", "network.dimension"), _AUTHORS),
+        "contrast.temperature": _AUTHORS,
+        "network.bn_groups": "the paper trains no such system",
         "network.shuffle_bn": _NO_TARGET,
         "psl.start": "there is no warm-up, and nothing is scattered",
     },

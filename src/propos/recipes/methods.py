@@ -53,6 +53,7 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "pica": {**_OF_HEADS, "balance.weight": 2.0},
     "idfd": {**_ONE_GROUP, "contrast.temperature": 1.0},
     "tcl": {**_ADAM, **_ONE_GROUP, "train.lr": 1e-3, "train.weight_decay": 1e-4},
+    "localagg": {**_ONE_GROUP, "contrast.temperature": 0.07, "overclustering.times": 30},
     "secu": {
         **_ONE_GROUP,
         "contrast.temperature": 0.05,
@@ -91,6 +92,16 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
         "train.lr": 0.3,
         "train.warmup": 10,
         "train.weight_decay": 1e-6,
+    },
+    "localagg": {
+        "network.dimension": 128,
+        "train.batch_size": 128,
+        "train.lr": 0.06,
+        "train.schedule": "steps",
+        "train.milestones": (0.8, 0.95),
+        "train.warmup": 0,
+        "train.weight_decay": 1e-4,
+        "train.decay_norms": False,
     },
     "secu": {
         "network.dimension": 128,

@@ -106,6 +106,13 @@ def secu_cifar_10() -> Config:
     return config.with_settings({"recipe": "secu-cifar-10", **changes, "train.epochs": 401})
 
 
+def localagg_imagenet_1k() -> Config:
+    """ImageNet-1k with LocalAgg, as in its public code: ResNet-18, 200 epochs, ten clusterings into 30,000."""
+    config = for_method(imagenet_1k(), "localagg", at_scale=True)
+    changes = {"recipe": "localagg-imagenet-1k", "network.backbone": "resnet18"}
+    return config.with_settings({**changes, **_views((0.2, 1.0), hue=0.4, grey=0.2)})
+
+
 def iic_cifar_10() -> Config:
     """CIFAR-10 with IIC, as in its public code: ResNet-34, five heads each of 10 and of 70 clusters, 660 pairs a step.
 

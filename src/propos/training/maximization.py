@@ -120,13 +120,14 @@ def _outputs(
     outputs = _gathered(passed if stage.reads_features else replace(passed, features=None), len(batch))
     if outputs.target_assignments is not None:
         outputs = replace(outputs, shares=learner.network.move_shares(outputs.target_assignments))
+    clusterings = tuple(each.labels for each in state.partition.groupings)
     return replace(
         outputs,
         clusters=config.clusters,
         prototypes=state.partition.prototypes,
         epoch=learner.since(state.epoch),
         queue=None if state.queue is None else state.queue.entries(state.partition.labels),
-        bank=None if state.bank is None else Bank(state.bank, where),
+        bank=None if state.bank is None else Bank(state.bank, where, clusterings),
         partners=None if near is None else send(near, device),
         groupings=tuple(
             Grouping(labels_of(where, each.labels), each.prototypes, each.concentrations)

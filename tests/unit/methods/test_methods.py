@@ -68,7 +68,9 @@ def test_every_term_counts_once_it_has_started(trained, method):
     built = build_method(config)
     for stage, span in zip(built.stages, built.spans(config.train.epochs), strict=True):
         last = fitted.history[span[-1]]["losses"]
-        assert [term.name for term in stage.terms if not last[term.name]] == []
+        counting = [term.name for term in stage.terms if term.counts_at(len(span) - 1)]
+        assert counting
+        assert [name for name in counting if not last[name]] == []
 
 
 @pytest.mark.parametrize("method", OF_IMAGES)
@@ -220,6 +222,11 @@ def test_a_method_that_needs_a_queue_says_so(method):
 def test_further_clusterings_must_fit_the_images():
     with pytest.raises(InputError, match=r"pcl\.clusters makes 400 clusters: only 200 images differ"):
         quick_config(method="pcl", pcl__clusters=(8, 400))
+
+
+def test_what_clusters_many_times_as_finely_from_the_start_asks_for_their_number():
+    with pytest.raises(InputError, match="localagg needs the number of clusters from the start"):
+        build_method(build_recipe("digits", "localagg"))
 
 
 def test_a_misspelt_method_is_named():

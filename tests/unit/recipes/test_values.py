@@ -224,6 +224,19 @@ def test_systems_that_learn_clusters_from_the_start_have_theirs():
     assert [term.weight for term in build_method(pica).terms] == [1.0, 2.0, 1.0, 2.0]
 
 
+def test_localagg_has_its_own_settings():
+    local = build_recipe("localagg-imagenet-1k").with_settings({"clusters": 1000})
+    assert build_method(local).stages[0].further.numbers(1_281_167) == (30_000,) * 10
+    assert [(term.name, term.starts, term.ends) for term in build_method(local).terms] == [
+        ("instances", 0, 10),
+        ("aggregation", 10, None),
+    ]
+    assert local.train.lr * local.train.batch_size / 256 == pytest.approx(0.03)
+    assert [share * local.train.epochs for share in local.train.milestones] == pytest.approx([160, 190])
+    assert (local.bank.momentum, local.contrast.temperature, local.train.weight_decay) == (0.5, 0.07, 1e-4)
+    assert (local.network.backbone, local.views.crop_scale, local.views.hue) == ("resnet18", (0.2, 1.0), 0.4)
+
+
 def test_secu_has_its_own_settings():
     secu = build_recipe("secu-cifar-10").with_settings({"clusters": 10})
     assert build_method(secu).parts.cluster_head.centres.sizes == tuple(range(10, 101, 10))
