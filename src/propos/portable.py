@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from propos.augment import plain_view, shapes_of
 from propos.data import Source
 from propos.errors import InputError, RunFailed
-from propos.methods import build_method
 from propos.runner import NoImages, open_source_of
 from propos.runs import CONFIDENCE_TEMPERATURE, Run
 from propos.training import Model
@@ -39,13 +38,13 @@ class Portable(nn.Module):
         pixels = model.config.pixels
         assert pixels.mean is not None
         assert pixels.std is not None
-        seeing, head = model.seeing, build_method(model.config).answer == "head" and not model.regrouped
+        seeing = model.seeing
         mean, std = (pixels.mean, pixels.std) if seeing is None else seeing.weights.network.pixels
         self.size: int = model.config.views.size if seeing is None else seeing.weights.network.side
         self.grey = seeing is None and model.channels == 1
         self.seeing: nn.Module = nn.Identity() if seeing is None else seeing.network
-        self.encoder, self.online = model.encoder, model.network.online
-        self.head = model.network.answering_head if head else None
+        self.encoder = model.encoder
+        self.answering = model.network if model.by_head else None
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
         self.register_buffer("prototypes", model.prototypes.clone())
@@ -63,11 +62,12 @@ class Portable(nn.Module):
         fed = self.seeing(view)
         features = self.encoder.backbone(fed)
         embedding = F.normalize(self.encoder.projector(features), dim=1)
-        if self.head is None:
+        if self.answering is None:
             weights = torch.softmax(embedding @ self.get_buffer("prototypes").T / CONFIDENCE_TEMPERATURE, dim=1)
         else:
-            seen = features if self.encoder is self.online else self.online.backbone(fed)
-            weights = torch.softmax(self.head.answer(seen), dim=1)
+            online = self.answering.online
+            seen = features if self.encoder is online else online.backbone(fed)
+            weights = torch.softmax(self.answering.answered(seen), dim=1)
         confidence, rows = weights.max(dim=1)
         return self.get_buffer("ids")[rows], confidence, embedding
 

@@ -110,6 +110,11 @@ class Model:
         return self.network.encoder(build_method(self.config).embeds)
 
     @property
+    def by_head(self) -> bool:
+        """Whether a cluster head says where an image belongs, and not the nearest prototype."""
+        return build_method(self.config).answer == "head" and not self.regrouped
+
+    @property
     def channels(self) -> int:
         """How many channels its images have."""
         assert self.config.pixels.mean is not None
@@ -154,7 +159,7 @@ class Model:
 
     def predict_batches(self, source: Source) -> Iterator[Prediction]:
         """Put images into the cluster of their nearest prototype, or the head's, a batch at a time, in order."""
-        if build_method(self.config).answer == "head" and not self.regrouped:
+        if self.by_head:
             yield from self._predict_by_head(source)
             return
         for embeddings in self.embed(source):
