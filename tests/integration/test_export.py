@@ -85,12 +85,18 @@ def test_folders_hold_every_image_once_and_leave_originals_alone(run, export, ex
 
 
 def test_a_dry_run_says_what_would_go_where_and_writes_nothing(run, tmp_path, capsys, expected):
-    out = tmp_path / "sorted"
+    out, junk = tmp_path / "sorted", (expected < 0).sum()
+    assert junk > 1
     result = command(capsys, "export", run.path, "--to", "folders", "-o", out, "--dry-run")
-    lines = result.out.splitlines()
-    assert len(lines) == (expected >= 0).sum() + 1
-    assert all(f" -> {out}{os.sep}" in line for line in lines[:-1])
+    *lines, total, left_out = result.out.splitlines()
+    assert len(lines) == (expected >= 0).sum()
+    assert all(f" -> {out}{os.sep}" in line for line in lines)
+    assert total == f"{len(lines)} images would go to {out}"
+    assert left_out == f"{junk} images are junk and are left out"
+    other = command(capsys, "export", run.path, "--to", "onnx", "-o", tmp_path / "model.onnx", "--dry-run")
+    assert (other.code, other.err) == (2, "propos: --dry-run: is for --to folders\n")
     assert list(tmp_path.iterdir()) == []
+    assert command(capsys, "export", run.path, "--to", "folders", "-o", out).out.splitlines()[1:] == [left_out]
 
 
 def test_nothing_that_is_there_is_written_over(run, tmp_path, capsys):

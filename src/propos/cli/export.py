@@ -32,7 +32,7 @@ def export(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which file would go where.")] = False,
 ) -> None:
     """Write the labels of a run, as corrected, in a form that other programs read."""
-    from propos.export import export_run
+    from propos.export import export_run, refuse_dry_run
     from propos.runs import Run
     from propos.words import counted
 
@@ -40,6 +40,7 @@ def export(
     for note in folder.notes_on_edits():
         say(f"warning: {note}", err=True)
     if to == "onnx":
+        refuse_dry_run(dry_run, to)
         _export_onnx(folder, output)
         return
     exported = export_run(folder, to, output, how, dry_run)
@@ -47,6 +48,9 @@ def export(
         say(f"{original} -> {place}")
     what = counted(exported.count, "cluster" if to == "model" else "image")
     say(f"{what}{' would go to' if dry_run else ':'} {output}")
+    if exported.left_out:
+        are = "is junk and is" if exported.left_out == 1 else "are junk and are"
+        say(f"{counted(exported.left_out, 'image')} {are} left out")
     if to == "fiftyone":
         # Left to itself, it looks for a folder of images.
         where = f'dataset_dir={str(output)!r}, data_path="data.json"'

@@ -14,7 +14,7 @@ from propos.export.annotations import write_coco, write_fiftyone
 from propos.export.folders import How, plan_folders, write_folders
 from propos.export.model import write_model
 from propos.export.tables import write_atlas, write_labels
-from propos.runs import Run
+from propos.runs import JUNK, Run
 
 FILES: dict[str, Callable[[Run, Path], int]] = {
     "csv": lambda run, out: write_labels(run, out, ".csv"),
@@ -37,22 +37,29 @@ class Exported:
 
     count: int
     planned: tuple[tuple[Path, Path], ...] = ()
+    left_out: int = 0  # images that are junk, where the form has no place for them
 
 
 def export_run(run: Run, form: str, out: Path, how: How = "symlink", dry_run: bool = False) -> Exported:
     """Write a run's corrected labels in a form; nothing that is there is written over."""
     if form not in FORMATS:
         raise InputError(f"--to {form}: there are {', '.join(FORMATS)}")
-    if dry_run and form != "folders":
-        raise InputError("--dry-run: is for --to folders")
+    refuse_dry_run(dry_run, form)
     check_place(run, out)
+    junk = int((run.corrected.table.cluster == JUNK).sum()) if form == "folders" else 0
     if dry_run:
         planned = plan_folders(run)
-        return Exported(len(planned), tuple((original, out / place) for original, place in planned))
+        return Exported(len(planned), tuple((original, out / place) for original, place in planned), junk)
     if form in FILES:
         return Exported(FILES[form](run, out))
     with _whole(out) as folder:
-        return Exported(FOLDERS[form](run, folder, how))
+        return Exported(FOLDERS[form](run, folder, how), left_out=junk)
+
+
+def refuse_dry_run(dry_run: bool, form: str) -> None:
+    """Refuse to only tell of forms that have nothing to tell: they would be written."""
+    if dry_run and form != "folders":
+        raise InputError("--dry-run: is for --to folders")
 
 
 def check_place(run: Run, out: Path) -> None:
