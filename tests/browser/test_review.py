@@ -185,6 +185,17 @@ def test_blocks_stay_where_they_are_while_a_person_works(reviewing):
     assert blocks(page)[0] != before[0]
 
 
+def test_the_next_image_comes_into_focus_when_several_go(reviewing):
+    window = reviewing("review")
+    least = titles(window.thumbs(0))
+    window.thumbs(0).nth(1).focus()
+    window.press("Space", "Shift+ArrowRight", "Shift+ArrowRight", "j")
+    assert window.in_focus() == least[4]
+    assert titles(window.thumbs(0))[:2] == [least[0], least[4]]
+    window.press("Space", "ArrowRight", "ArrowRight", "Space", "j")  # one between them stays
+    assert window.in_focus() == least[7]
+
+
 def test_the_keyboard_alone_does_all_of_it(made, reviewing):
     window = reviewing("cluster/3")
     page = window.page

@@ -28,9 +28,10 @@ export class Gallery {
     this.show(images);
   }
 
-  /** Show these images, each as it is by now; who was at a place in the list stays there. */
+  /** Show these images, each as it is by now; who was at one that goes is at the next one that does not. */
   show(images: readonly number[] = this.images): void {
     const place = this.place();
+    const before = this.images.slice(0, Math.max(0, place));
     this.images = images;
     const shown = images.slice(0, this.most);
     const wanted = new Set(shown);
@@ -38,7 +39,7 @@ export class Gallery {
     arrange(this.grid, shown.map((image) => this.thumb(image)));
     this.more.hidden = shown.length === images.length;
     this.more.textContent = `Show more (${count(images.length - shown.length)} left)`;
-    if (place >= 0 && this.place() < 0) focusOn(this.grid, place);
+    if (place >= 0 && this.place() < 0) focusOn(this.grid, before.filter((image) => wanted.has(image)).length);
     else this.oneInTabOrder();
   }
 
