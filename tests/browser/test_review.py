@@ -196,6 +196,17 @@ def test_the_next_image_comes_into_focus_when_several_go(reviewing):
     assert window.in_focus() == least[7]
 
 
+def test_the_number_of_clusters_follows_what_is_corrected(reviewing):
+    window = reviewing()
+    facts = window.page.locator(".facts dd")
+    asked = facts.nth(1).inner_text()
+    assert asked.startswith("10, ")
+    window.go("cluster/3").press("g").answer("7")
+    assert window.go("overview").page.locator(".facts dd").nth(1).inner_text() == "9, corrected by hand"
+    window.press("u")
+    assert facts.nth(1).inner_text() == asked
+
+
 def test_the_keyboard_alone_does_all_of_it(made, reviewing):
     window = reviewing("cluster/3")
     page = window.page

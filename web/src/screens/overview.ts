@@ -9,6 +9,7 @@ import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { count, fixed, images, percent, spoken } from "../words";
 
+const CLUSTERS = "Clusters"; // as `report/words.py` calls the fact
 type Order = [label: string, compare: (a: Cluster, b: Cluster) => number];
 
 const ORDERS: Record<string, Order> = {
@@ -24,6 +25,7 @@ export function overviewScreen(report: Report): Screen {
   const cards = el("ul", { class: "cards" });
   const made = new Map<number, Pane>();
   const files = new Pane(el("div"));
+  const facts = new Pane(el("dl", { class: "facts" }));
   let list: Gallery | null = null;
   const found = el("p", { class: "quiet", role: "status" });
   const search = el("input", { type: "search", id: "search", placeholder: "name, number, label or file", autocomplete: "off" });
@@ -47,6 +49,8 @@ export function overviewScreen(report: Report): Screen {
     });
     list?.show();
     found.textContent = wanted === "" ? "" : foundWords(report, shown.length, named.length);
+    const told = settings(report);
+    facts.show(told, () => told.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]));
     return true;
   }
 
@@ -78,7 +82,7 @@ export function overviewScreen(report: Report): Screen {
     files.element,
     cards,
     report.suggestion === null ? null : suggestionChart(report.suggestion),
-    settings(report),
+    el("section", { class: "settings", "aria-labelledby": "settings" }, el("h2", { id: "settings" }, "How the run was made"), facts.element),
   );
   return { title: () => "Overview", content, corrected: update };
 }
@@ -147,11 +151,9 @@ function notes(report: Report): HTMLElement | null {
   return el("ul", { class: "notes", "aria-label": "Warnings" }, lines.map((line) => el("li", {}, line)));
 }
 
-function settings(report: Report): HTMLElement {
-  return el(
-    "section",
-    { class: "settings", "aria-labelledby": "settings" },
-    el("h2", { id: "settings" }, "How the run was made"),
-    el("dl", { class: "facts" }, report.settings.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])),
-  );
+/** How the run was made; where there are more or fewer clusters than when the page was written, as it would be written now. */
+function settings(report: Report): [name: string, words: string][] {
+  const clusters = (ids: Iterable<number>): number => [...ids].filter((id) => id !== JUNK).length;
+  const [was, now] = [clusters(report.firstNearest.keys()), clusters(report.byId.keys())];
+  return report.settings.map(([name, words]) => [name, name === CLUSTERS && now !== was ? `${count(now)}, corrected by hand` : words]);
 }
