@@ -84,7 +84,10 @@ def test_when_all_is_answered_the_page_says_how_to_go_on(folder, reviewing):
     window = reviewing("questions")
     page = window.page
     before = set(titles(page.locator(".thumb")))
+    when = page.locator(".when")
+    assert when.inner_text().startswith("They were chosen when this page was written")
     page.evaluate(ANSWER_ALL)
+    assert when.is_hidden()
     assert page.locator(".lead").inner_text() == "Nothing is asked any longer."
     assert page.locator("pre").first.inner_text() == f"propos run --from {folder}"
     assert window.seen() == "100 of 201 looked at"
@@ -97,6 +100,7 @@ def test_when_all_is_answered_the_page_says_how_to_go_on(folder, reviewing):
     after = titles(page.locator(".thumb"))
     assert len(after) == 100
     assert not before & set(after)
+    assert when.is_hidden()  # these know of the answers
 
 
 def test_only_a_question_has_another_cluster_to_answer_with(from_file):

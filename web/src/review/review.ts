@@ -18,6 +18,8 @@ export class Review {
   edits: readonly Edit[] = [];
   /** What became of the last correction that could not be saved. */
   refused: string | null = null;
+  /** Whether the questions are others than those of when the page was written. */
+  askedAnew = false;
   private saved: readonly Edit[];
   private known: Known; // of what was saved
   private own: readonly Edit[] = [];
@@ -123,6 +125,7 @@ export class Review {
   async askOn(): Promise<number | null> {
     const found = (await this.server?.questions()) ?? null;
     if (found !== null) this.report.questions = new Map(found);
+    this.askedAnew ||= found !== null;
     return found?.length ?? null;
   }
 

@@ -8,22 +8,25 @@ import { picture } from "../thumb";
 import { count, counted, images } from "../words";
 
 const WORDS = "An answer for one of these says most about other images. Y: it is where it belongs. O: it belongs to the other cluster. J: junk. M: to yet another. Keys mean what is chosen, else the image in focus.";
+const WHEN = "They were chosen when this page was written; propos ask also goes by what was corrected since.";
 const TYPICAL = 4;
 
 /** The images whose answers would teach most, in blocks that lie between the same two clusters. */
 export function questionsScreen(report: Report, actions: Actions): Screen {
   const lead = el("p", { class: "lead" });
   const words = el("p", { class: "quiet" }, WORDS);
+  const when = el("p", { class: "quiet when" }, WHEN);
   const list = el("div");
   const end = new Pane(el("div"));
   const blocks = new Map<string, Block>();
-  const content = el("div", { class: "screen" }, el("h1", {}, "What would teach most"), lead, words, list, end.element);
+  const content = el("div", { class: "screen" }, el("h1", {}, "What would teach most"), lead, words, when, list, end.element);
 
   function corrected(): boolean {
     const open = blocksOf(report);
     const left = open.reduce((sum, { inEach }) => sum + [...inEach.values()].flat().length, 0);
     lead.textContent = left === 0 ? "Nothing is asked any longer." : `${images(left)} to answer for, in ${counted(open.length, "block")}.`;
     words.hidden = left === 0;
+    when.hidden = left === 0 || report.review.askedAnew;
     arrange(
       list,
       open.map(({ key, between, inEach }) => {
