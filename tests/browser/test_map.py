@@ -86,6 +86,7 @@ def test_what_was_drawn_round_is_split_off_by_a_key(map_page):
     names = "all => all.map(each => each.title)"
     drawn = map_page.locator(".chosen .thumb").evaluate_all(names)
     map_page.keyboard.press("s")
+    map_page.keyboard.press("Enter")
     plural = "image" if len(drawn) == 1 else "images"
     assert map_page.locator(".said").inner_text() == f"Split {len(drawn)} {plural} off as Cluster 10"
     map_page.goto(map_page.url.split("#")[0] + "#/cluster/10")

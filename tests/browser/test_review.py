@@ -77,7 +77,8 @@ def test_what_was_done_on_the_page_holds_in_the_run(made, folder, reviewing, tmp
     three = window.names()
     window.thumbs().nth(0).click(modifiers=["Control"])
     window.thumbs().nth(1).click(modifiers=["Control"])
-    window.press("s")  # becomes 10
+    window.press("s", "Escape")  # nothing is split off
+    window.press("s").answer("")  # becomes 10
     window.thumbs().nth(0).focus()
     window.press("j")
     window.thumbs().nth(0).focus()

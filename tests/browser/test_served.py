@@ -58,6 +58,7 @@ def test_each_correction_is_in_the_log_and_in_the_other_window(folder, address, 
     three = titles(two)
     two.locator(".gallery").last.locator(".thumb").nth(0).click(modifiers=["Control"])
     two.keyboard.press("s")  # becomes 10
+    choose(two, "")
     one.wait_for_function("before => document.querySelector('.lead').textContent !== before", arg="")
     one.wait_for_function("name => ![...document.querySelectorAll('.thumb')].some(e => e.title === name)", arg=three[0])
     for key, place in (("j", 0), ("m", 0)):
@@ -95,6 +96,7 @@ def test_two_windows_that_split_at_once_get_two_clusters(folder, address, window
         names.append(titles(page)[0])
         page.locator(".gallery").last.locator(".thumb").nth(0).focus()
         page.keyboard.press("s")
+        choose(page, "")
     one.wait_for_selector(".where .warn")
     one.context.set_offline(False)
     saved(one)

@@ -49,10 +49,18 @@ export class Actions {
     if (images.length > 0) this.make({ op: "move", images: this.keys(images), into }, true);
   }
 
+  /** Split images off, under a name if a person gives one. */
   split(images: readonly number[]): void {
     if (images.length === 0) return;
-    const into = this.report.review.freeId();
-    this.make({ op: "split", images: this.keys(images), into }, true);
+    const title = `Name the new cluster of ${inWords(images.length)}`;
+    askText({ title, words: "Left empty, it has no name.", value: "", lines: 1, most: MOST_NAME }, (name) => {
+      const { review } = this.report;
+      const into = review.freeId();
+      this.report.selection.clear();
+      const split = review.make({ op: "split", images: this.keys(images), into });
+      if (name !== null) review.make({ op: "rename", cluster: into, name });
+      this.say(told(this.report, split));
+    });
   }
 
   junk(images: readonly number[]): void {

@@ -16,7 +16,7 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
     "Images, chosen or in focus",
     [
       ["M", "move to another cluster"],
-      ["S", "split off as a new cluster"],
+      ["S", "split off as a new cluster, named if you like"],
       ["J", "set aside as junk"],
       ["C, Y", "confirm: they are where they belong"],
       ["O", "of questions: move to the other cluster"],
