@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from helpers.chromium import FLAGS, PATIENCE
+from helpers.chromium import DESKTOP, FLAGS, PATIENCE, PHONE
 
 # A busy machine draws late: what is waited for is frames, not time.
 FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -36,6 +36,7 @@ def map_page(request, open_report, playwright, browser):
 
 def number_at(page, place=0):
     """Where a cluster's number is drawn, among its dots, once the map is drawn and keeps still."""
+    page.evaluate("() => { window.still = 0; }")
     page.wait_for_function(STILL)
     box = page.locator(".number").nth(place).bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -92,6 +93,25 @@ def test_what_was_drawn_round_is_split_off_by_a_key(map_page):
     map_page.goto(map_page.url.split("#")[0] + "#/cluster/10")
     map_page.wait_for_function("document.querySelector('h1').textContent.includes('Cluster 10')")
     assert set(map_page.locator(".gallery").last.locator(".thumb").evaluate_all(names)) == set(drawn)
+
+
+def apart(page):
+    """How far two clusters' numbers are from each other."""
+    return math.dist(number_at(page, 0), number_at(page, 1))
+
+
+def test_the_map_fills_a_window_of_another_size_as_one_that_began_so(map_page):
+    wide = apart(map_page)
+    map_page.set_viewport_size(PHONE)
+    map_page.wait_for_function("document.querySelector('.map').clientWidth < 400")
+    narrowed = apart(map_page)
+    map_page.reload()
+    narrow = apart(map_page)
+    assert narrow < 0.9 * wide
+    assert narrowed == pytest.approx(narrow, rel=0.02)
+    map_page.set_viewport_size(DESKTOP)
+    map_page.wait_for_function("document.querySelector('.map').clientWidth > 400")
+    assert apart(map_page) == pytest.approx(wide, rel=0.02)
 
 
 def test_a_thumbnail_shows_and_opens_its_own_image(map_page):

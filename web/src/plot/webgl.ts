@@ -37,6 +37,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
   let codesNow: ArrayLike<number> | null = null;
   let ready = false;
   let left = false;
+  let home = homeDistance(canvas);
 
   return {
     kind: "webgl",
@@ -76,7 +77,11 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
       void plot.set({ cameraTarget: [0, 0], cameraDistance: homeDistance(canvas) });
       listener.view();
     },
-    resize: () => void plot.set({ width: canvas.clientWidth, height: canvas.clientHeight }).then(() => listener.view()),
+    resize() {
+      const cameraDistance = (plot.get("cameraDistance") * homeDistance(canvas)) / home;
+      home = homeDistance(canvas);
+      void plot.set({ width: canvas.clientWidth, height: canvas.clientHeight, cameraDistance }).then(() => listener.view());
+    },
     destroy() {
       left = true;
       ready = false;
