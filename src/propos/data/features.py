@@ -71,8 +71,14 @@ def kept_features(
                 opened = _opened(complete, source, width)
     assert opened is not None
     mark_used(complete)
-    kept = opened.images
-    return lambda positions: kept[positions].reshape(len(positions), width * 4).view(np.float32)
+    kept = opened
+
+    def read(positions: Int[np.ndarray, " B"]) -> Float[np.ndarray, "B F"]:
+        rows = kept.images[positions]
+        kept.checks.check_all(positions.tolist(), rows)
+        return rows.reshape(len(positions), width * 4).view(np.float32)
+
+    return read
 
 
 def _opened(complete: Path, source: Source, width: int) -> Cached | None:

@@ -39,6 +39,7 @@ class FolderSource:
         self.entries = scan.images
         self.skipped = scan.skipped
         self.images = store.images  # squares, or all pixels one behind the other
+        self._checks = store.checks
         self.aspects: Float[np.ndarray, " N"] | None = store.aspects
         self.frames: Int[np.ndarray, "N 2"] | None = store.frames
         self.labels, self.notes = _given_labels(scan)
@@ -58,7 +59,9 @@ class FolderSource:
             return in_frames([self._image(position) for position in positions], self.height, self.width)
         batch = np.empty((len(positions), self.channels, self.height, self.width), np.uint8)
         for place, position in enumerate(positions):  # one by one: less memory to and fro than all at once
-            batch[place] = self.images[position : position + 1][0].transpose(2, 0, 1)
+            (image,) = self.images[position : position + 1]
+            self._checks.check(position, image)
+            batch[place] = image.transpose(2, 0, 1)
         return batch
 
     def _image(self, position: int) -> UInt8[np.ndarray, "H W C"]:
@@ -66,7 +69,9 @@ class FolderSource:
         assert self.frames is not None
         rows, columns = self.frames[position]
         end = self._ends[position]
-        return self.images[end - rows * columns * self.channels : end].reshape(rows, columns, self.channels)
+        pixels = self.images[end - rows * columns * self.channels : end]
+        self._checks.check(position, pixels)
+        return pixels.reshape(rows, columns, self.channels)
 
     def image_names(self) -> Sequence[str]:
         """Return each image's path relative to the root."""

@@ -56,6 +56,19 @@ def test_what_was_computed_before_a_stop_is_kept():
     assert np.array_equal(table, EXPECTED)
 
 
+def test_a_number_that_has_changed_on_the_disk_is_noticed_and_they_are_computed_again(tmp_path):
+    features(images(), Network())
+    (ours,) = (tmp_path / "caches").iterdir()
+    content = bytearray((ours / "images.npy").read_bytes())
+    content[-1] ^= 1
+    (ours / "images.npy").write_bytes(content)
+    with pytest.raises(OSError, match="has changed on the disk since it was kept"):
+        features(images(), Network())
+    again = Network()
+    assert np.array_equal(features(images(), again)[0], EXPECTED)
+    assert again.asked == list(range(10))
+
+
 @pytest.mark.parametrize(("seed", "name"), [(1, "network"), (0, "another")])
 def test_other_images_and_other_weights_have_features_of_their_own(seed, name):
     features(images(), Network())

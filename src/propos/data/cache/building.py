@@ -21,6 +21,7 @@ from propos.data.rows import ArrayFile
 from propos.runs.atomic import sync_folder, write_array, write_atomically
 
 IMAGES, ASPECTS, META, JOURNAL = "images.npy", "aspects.npy", "meta.json", "journal.jsonl"
+CHECKSUMS = "checksums.npy"  # of each image's pixels
 FRAMES = "frames.npy"  # rows and columns of images that are kept in their shape, one behind the other
 MARK = "CACHEDIR.TAG"  # tells backups, by a common custom, that a folder can be made again, and us that it is ours
 _SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55\n# Decoded images kept by propos (propos cache clean).\n"
@@ -38,6 +39,7 @@ class Building:
         self.pixels = 0  # bytes of those kept
         self.aspects: list[float] = []
         self.frames: list[tuple[int, int]] = []  # where images are kept in their shape
+        self.checksums: list[int] = []
         self.failed: dict[int, str] = {}
         self._first = {"source": source, "shape": list(shape)} | ({"shaped": True} if shaped else {})
         self._images = _open(folder / IMAGES)
@@ -57,7 +59,7 @@ class Building:
             "failed": list(decoded.failed.items()),
         } | ({"frames": decoded.frames} if self.shaped else {})
         _write(self._journal, json.dumps(line).encode() + b"\n")
-        self._count(line)
+        self._count(line, decoded.pixels.data)
 
     def finish(self, complete: Path, meta: dict[str, Any]) -> None:
         """Flush everything to the disk, and put the folder where it is looked for."""
@@ -65,6 +67,7 @@ class Building:
         _write(self._images, _header((self.pixels,) if self.shaped else (len(self.aspects), *self.shape[1:])))
         os.fsync(self._images.fileno())
         write_array(self.folder / ASPECTS, np.array(self.aspects))
+        write_array(self.folder / CHECKSUMS, np.array(self.checksums, dtype=np.uint32))
         if self.shaped:
             write_array(self.folder / FRAMES, np.array(self.frames, dtype=np.int32).reshape(-1, 2))
         write_atomically(self.folder / META, json.dumps(meta).encode())
@@ -87,11 +90,11 @@ class Building:
             self._images.seek(_HEADER)
             for text in lines:
                 line = _outcome(text, self.shaped)
-                size = self._bytes(line)
+                size = sum(self._sizes(line))
                 content = self._images.read(size) if size else b""
                 if line is None or len(content) != size or zlib.crc32(content) != line["checksum"]:
                     break
-                self._count(line)
+                self._count(line, memoryview(content))
                 kept, pixels = kept + len(text), pixels + size
         self._images.truncate(pixels)
         self._images.seek(0)
@@ -102,18 +105,21 @@ class Building:
         if kept == 0:
             _write(self._journal, _line(self._first))
 
-    def _bytes(self, line: dict[str, Any] | None) -> int:
-        """Return how many bytes of pixels a line of the journal speaks of."""
+    def _sizes(self, line: dict[str, Any] | None) -> list[int]:
+        """Return how many bytes of pixels each image has that a line of the journal speaks of."""
         if line is None:
-            return 0
+            return []
         if not self.shaped:
-            return len(line["aspects"]) * math.prod(self.shape[1:])
-        frames: list[tuple[int, int]] = line["frames"]
-        return self.shape[3] * sum(rows * columns for rows, columns in frames)
+            return [math.prod(self.shape[1:])] * len(line["aspects"])
+        return [self.shape[3] * rows * columns for rows, columns in line["frames"]]
 
-    def _count(self, line: dict[str, Any]) -> None:
+    def _count(self, line: dict[str, Any], pixels: memoryview) -> None:
         self.frames += [(rows, columns) for rows, columns in line.get("frames", ())]
-        self.pixels += self._bytes(line)
+        start = 0
+        for size in self._sizes(line):
+            self.checksums.append(zlib.crc32(pixels[start : start + size]))
+            start += size
+        self.pixels += start
         self.failed.update({self.seen + position: reason for position, reason in line["failed"]})
         self.aspects += line["aspects"]
         self.seen += len(line["aspects"]) + len(line["failed"])

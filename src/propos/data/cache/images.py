@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 
 from propos.data.cache.building import (
     ASPECTS,
+    CHECKSUMS,
     FRAMES,
     IMAGES,
     META,
@@ -28,6 +29,7 @@ from propos.data.cache.building import (
     opened_images,
     progress_of,
 )
+from propos.data.cache.checking import Checks
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
 from propos.data.decoding import decode
 from propos.data.decoding.pool import DecodePool
@@ -51,6 +53,7 @@ class Cached:
     images: ArrayFile  # (N, side, side, C), or all bytes
     aspects: Float[np.ndarray, " N"]  # true width/height
     skipped: list[Skipped]
+    checks: Checks  # for who reads them
     frames: Int[np.ndarray, "N 2"] | None = None
 
 
@@ -146,10 +149,12 @@ def open_cache(
 ) -> Cached | None:
     """Open the finished cache of images of these names and this shape; nothing when there is none, or it is damaged."""
     try:
-        if not all((complete / name).is_file() for name in (META, ASPECTS, IMAGES, *([FRAMES] if shaped else []))):
+        files = (META, ASPECTS, CHECKSUMS, IMAGES, *([FRAMES] if shaped else []))
+        if not all((complete / name).is_file() for name in files):
             return None  # nor are pipes waited for
         meta = json.loads((complete / META).read_bytes())
         aspects = np.load(complete / ASPECTS, allow_pickle=False)
+        checksums = np.load(complete / CHECKSUMS, allow_pickle=False)
         frames = np.load(complete / FRAMES, allow_pickle=False) if shaped else None
         if not is_failures(meta["skipped"], str):
             return None
@@ -157,6 +162,8 @@ def open_cache(
         failed = {each.path for each in skipped}
         kept = sum(name not in failed for name in names)
         if aspects.shape != (kept,) or aspects.dtype != np.float64 or not (aspects > 0).all():
+            return None
+        if checksums.shape != (kept,) or checksums.dtype != np.uint32:
             return None
         if frames is None:
             images = opened_images(complete, (kept, *shape))
@@ -166,4 +173,4 @@ def open_cache(
             images = opened_images(complete, (shape[2] * int(frames.prod(axis=1, dtype=np.int64).sum()),))
     except Exception:  # whatever damage makes the readers of JSON and of numpy's headers raise
         return None
-    return None if images is None else Cached(images, aspects, skipped, frames)
+    return None if images is None else Cached(images, aspects, skipped, Checks(complete, checksums), frames)

@@ -299,7 +299,7 @@ def test_too_little_room_is_said_before_decoding(photos):
     assert error.value.errno == errno.ENOSPC
 
 
-@pytest.mark.parametrize("damage", ["meta.json", "images.npy", "aspects.npy"])
+@pytest.mark.parametrize("damage", ["meta.json", "images.npy", "aspects.npy", "checksums.npy"])
 def test_a_damaged_cache_is_built_again(photos, caches, damage):
     pixels(photos)
     path = next(caches.iterdir()) / damage

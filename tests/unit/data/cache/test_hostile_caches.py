@@ -105,6 +105,8 @@ def test_a_damaged_description_means_a_new_cache(photos, caches, content):
         ("aspects.npy", lambda array: array[:, None]),
         ("aspects.npy", lambda array: array.astype(complex)),
         ("aspects.npy", lambda array: -array),
+        ("checksums.npy", lambda array: array[:3]),
+        ("checksums.npy", lambda array: array.astype(np.int64)),
         ("images.npy", lambda array: array.astype(np.float32)),
         ("images.npy", lambda array: array[:, :4]),
         ("images.npy", lambda array: array.reshape(-1)),
@@ -138,7 +140,9 @@ def test_a_cache_that_leaves_out_an_image_it_holds_is_made_again(photos, caches)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-@pytest.mark.parametrize("file", ["meta.json", "images.npy", "aspects.npy", "frames.npy", "CACHEDIR.TAG"])
+@pytest.mark.parametrize(
+    "file", ["meta.json", "images.npy", "aspects.npy", "checksums.npy", "frames.npy", "CACHEDIR.TAG"]
+)
 def test_a_pipe_in_a_cache_is_not_waited_for(photos, caches, file):
     whole = open_folder(photos, 8, workers=0, shaped=True).batch(np.arange(6))
     (ours,) = caches.iterdir()
@@ -169,6 +173,23 @@ def test_a_cache_that_is_cut_while_it_is_read_is_one_line_and_no_signal(photos, 
     with (ours / "images.npy").open("r+b") as file:
         file.truncate(300)
     with pytest.raises(OSError, match=r"was cut short while it was in use; what is kept is made again the next time"):
+        source.batch(np.arange(6))
+    again = open_folder(photos, 8, workers=0, shaped=shaped)
+    assert np.array_equal(again.batch(np.arange(6)), whole)
+
+
+@pytest.mark.parametrize("shaped", [False, True])
+def test_a_pixel_that_has_changed_on_the_disk_is_noticed_and_the_cache_made_again(photos, caches, shaped):
+    whole = open_folder(photos, 8, workers=0, shaped=shaped).batch(np.arange(6))
+    (ours,) = caches.iterdir()
+    content = bytearray((ours / "images.npy").read_bytes())
+    content[-5] ^= 1  # of the last image
+    (ours / "images.npy").write_bytes(content)
+    source = open_folder(photos, 8, workers=0, shaped=shaped)
+    assert np.array_equal(source.batch(np.arange(5)), whole[:5])
+    with pytest.raises(
+        OSError, match=r"has changed on the disk since it was kept; what is kept is made again the next"
+    ):
         source.batch(np.arange(6))
     again = open_folder(photos, 8, workers=0, shaped=shaped)
     assert np.array_equal(again.batch(np.arange(6)), whole)
