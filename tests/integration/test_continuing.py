@@ -101,7 +101,7 @@ def test_a_continuation_that_is_killed_and_resumed_ends_with_the_same_bits(grown
 
 
 def test_what_does_not_fit_is_refused_in_one_line(grown, tmp_path, capsys):
-    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / "colour.png")
+    Image.new("RGB", (8, 8), (200, 40, 0)).save(tmp_path / "colour.png")
     Image.fromarray(np.eye(8, dtype=np.uint8)).save(tmp_path / "grey.png")
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
