@@ -49,7 +49,7 @@ def test_a_peak_that_the_system_does_not_forget_is_no_later_runs(monkeypatch, tm
     assert peak_memory() is None
     monkeypatch.undo()
     forget_peak_memory()
-    assert peak_memory() < before
+    assert peak_memory() < before - 0.8 * LARGE
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
@@ -60,6 +60,6 @@ def test_a_peak_is_forgotten_before_the_next_run():
     high = peak_memory()
     assert high - low > 0.9 * LARGE
     del large
-    assert peak_memory() >= high
+    assert peak_memory() == pytest.approx(high, rel=0.02)  # Linux counts pages nearly
     forget_peak_memory()
     assert peak_memory() < high - 0.8 * LARGE
