@@ -7,11 +7,12 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
   const renderer = createRenderer();
   if (!renderer.isSupported) return null;
   const size = dotSize(points.x.length);
+  const room = canvas.parentElement as HTMLElement; // the library gives the canvas a size of its own, which no window changes
   const plot = createScatterplot({
     renderer,
     canvas,
-    width: canvas.clientWidth,
-    height: canvas.clientHeight,
+    width: room.clientWidth,
+    height: room.clientHeight,
     backgroundColor: background,
     pointSize: size,
     pointSizeSelected: 2,
@@ -25,7 +26,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
     // A worker would need an address of its own, which a page opened from a file may not make.
     spatialIndexUseWorker: false,
     colorBy: "valueA",
-    cameraDistance: homeDistance(canvas),
+    cameraDistance: homeDistance(room),
   });
   plot.subscribe("pointOver", (image) => listener.hover(image));
   plot.subscribe("pointOut", () => listener.hover(null));
@@ -37,7 +38,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
   let codesNow: ArrayLike<number> | null = null;
   let ready = false;
   let left = false;
-  let home = homeDistance(canvas);
+  let home = homeDistance(room);
 
   return {
     kind: "webgl",
@@ -74,13 +75,13 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
       listener.view();
     },
     home() {
-      void plot.set({ cameraTarget: [0, 0], cameraDistance: homeDistance(canvas) });
+      void plot.set({ cameraTarget: [0, 0], cameraDistance: homeDistance(room) });
       listener.view();
     },
     resize() {
-      const cameraDistance = (plot.get("cameraDistance") * homeDistance(canvas)) / home;
-      home = homeDistance(canvas);
-      void plot.set({ width: canvas.clientWidth, height: canvas.clientHeight, cameraDistance }).then(() => listener.view());
+      const cameraDistance = (plot.get("cameraDistance") * homeDistance(room)) / home;
+      home = homeDistance(room);
+      void plot.set({ width: room.clientWidth, height: room.clientHeight, cameraDistance }).then(() => listener.view());
     },
     destroy() {
       left = true;
@@ -92,8 +93,8 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
 }
 
 /** The distance from which all positions are seen; the library fits heights, and a phone is narrower than high. */
-function homeDistance(canvas: HTMLCanvasElement): number {
-  return 1.15 * Math.max(1, canvas.clientHeight / Math.max(1, canvas.clientWidth));
+function homeDistance(room: HTMLElement): number {
+  return 1.15 * Math.max(1, room.clientHeight / Math.max(1, room.clientWidth));
 }
 
 function hasWebgl(): boolean {
