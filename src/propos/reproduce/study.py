@@ -22,10 +22,14 @@ MINUTE = 60.0
 
 
 def study(results: Results) -> list[Part]:
-    """Scores, what became of the embeddings and clusters, pairs of methods seed by seed, and curves."""
+    """Scores, what became of the embeddings and clusters, pairs of methods seed by seed, and curves.
+
+    A study grows set by set: a set of which nothing is finished has no curves beside one of which something is.
+    """
     sets = {setup.set: results.head(setup) for setup in losses()}
     parts: list[Part] = [_scores(results, sets), _health(results, sets), _orders(results, sets)]
-    for data, name in sets.items():
+    begun = {data: name for data, name in sets.items() if any(_finished(results, data, method) for method in LOSSES)}
+    for data, name in (begun or sets).items():
         lines = {method: _setup(data, method) for method in LOSSES}
         parts += [
             over_training(results, f"{name}: NMI", "nmi", lines),
@@ -33,6 +37,10 @@ def study(results: Results) -> list[Part]:
             over_training(results, f"{name}: smallest cluster over largest", "imbalance_ratio", lines),
         ]
     return parts
+
+
+def _finished(results: Results, data: str, method: str) -> bool:
+    return bool(results.by_seed(_setup(data, method), "nmi"))
 
 
 def _setup(data: str, method: str) -> Setup:
