@@ -20,6 +20,7 @@ from propos.data.arrays import ArraySource
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 TEN_LETTERS = "AEFGKMQRSY"
 FONTS = ("/usr/share/fonts", "/Library/Fonts", "C:/Windows/Fonts")
+UNLIKE = 200  # of 765: how far two colours are apart at least
 SYMBOLS = ("symbol", "dingbat", "emoji", "math", "music", "icon", "d050000l", "standardsymbols", "mono-e")
 
 
@@ -87,12 +88,27 @@ def textures(count: int, side: int = 32, kinds: int = 10, seed: int = 0) -> Arra
     return ArraySource(images, labels, "textures")
 
 
+def coloured(grey: ArraySource, seed: int = 0) -> ArraySource:
+    """Paint what is light in each grey image in one colour and what is dark in another, drawn for it and not alike."""
+    draw = np.random.default_rng(seed)
+    light = grey.batch(np.arange(len(grey))).transpose(0, 2, 3, 1) / 255.0
+    images = np.empty((*light.shape[:3], 3), np.uint8)
+    for row, shares in enumerate(light):
+        one, other = draw.integers(0, 256, (2, 3))
+        while np.abs(one - other).sum() < UNLIKE:
+            one, other = draw.integers(0, 256, (2, 3))
+        images[row] = (shares * one + (1 - shares) * other).round()
+    return ArraySource(images, grey.labels, f"{grey.name}, coloured")
+
+
 SETS: dict[str, Callable[[], ArraySource]] = {
     "digits": lambda: published("digits", 1797),
     "fashion-mnist 3,000": lambda: published("fashion-mnist", 3000),
     "fashion-mnist 10,000": lambda: published("fashion-mnist", 10_000),
     "10 letters": lambda: letters(TEN_LETTERS, 3000),
     "26 letters": lambda: letters(LETTERS, 5200),
+    "10 letters, coloured": lambda: coloured(letters(TEN_LETTERS, 1500, 32)),
+    "fashion-mnist 1,000, coloured": lambda: coloured(published("fashion-mnist", 1000)),
     "textures": lambda: textures(2000),
     "cifar-10 2,000": lambda: published("cifar-10", 2000),
     "cifar-10 10,000": lambda: published("cifar-10", 10_000),

@@ -334,9 +334,9 @@ def test_the_images_choose_their_start(here, tmp_path, monkeypatch):
     assert name == "pretrained"
     assert "ImageNet" in why
     assert choose_recipe(photos, "cpu", pretrained=False)[0] == "photos"
-    assert choose_recipe(drawn, "cpu", pretrained=True)[0] == "photos"
+    assert choose_recipe(drawn, "cpu", pretrained=True)[0] == "pretrained"
     chosen = [choose_recipe(source, "cpu", pretrained=True)[0] for source in (small, grey, tiny)]
     assert chosen == ["pretrained", "pretrained", "small-colour"]
-    assert (
-        choose_recipe(find_source(255 // noise(32, 3)), "cpu", pretrained=True)[0] == "small-colour"
-    )  # mostly one colour
+    flat = [find_source(255 // noise(32, channels)) for channels in (3, 1)]  # mostly one value
+    chosen = [choose_recipe(source, "cpu", pretrained=True)[0] for source in flat]
+    assert chosen == ["pretrained", "small-grey"]

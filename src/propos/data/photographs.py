@@ -1,4 +1,4 @@
-"""Whether images look like photographs, from the pixels of a few of them."""
+"""Whether grey images look like photographs, from the pixels of a few of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from propos.data.unopened import UnopenedSource
 
 SAMPLE = 24
 SIDE = 128
-MOST_FLAT = 0.6  # of neighbouring pixels that are exactly alike; docs/pretrained.md has what was measured
-MOST_FLAT_GREY = 0.3  # things cut out on black are as flat as 0.5, and have no colours to be told by
+MOST_FLAT = 0.3  # of neighbouring pixels that are exactly alike; things cut out on black have 0.5 (docs/pretrained.md)
 
 
 def looks_photographic(unopened: UnopenedSource) -> bool:
@@ -22,8 +21,7 @@ def looks_photographic(unopened: UnopenedSource) -> bool:
     if source is None:
         return False
     images = source.batch(spread(len(source), SAMPLE)).transpose(0, 2, 3, 1)
-    most = MOST_FLAT_GREY if unopened.channels == 1 else MOST_FLAT
-    return float(np.median([flatness(image) for image in images])) <= most
+    return float(np.median([flatness(image) for image in images])) <= MOST_FLAT
 
 
 def flatness(image: UInt8[np.ndarray, "H W C"]) -> float:

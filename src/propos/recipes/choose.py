@@ -7,7 +7,7 @@ from propos.recipes.table import PAPER
 
 TINY_SIDE = 16
 SMALL_SIDE = 64
-LEAST_SEEN = 16  # pixels of a photograph from which a pretrained network makes more of it than of noise
+LEAST_SEEN = 16  # pixels of an image from which a pretrained network makes more of it than of noise
 ASKED, ASKED_AT = 256, 32  # images, and their side, that are asked whether the mirror makes others of them
 NETWORK = "efficientnet-lite0"
 
@@ -16,7 +16,7 @@ def choose_recipe(unopened: UnopenedSource, device: str, pretrained: bool = Fals
     """Return the name of a recipe and why it was chosen, in words.
 
     A published set has the paper's recipe of its name, which is a GPU's work; on a CPU it gets a small one. With
-    `pretrained`, photographs of one's own start from a pretrained network where one is installed.
+    `pretrained`, one's own images in colour and grey photographs start from a pretrained network if one is installed.
     """
     own = unopened.published if unopened.published in PAPER else None
     kind = "greyscale" if unopened.channels == 1 else "colour"
@@ -30,20 +30,20 @@ def choose_recipe(unopened: UnopenedSource, device: str, pretrained: bool = Fals
     may_be_seen = side >= LEAST_SEEN if unopened.channels == 3 else side > TINY_SIDE
     if not pretrained or not may_be_seen or unopened.published is not None:
         return name, images
-    return _photographs(unopened, name, images)
+    return _seen(unopened, name, images)
 
 
-def _photographs(unopened: UnopenedSource, otherwise: str, images: str) -> tuple[str, str]:
-    """Take the pretrained start for photographs, grey ones too; drawings and characters are not what it has seen."""
+def _seen(unopened: UnopenedSource, otherwise: str, images: str) -> tuple[str, str]:
+    """Take the pretrained start for images in colour and grey photographs; grey characters are learnt better anew."""
     from propos.networks import EXTRA, PRETRAINED, installed  # torch, which a list of recipes does without
 
-    if not looks_photographic(unopened) or (unopened.channels == 1 and _others_in_the_mirror(unopened)):
+    if unopened.channels == 1 and (not looks_photographic(unopened) or _others_in_the_mirror(unopened)):
         return otherwise, f"{images}, which do not look like photographs: nothing pretrained is used"
     if installed(NETWORK) is None:
-        return otherwise, f"{images}; photographs are told apart far better from a pretrained start: {EXTRA}"
+        return otherwise, f"{images}; such images are told apart far better from a pretrained start: {EXTRA}"
     network = PRETRAINED[NETWORK]
     return "pretrained", (
-        f"{images} that look like photographs: they are seen by {network.name}, whose weights had seen {network.seen} "
+        f"{images}: they are seen by {network.name}, whose weights had seen {network.seen} "
         f"(--start scratch does without; licence: {network.licence.partition(' ')[0]})"
     )
 
