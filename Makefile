@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python $(PIP) --constraint constraints.txt
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test test-lowest attack format docs release clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-on-top bench-neighbours
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-on-top bench-neighbours bench-mirrored
 
 install: $(PAGE)
 
@@ -88,6 +88,10 @@ bench-kmeans: $(VENV)/.peers
 # Defaults alone, beside others' methods, on every set; hours on two cores, and it goes on where it stopped.
 bench-defaults: $(VENV)/.peers
 	$(BIN)/python benchmarks/defaults.py
+
+# With and without mirrored views, seed by seed; hours on two cores, and it goes on where it stopped.
+bench-mirrored: $(STAMP)
+	$(BIN)/python benchmarks/mirrored.py
 
 # All methods at equal processor time, beside others'; hours on two cores, and it goes on where it stopped.
 bench-methods: $(VENV)/.peers

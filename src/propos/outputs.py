@@ -32,9 +32,7 @@ class Bank:
 
     embeddings: Float[Tensor, "N D"]
     images: Int[Tensor, " B"]
-    clusterings: tuple[
-        Int[Tensor, " n"], ...
-    ] = ()  # of the images that are clustered, which come first, the further ones
+    clusterings: tuple[Int[Tensor, " n"], ...] = ()  # the further ones, of the images that are clustered: the first
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,7 @@ class Outputs:
     assignments: Assigned | None = None  # the cluster head's, or each head's
     target_assignments: Assigned | None = None  # those of the heads' moving averages
     over_assignments: Assigned | None = None  # the over-clustering head's, or each such head's
-    head_prototypes: Float[Tensor, "K D"] | None = (
-        None  # the cluster head's, unit vectors without gradient, if it has any
-    )
+    head_prototypes: Float[Tensor, "K D"] | None = None  # the cluster head's, unit vectors without gradient
     shares: Float[Tensor, "H K"] | None = None  # of the images, lately, in each cluster, by the moving averages
     features: Pair | None = None  # the online backbone's, where a term reads them
     again: Float[Tensor, "B *H K"] | None = None  # the cluster heads' of one more view of the images, if there is one

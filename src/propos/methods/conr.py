@@ -14,9 +14,8 @@ WIDE = 2  # nearest images, each itself among them, whose neighbours an image ta
 LEAST = 0.8  # of a batch that does not lie between clusters, at first
 RISE = 0.25  # of the epochs (50 of 200), after which all images are kept
 GENTLE = 0.45  # of an image that a view shows at least
-LATE = (
-    0.015  # of the rate, the predictor's too: a tenth of what a cosine over 1,000 epochs has left at the authors' 800th
-)
+# Of the rate, the predictor's too: a tenth of what a cosine over 1,000 epochs has left at the authors' 800th.
+LATE = 0.015
 
 
 def conr(config: Config) -> Method:
