@@ -26,6 +26,7 @@ from sets import SETS
 
 Row = dict[str, Any]
 OURS = "propos"
+SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 
 
 def ours(source: ArraySource, clusters: int, seed: int) -> tuple[Labels, Row]:
@@ -90,6 +91,25 @@ def table(found: Iterable[Row]) -> Iterator[str]:
             yield f"| {name} | {len(here.get(OURS, []))} | {' | '.join(cells)} |"
 
 
+def curves(found: Iterable[Row]) -> Iterator[str]:
+    """Yield the way up on each set: after shares of the time, in seconds, the median accuracy over seeds."""
+    trained = [row for row in found if row["method"] == OURS and len(row["curve"]) > 1]
+    yield f"| images | {' | '.join(f'{share:.0%} of the time' for share in SHARES)} |"
+    yield "|---" * (len(SHARES) + 1) + "|"
+    for name in SETS:
+        here = [row for row in trained if row["set"] == name]
+        seconds = _median(here, "seconds") if here else 0.0
+        after = [statistics.median(_reached(row, share) for row in here) for share in SHARES if here]
+        if here:
+            cells = [f"{each:.3f} ({share * seconds:.0f} s)" for share, each in zip(SHARES, after, strict=True)]
+            yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _reached(row: Row, share: float) -> float:
+    """Return the accuracy of the last E-step in a share of a run."""
+    return [accuracy for epoch, accuracy in row["curve"] if epoch <= share * row["epochs"]][-1]
+
+
 def _cell(rows: list[Row], best: float) -> str:
     if not rows:
         return "–"
@@ -114,7 +134,7 @@ def main() -> None:
     if arguments.threads is not None:
         torch.set_num_threads(arguments.threads)
     found = measure(arguments.results, arguments.sets, arguments.methods, arguments.seeds)
-    print("", *table(found), sep="\n")
+    print("", *table(found), "", *curves(found), sep="\n")
 
 
 if __name__ == "__main__":
