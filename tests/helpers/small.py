@@ -22,6 +22,7 @@ QUICK = {
     "estep.restarts": 2,
     "pcl.clusters": (8, 16),
     "contrast.weight": 0.0,  # ProPos as in the paper
+    "pull.weight": 0.0,
     "confident.above": 0.1,  # so few epochs make no head surer
 }
 

@@ -165,6 +165,13 @@ class ContrastSettings(Section):
     cluster_temperature: Positive = 1.0
 
 
+class PullSettings(Section):
+    """The last share of the epochs, in which ProPos pulls together what clusters and neighbours agree on."""
+
+    weight: NotNegative = 0.0  # beside ProPos's own losses: the paper has none
+    share: Fraction = 0.25
+
+
 class PclSettings(Section):
     """The contrast with prototypes of several clusterings."""
 

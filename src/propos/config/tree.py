@@ -29,6 +29,7 @@ from propos.config.sections import (
     PretextSettings,
     PsaSettings,
     PslSettings,
+    PullSettings,
     QueueSettings,
     Section,
     StartSettings,
@@ -59,6 +60,7 @@ class Config(Section):
     psl: PslSettings = PslSettings()
     queue: QueueSettings = QueueSettings()
     contrast: ContrastSettings = ContrastSettings()
+    pull: PullSettings = PullSettings()
     pcl: PclSettings = PclSettings()
     pretext: PretextSettings = PretextSettings()
     heads: HeadSettings = HeadSettings()
@@ -79,6 +81,12 @@ class Config(Section):
     def psl_start(self) -> int:
         """The epoch at which prototype scattering and the noise of positive sampling begin."""
         return self.train.warmup if self.psl.start is None else self.psl.start
+
+    @property
+    def pull_start(self) -> int:
+        """The epoch at which pulling together begins, if there is any, and the contrast of images ends."""
+        pulled = round(self.pull.share * self.train.epochs) if self.pull.weight else 0
+        return self.train.epochs - pulled
 
     def with_epochs(self, epochs: int) -> Config:
         """Return these settings for another length, warm-up and start of scattering in proportion."""

@@ -1,25 +1,28 @@
-"""ProPos: prototype scattering and positive sampling (Eq. 15); where the settings say so, with a contrast of images."""
+"""ProPos: prototype scattering and positive sampling (Eq. 15); where settings say so, with a contrast and a pull."""
 
 from __future__ import annotations
 
 from propos.config import Config
 from propos.methods.method import Method, Stage, Term
 from propos.methods.parts import byol_parts, feeding, prototype_queue
-from propos.objectives import Alignment, NtXent, PrototypeScattering
+from propos.objectives import Alignment, ConfidentPull, NtXent, PrototypeScattering
+
+MOST = 50  # neighbours in the batch that have a say in the pull
 
 
 def propos(config: Config) -> Method:
     """Align each image with noisy neighbours of its other view; scatter the clusters once they mean something.
 
-    Recipes for small grey images also tell each image from the others of its batch, which short runs learn far sooner
-    (docs/results.md, "Telling images apart").
+    Recipes for small grey images also tell each image from the others of its batch, which short runs learn far sooner,
+    and at the end pull those together that their neighbours agree with (docs/results.md, "Telling images apart").
     """
-    contrast = Term("contrast", NtXent(config.contrast.temperature), config.contrast.weight)
+    contrast = Term("contrast", NtXent(config.contrast.temperature), config.contrast.weight, ends=config.pull_start)
+    pull = Term("pull", ConfidentPull(MOST), config.pull.weight, starts=config.pull_start)
     train = Stage(
         terms=(
             Term("psa", Alignment()),
             Term("psl", PrototypeScattering(config.psl.temperature), config.psl.weight, starts=config.psl_start),
-            *([contrast] if config.contrast.weight else []),
+            *(term for term in (contrast, pull) if term.weight),
         ),
         noise=config.psa.sigma,
         noise_starts=config.psl_start,

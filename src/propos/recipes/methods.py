@@ -118,16 +118,18 @@ def for_method(config: Config, method: str, at_scale: bool, below: str | None = 
     """Return a recipe's settings as a method wants them; `below` is what it builds on, where that is not its usual.
 
     A method without a warm-up still scatters clusters only after as many epochs as the recipe's would take.
-    What a recipe adds to ProPos is ProPos's alone. What learns first has the recipe as it wants it.
+    What a recipe adds to ProPos is ProPos's alone. What learns first has the recipe as it wants it, without what a
+    recipe adds at the end.
     """
     changes = {**OWN.get(method, {}), **(AT_SCALE.get(method, {}) if at_scale else {})}
     if "pretext.method" in changes:
         first = below or changes["pretext.method"]
+        changes["pull.weight"] = 0.0
         return for_method(config, first, at_scale).with_settings({**changes, "pretext.method": first, "method": method})
     if "train.warmup" in changes:
         changes["psl.start"] = config.psl_start
     if method != "propos":
-        changes["contrast.weight"] = 0.0
+        changes |= {"contrast.weight": 0.0, "pull.weight": 0.0}
     return config.with_settings({**changes, "method": method, "pretext.method": None})
 
 

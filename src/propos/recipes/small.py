@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from propos.config import Config, ContrastSettings, NetworkSettings, PslSettings, TrainSettings, ViewSettings
+from propos.config import (
+    Config,
+    ContrastSettings,
+    NetworkSettings,
+    PslSettings,
+    PullSettings,
+    TrainSettings,
+    ViewSettings,
+)
 
 SMALL_NETWORK = NetworkSettings(backbone="resnet-small", stem="small", hidden=512, dimension=128, momentum=0.99)
 APART = ContrastSettings(weight=1.0)  # each image from the others of its batch: docs/results.md
+TOGETHER = PullSettings(weight=1.0)  # those that their neighbours agree with, at the end
 
 
 def digits() -> Config:
@@ -16,6 +25,7 @@ def digits() -> Config:
         network=SMALL_NETWORK,
         psl=PslSettings(start=30),
         contrast=APART,
+        pull=TOGETHER,
         train=TrainSettings(epochs=60, batch_size=128, lr=0.2, warmup=3),
     )
 
@@ -28,6 +38,7 @@ def small_grey() -> Config:
         network=SMALL_NETWORK,
         psl=PslSettings(start=10),
         contrast=APART,
+        pull=TOGETHER,
         train=TrainSettings(epochs=20, batch_size=64, lr=0.2, warmup=2),
     )
 

@@ -203,7 +203,21 @@ def test_the_papers_propos_tells_no_images_apart_and_a_small_recipes_does():
         name: {term.name: term.weight for term in build_method(build_recipe(name)).terms}
         for name in ("cifar-10", "digits")
     }
-    assert weights == {"cifar-10": {"psa": 1.0, "psl": 0.1}, "digits": {"psa": 1.0, "psl": 0.1, "contrast": 1.0}}
+    of_small = {"psa": 1.0, "psl": 0.1, "contrast": 1.0, "pull": 1.0}
+    assert weights == {"cifar-10": {"psa": 1.0, "psl": 0.1}, "digits": of_small}
+
+
+@pytest.mark.parametrize(("epochs", "last"), [(60, 45), (20, 15), (7, 5), (1, 1)])
+def test_a_small_recipe_pulls_images_together_in_the_last_quarter_instead_of_telling_them_apart(epochs, last):
+    terms = {term.name: term for term in build_method(build_recipe("digits").with_epochs(epochs)).terms}
+    assert [terms["contrast"].counts_at(epoch) for epoch in range(epochs)] == [epoch < last for epoch in range(epochs)]
+    assert [terms["pull"].counts_at(epoch) for epoch in range(epochs)] == [epoch >= last for epoch in range(epochs)]
+
+
+def test_without_a_pull_images_are_told_apart_to_the_end():
+    terms = {term.name: term for term in build_method(build_recipe("digits").with_settings({"pull.weight": 0.0})).terms}
+    assert "pull" not in terms
+    assert all(terms["contrast"].counts_at(epoch) for epoch in range(60))
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "propos"])
@@ -211,6 +225,7 @@ def test_what_a_recipe_adds_to_propos_is_no_part_of_other_methods(method):
     """But of one that has ProPos learn the images first."""
     config = build_recipe("digits", method)
     assert (config.contrast.weight == 0.0) is (config.pretext.method != "propos")
+    assert config.pull.weight == 0.0
 
 
 @pytest.mark.parametrize("method", ["moco", "pcl"])
