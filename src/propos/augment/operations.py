@@ -1,8 +1,10 @@
 """The operations of strong views, each on many images at once: the pixels that Pillow makes of them one by one.
 
-Images are uint8. What changes a value by itself is a table of 256 values for each image and channel, whatever the
-operation; what moves pixels is an affine map for each image, nearest pixel, black outside, in Pillow's fixed-point
-numbers.
+Images are uint8. What changes values does so for all pixels of its images in a few passes, or, where it depends on how
+often each value is there, by a table of 256 values for each image and channel; what moves pixels is an affine map for
+each image, nearest pixel, black outside, in Pillow's fixed-point numbers. On a CPU torch's `where`, `index_copy_`,
+`trunc`, comparisons and casts from float to uint8 cost several times as much as sums, products and other casts, and
+are gone around.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import math
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
@@ -18,7 +21,6 @@ from propos.transfer import send
 
 Pixels = UInt8[Tensor, "n C S S"]
 Tables = UInt8[Tensor, "n C 256"]
-Counts = Int[Tensor, "n C 256"]
 
 # The range from which each is drawn, uniformly, as SCAN's code has them.
 RANGES: dict[str, tuple[float, float]] = {
@@ -40,108 +42,111 @@ RANGES: dict[str, tuple[float, float]] = {
 NAMES = tuple(RANGES)
 
 
-def operate_each_(pixels: Pixels, operation: Int[Tensor, " n"], values: Float[Tensor, " n"]) -> None:
-    """Apply to each image its own operation, by its place in NAMES, and value, in place; the choices lie on the host.
+def operate_each(
+    pixels: UInt8[Tensor, "N C S S"],
+    begins: Int[Tensor, " n"],
+    operation: Int[Tensor, "n R"],
+    values: Float[Tensor, "n R"],
+) -> Pixels:
+    """Apply to each image its own operations, by their places in NAMES, and values, one after the other.
 
-    Images of one kind of operation pass together: a few calls for many images are what makes it fast.
+    An image begins as one of those given. The choices lie on the host. In every turn images are laid in the order of
+    their kinds of operation, so that those of one kind pass together where they lie.
     """
-    for names, make in KINDS:
-        chosen = torch.isin(operation, torch.tensor([NAMES.index(name) for name in names])).nonzero()[:, 0]
-        if len(chosen):
-            places = send(chosen, pixels.device)
-            made = make(pixels.index_select(0, places), [NAMES[each] for each in operation[chosen]], values[chosen])
-            pixels.index_copy_(0, places, made)
+    lies = begins
+    for turn in range(operation.shape[1]):
+        kinds = _KIND_OF[operation[:, turn]]
+        order = kinds.argsort(stable=True)
+        pixels = pixels.index_select(0, send(lies[order], pixels.device))
+        lies = order.argsort()
+        names, ordered = [NAMES[each] for each in operation[order, turn].tolist()], values[order, turn]
+        end = 0
+        for (_, make), count in zip(KINDS, kinds.bincount(minlength=len(KINDS)).tolist(), strict=True):
+            begin, end = end, end + count
+            if count and make is not _identity:
+                pixels[begin:end] = make(pixels[begin:end], names[begin:end], ordered[begin:end])
+    return pixels.index_select(0, send(lies, pixels.device))
 
 
-def _blended(from_: Tensor, to: Tensor, share: Float[Tensor, "n ..."]) -> UInt8[Tensor, "n ..."]:
+def _each(values: Float[Tensor, " n"], pixels: Pixels) -> Float[Tensor, "n 1 1 1"]:
+    """Return an operation's values where the pixels are, one for each image."""
+    return send(values.float(), pixels.device)[:, None, None, None]
+
+
+def _cut(values: Float[Tensor, "n ..."]) -> UInt8[Tensor, "n ..."]:
+    """Cut values from 0 to 255 to whole numbers."""
+    return values.to(torch.int16).to(torch.uint8)
+
+
+def _blended(from_: Tensor, to: Tensor, share: Float[Tensor, "n 1 1 1"]) -> UInt8[Tensor, "n ..."]:
     """Go so far from one to the other, cut to whole numbers, as Pillow does."""
     start = from_.float()
-    return (start + share * (to.float() - start)).to(torch.uint8)
+    return _cut((to.float() - start).mul_(share).add_(start))
+
+
+# What changes values by themselves.
+
+
+def _identity(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
+    return pixels
+
+
+def _solarized(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
+    """Invert what is as bright as the value, or brighter."""
+    least = _each(values, pixels).ceil().to(torch.int16)
+    brighter = (least - 1 - pixels) >> 15  # the sign: all bits or none
+    return pixels ^ brighter.to(torch.uint8)
+
+
+def _posterized(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
+    """Keep so many bits of each value."""
+    dropped = (8 - _each(values, pixels).int()).clamp(min=0)
+    return pixels & (255 >> dropped << dropped).to(torch.uint8)
+
+
+def _brightened(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
+    """Go from black to the image."""
+    return _cut(pixels.float().mul_(_each(values, pixels)))
+
+
+def _contrasted(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
+    """Go from the image's mean grey to the image."""
+    mean = (_grey(pixels).flatten(1).sum(dim=1).double() / pixels[0, 0].numel() + 0.5).floor()
+    return _blended(mean[:, None, None, None], pixels, _each(values, pixels))
 
 
 # Tables.
 
 
-def _looked_up(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
+def _looked_up(values: Int[Tensor, "n C pixels"], tables: Tables, pixels: Pixels) -> Pixels:
     """Look each value up in the table of its image and channel."""
-    tables = torch.empty((*pixels.shape[:2], 256), dtype=torch.uint8, device=pixels.device)
-    for name in set(names):
-        own = torch.tensor([place for place, other in enumerate(names) if other == name])
-        places = send(own, pixels.device)
-        value = send(values[own].float(), pixels.device)[:, None, None]
-        tables.index_copy_(0, places, TABLES[name](pixels.index_select(0, places), value))
-    return tables.gather(2, pixels.flatten(2).long()).view(pixels.shape)
+    return tables.gather(2, values).view(pixels.shape)
 
 
 def _levels(device: torch.device) -> Int[Tensor, " 256"]:
     return torch.arange(256, device=device)
 
 
-def _counts(pixels: Pixels) -> Counts:
-    flat = pixels.flatten(2).long()
-    none = torch.zeros((*flat.shape[:2], 256), dtype=torch.int32, device=pixels.device)
-    return none.scatter_add_(2, flat, torch.ones_like(flat, dtype=torch.int32))
-
-
-def _highest(counts: Counts) -> Int[Tensor, "n C 1"]:
-    return 255 - (counts.flip(-1) > 0).int().argmax(dim=-1, keepdim=True)
-
-
-def _autocontrast(pixels: Pixels, values: Tensor) -> Tables:
+def _stretched(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
     """Stretch each channel from its darkest and brightest value to the whole range."""
-    counts, levels = _counts(pixels), _levels(pixels.device)
-    lowest, highest = (counts > 0).int().argmax(dim=-1, keepdim=True), _highest(counts)
-    scale = 255.0 / (highest - lowest).clamp(min=1).double()
-    stretched = (levels * scale - lowest * scale).clamp(0, 255).trunc()
-    return torch.where(highest > lowest, stretched, levels.double()).to(torch.uint8)
+    flat, levels = pixels.flatten(2), _levels(pixels.device)
+    lowest, highest = (each(dim=-1, keepdim=True).double() for each in (flat.amin, flat.amax))
+    alone = highest == lowest  # one value, which stays
+    scale = torch.where(alone, 1.0, 255.0 / (highest - lowest))
+    table = (levels * scale).sub_(lowest.masked_fill(alone, 0) * scale).clamp_(0, 255)
+    return _looked_up(flat.long(), _cut(table), pixels)
 
 
-def _equalize(pixels: Pixels, values: Tensor) -> Tables:
+def _equalized(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
     """Spread each channel's values so that each range of them is as frequent as any other."""
-    counts, levels = _counts(pixels), _levels(pixels.device)
-    last = counts.gather(2, _highest(counts))
-    step = (counts.sum(dim=-1, keepdim=True) - last) // 255
+    flat, levels = pixels.flatten(2).long(), _levels(pixels.device)
+    none = torch.zeros((*flat.shape[:2], 256), dtype=torch.int32, device=pixels.device)
+    counts = none.scatter_add_(2, flat, torch.ones_like(flat, dtype=torch.int32))
+    last = counts.gather(2, flat.amax(dim=-1, keepdim=True))
+    step = (flat.shape[-1] - last) // 255
     below = counts.cumsum(dim=-1) - counts
     spread = ((step // 2 + below) // step.clamp(min=1)).clamp(max=255)
-    return torch.where(step > 0, spread, levels).to(torch.uint8)
-
-
-def _solarize(pixels: Pixels, values: Float[Tensor, "n 1 1"]) -> Tables:
-    """Invert what is as bright as the value, or brighter."""
-    levels = _levels(pixels.device)
-    return _all_channels(torch.where(levels < values, levels, 255 - levels), pixels)
-
-
-def _posterize(pixels: Pixels, values: Float[Tensor, "n 1 1"]) -> Tables:
-    """Keep so many bits of each value."""
-    dropped = (8 - values.int()).clamp(min=0)
-    return _all_channels(_levels(pixels.device).int() >> dropped << dropped, pixels)
-
-
-def _brightness(pixels: Pixels, values: Float[Tensor, "n 1 1"]) -> Tables:
-    """Go from black to the image."""
-    levels = _levels(pixels.device)
-    return _all_channels(_blended(torch.zeros_like(levels), levels, values), pixels)
-
-
-def _contrast(pixels: Pixels, values: Float[Tensor, "n 1 1"]) -> Tables:
-    """Go from the image's mean grey to the image."""
-    mean = (_grey(pixels).flatten(2).double().mean(dim=-1, keepdim=True) + 0.5).trunc()
-    return _all_channels(_blended(mean, _levels(pixels.device), values), pixels)
-
-
-def _all_channels(table: Tensor, pixels: Pixels) -> Tables:
-    return table.to(torch.uint8).expand(-1, pixels.shape[1], 256)
-
-
-TABLES: dict[str, Callable[[Pixels, Tensor], Tables]] = {
-    "autocontrast": _autocontrast,
-    "equalize": _equalize,
-    "solarize": _solarize,
-    "posterize": _posterize,
-    "brightness": _brightness,
-    "contrast": _contrast,
-}
+    return _looked_up(flat, torch.where(step > 0, spread, levels).to(torch.uint8), pixels)
 
 
 # What each pixel is blended with.
@@ -152,75 +157,96 @@ def _grey(pixels: Pixels) -> Int[Tensor, "n 1 S S"]:
     if pixels.shape[1] == 1:
         return pixels
     red, green, blue = pixels.int().unbind(dim=1)
-    return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16)[:, None]
+    return (19595 * red).add_(green, alpha=38470).add_(blue, alpha=7471).add_(0x8000).bitwise_right_shift_(16)[:, None]
 
 
-def _smooth(pixels: Pixels) -> Pixels:
+def _smooth(pixels: Pixels) -> Float[Tensor, "n C S S"]:
     """Return each pixel's mean with its eight neighbours, itself counted five times; those at the border stay."""
-    if pixels.shape[-1] < 3:
-        return pixels
-    whole = pixels.to(torch.int16)
-    rows = whole[..., :-2, :] + whole[..., 1:-1, :] + whole[..., 2:, :]
-    sums = rows[..., :-2] + rows[..., 1:-1] + rows[..., 2:] + 4 * whole[..., 1:-1, 1:-1]
-    smooth = pixels.clone()
-    smooth[..., 1:-1, 1:-1] = (sums.float() / 13 + 0.5).to(torch.uint8)
+    side = pixels.shape[-1]
+    if side < 3:
+        return pixels.float()
+    # One row of pixels after another, all images in one line: what is added beyond a border is overwritten.
+    line = pixels.reshape(-1).to(torch.int16)
+    rows = line[:-2] + line[1:-1] + line[2:]
+    sums = (rows[: -2 * side] + rows[side:-side]).add_(rows[2 * side :]).add_(line[side + 1 : -side - 1], alpha=4)
+    smooth = pixels.float()
+    smooth.view(-1)[side + 1 : -side - 1] = sums.float().div_(13).add_(0.5).floor_()
+    for border in (0, -1):
+        smooth[..., border, :] = pixels[..., border, :]
+        smooth[..., border] = pixels[..., border]
     return smooth
 
 
 def _coloured(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
     """Go from grey to the image."""
-    return _blended(_grey(pixels), pixels, send(values.float(), pixels.device)[:, None, None, None])
+    return _blended(_grey(pixels), pixels, _each(values, pixels))
 
 
 def _sharpened(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
     """Go from the smoothed image to the image."""
-    return _blended(_smooth(pixels), pixels, send(values.float(), pixels.device)[:, None, None, None])
+    return _blended(_smooth(pixels), pixels, _each(values, pixels))
 
 
-# Maps.
-
-MOVING = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
+# What moves pixels. A pixel is where its middle is.
 
 
-def _fixed(names: list[str], values: Float[Tensor, " n"], side: int) -> Int[Tensor, "n 6"]:
-    """Return each image's map from places of the result to those of the image, in 65,536ths of a pixel."""
-    each = [_map(name, value, side) for name, value in zip(names, values.tolist(), strict=True)]
-    maps = torch.tensor(each, dtype=torch.float64)
-    across, down = maps[:, :3], maps[:, 3:]
-    middles = torch.tensor([0.5, 0.5, 1.0], dtype=torch.float64)  # a pixel is where its middle is
-    at_first = torch.stack([across @ middles, down @ middles], dim=1)
-    coefficients = torch.cat([across[:, :2], at_first[:, :1], down[:, :2], at_first[:, 1:]], dim=1)
-    return torch.floor(coefficients * 65536.0 + 0.5).int()
+def _fixed(numbers: Float[Tensor, "n ..."]) -> Int[Tensor, "n ..."]:
+    """Return numbers in 65,536ths."""
+    return torch.floor(numbers * 65536.0 + 0.5).int()
 
 
-def _map(name: str, value: float, side: int) -> tuple[float, float, float, float, float, float]:
-    if name == "rotate":
-        cosine, sine, middle = math.cos(math.radians(value)), -math.sin(math.radians(value)), side / 2
-        across, down = middle - middle * (cosine + sine), middle - middle * (cosine - sine)
-        return cosine, sine, across, -sine, cosine, down
-    across, down = (value if name.endswith(axis) else 0.0 for axis in ("_x", "_y"))
-    if name.startswith("shear"):
-        return 1.0, across, 0.0, down, 1.0, 0.0
-    return 1.0, 0.0, across * side, 0.0, 1.0, down * side
-
-
-def _moved(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
-    """Move the pixels of each image by its map."""
+def _moved_across(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
+    """Shear or translate along the rows: each row moves by whole pixels."""
     count, channels, side, _ = pixels.shape
-    maps = send(_fixed(names, values, side), pixels.device)
+    shears = torch.tensor([name.startswith("shear") for name in names])
+    slope, offset = values * shears, values * ~shears * side
+    at_first = 0.5 + 0.5 * slope + offset
+    shifts = _fixed(slope)[:, None] * torch.arange(side) + _fixed(at_first)[:, None] >> 16
+    room = int(shifts.abs().max())
+    framed = F.pad(pixels, (room, room))  # black, where whatever comes from outside is read
+    rows = torch.arange(count * channels * side).view(count, channels, side) * framed.shape[-1]
+    runs = framed.flatten().unfold(0, side, 1)  # as many pixels as a row has, from every pixel on
+    return runs.index_select(0, send((rows + room + shifts[:, None]).flatten(), pixels.device)).view(pixels.shape)
+
+
+def _moved_down(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
+    """Shear or translate along the columns."""
+    return _moved_across(pixels.transpose(2, 3), names, values).transpose(2, 3)
+
+
+def _rotated(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
+    """Turn each image around its middle by so many degrees."""
+    count, channels, side, _ = pixels.shape
+    each = [_turn(value, side) for value in values.tolist()]
+    maps = send(_fixed(torch.tensor(each, dtype=torch.float64)), pixels.device)
     ticks = torch.arange(side, dtype=torch.int32, device=pixels.device)
     a, b, c, d, e, f = maps[:, :, None, None].unbind(dim=1)
-    x = (a * ticks + b * ticks[:, None] + c) >> 16
-    y = (d * ticks + e * ticks[:, None] + f) >> 16
-    inside = (x >= 0) & (x < side) & (y >= 0) & (y < side)
-    places = torch.where(inside, y * side + x, 0).long().view(count, 1, -1).expand(-1, channels, -1)
-    moved = pixels.flatten(2).gather(2, places).view(pixels.shape)
-    return moved * inside[:, None]
+    x = (a * ticks + (b * ticks[:, None] + c)).bitwise_right_shift_(16).clamp_(-1, side)
+    y = (d * ticks + (e * ticks[:, None] + f)).bitwise_right_shift_(16).clamp_(-1, side)
+    framed = F.pad(pixels, (1, 1, 1, 1))  # black, where whatever comes from outside is read
+    places = y.add_(1).mul_(side + 2).add_(x).add_(1).long().view(count, 1, -1).expand(-1, channels, -1)
+    return framed.flatten(2).gather(2, places).view(pixels.shape)
+
+
+def _turn(degrees: float, side: int) -> tuple[float, float, float, float, float, float]:
+    """Return the map from places of the result to those of the image, as that of the first pixel and steps from it."""
+    cosine, sine, middle = math.cos(math.radians(degrees)), -math.sin(math.radians(degrees)), side / 2
+    across, down = middle - middle * (cosine + sine), middle - middle * (cosine - sine)
+    return cosine, sine, 0.5 * cosine + 0.5 * sine + across, -sine, cosine, -0.5 * sine + 0.5 * cosine + down
 
 
 KINDS: tuple[tuple[tuple[str, ...], Callable[[Pixels, list[str], Tensor], Pixels]], ...] = (
-    (MOVING, _moved),
-    (tuple(TABLES), _looked_up),
+    (("identity",), _identity),
+    (("shear_x", "translate_x"), _moved_across),
+    (("shear_y", "translate_y"), _moved_down),
+    (("rotate",), _rotated),
+    (("autocontrast",), _stretched),
+    (("equalize",), _equalized),
+    (("solarize",), _solarized),
+    (("posterize",), _posterized),
+    (("brightness",), _brightened),
+    (("contrast",), _contrasted),
     (("colour",), _coloured),
     (("sharpness",), _sharpened),
 )
+_KIND_OF = torch.tensor([next(place for place, (names, _) in enumerate(KINDS) if name in names) for name in NAMES])

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from propos.augment.frames import Shapes
-from propos.augment.operations import NAMES, RANGES, operate_each_
+from propos.augment.operations import NAMES, RANGES, operate_each
 from propos.augment.views import PART, levels, plain_view
 from propos.config import StrongSettings, ViewSettings
 from propos.transfer import send
@@ -71,17 +71,19 @@ class StrongViews:
         """Return the view that was drawn for each of these squares, on a CPU a part of them at a time."""
         values = pixels[:1].numel()
         per_part = max(1, 4 * PART // max(1, values)) if pixels.device.type == "cpu" else max(1, len(pixels))
-        parts = [slice(start, start + per_part) for start in range(0, len(pixels), per_part)]
-        return torch.cat([self._make(pixels[part], draw.of(part)) for part in parts])
+        made = torch.empty(pixels.shape, dtype=torch.float32, device=pixels.device)
+        for start in range(0, len(pixels), per_part):
+            part = slice(start, start + per_part)
+            self._make(made[part], pixels[part], draw.of(part))
+        return made
 
-    def _make(self, pixels: UInt8[Tensor, "b C S S"], draw: StrongDraw) -> Float[Tensor, "b C S S"]:
-        flip = send(draw.flip, pixels.device)[:, None, None, None]
-        pixels = torch.where(flip, pixels.flip(-1), pixels)
-        for turn in range(draw.operation.shape[1]):
-            operate_each_(pixels, draw.operation[:, turn], draw.value[:, turn])
+    def _make(self, made: Float[Tensor, "b C S S"], pixels: UInt8[Tensor, "b C S S"], draw: StrongDraw) -> None:
+        """Write the view of each image to where it is made."""
+        begins = torch.arange(len(pixels)) + len(pixels) * draw.flip
+        pixels = operate_each(torch.cat([pixels, pixels.flip(-1)]), begins, draw.operation, draw.value)
         mean, std = levels(self.mean, self.std, pixels.device)
         left = _left(send(draw.cut, pixels.device), pixels.shape[-1])
-        return pixels.float().div_(255).sub_(mean).div_(std).mul_(left)
+        made.copy_(pixels).div_(255).sub_(mean).div_(std).mul_(left)
 
     def _whole(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes | None) -> UInt8[Tensor, "B C S S"]:
         """Return the images as they are embedded, not normalised."""
@@ -92,9 +94,9 @@ class StrongViews:
         return seen.mul_(255).round_().to(torch.uint8)
 
 
-def _left(cut: Int[Tensor, "B 4"], side: int) -> Bool[Tensor, "B 1 S S"]:
-    """Return which pixels are not cut out."""
+def _left(cut: Int[Tensor, "B 4"], side: int) -> Float[Tensor, "B 1 S S"]:
+    """Return 0 for the pixels that are cut out, and 1 for the others."""
     ticks = torch.arange(side, device=cut.device)
     top, bottom, left, right = cut[:, :, None].unbind(dim=1)
     rows, columns = (ticks >= top) & (ticks < bottom), (ticks >= left) & (ticks < right)
-    return ~(rows[:, :, None] & columns[:, None])[:, None]
+    return 1 - (rows[:, None, :, None].float() * columns[:, None, None])

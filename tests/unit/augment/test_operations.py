@@ -6,7 +6,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 
 from propos.augment import StrongViews
-from propos.augment.operations import NAMES, RANGES, operate_each_
+from propos.augment.operations import NAMES, RANGES, operate_each
 from propos.augment.strong import draw_strong
 from propos.config import StrongSettings, ViewSettings
 
@@ -35,9 +35,8 @@ def by_pillow(name, image, value):
 
 def operate(name, pixels, values):
     """Apply one operation to images, each with its own value."""
-    made = pixels.clone()
-    operate_each_(made, torch.full((len(pixels),), NAMES.index(name)), values)
-    return made
+    operation = torch.full((len(pixels), 1), NAMES.index(name))
+    return operate_each(pixels, torch.arange(len(pixels)), operation, values[:, None])
 
 
 def pictures(channels, side, count=12):
@@ -56,7 +55,7 @@ def values_of(name, count):
     return lowest + (highest - lowest) * torch.rand(count, generator=torch.Generator().manual_seed(1)).double()
 
 
-@pytest.mark.parametrize(("channels", "side"), [(3, 32), (1, 8), (3, 17), (1, 28)])
+@pytest.mark.parametrize(("channels", "side"), [(3, 32), (1, 8), (3, 17), (1, 28), (3, 2), (1, 3)])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operation_gives_pillows_pixels(name, channels, side):
     images = pictures(channels, side)
