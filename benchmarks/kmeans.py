@@ -33,6 +33,7 @@ from propos.training.learner import build_learner
 from propos.training.maximization import maximization_step
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare as complete
+from side_by_side import peak_memory
 
 DATA = Path(os.environ.get("PROPOS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 IMAGENET = 1_281_167
@@ -199,21 +200,6 @@ def one_pass(points: int, rounds: int) -> None:
     if extra is not None:
         print(f"| memory beyond the data ({data.nbytes / 2**20:.0f} MB), a whole fit | {extra:.0f} MB |", flush=True)
         verdict(f"a fit takes {extra:.0f} MB beyond the data, target 200", extra <= 200)
-
-
-def peak_memory(work: Callable[[], object]) -> float | None:
-    """Return by how many MB the process grows at most during the work, where the system tells."""
-    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-    if not reset.exists():
-        return None
-
-    def held(key: str) -> float:
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(key)) / 1024
-
-    reset.write_text("5")  # the peak is counted from here
-    before = held("VmRSS")
-    work()
-    return held("VmHWM") - before
 
 
 # Within an epoch of ProPos

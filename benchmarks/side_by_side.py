@@ -1,10 +1,11 @@
-"""Two kinds of work timed in turn, and the ratio that is compared with a target."""
+"""Two kinds of work timed in turn, the ratio that is compared with a target, and the memory that work takes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -50,3 +51,18 @@ def verdict(comparison: Comparison, target: str, met: bool) -> None:
     first, second = comparison.names
     measured = f"{first}/{second} {comparison.ratio:.3f} ({comparison.processor_ratio:.3f} in processor time)"
     print(f"{'ok    ' if met else 'missed'} {comparison.what}: {measured}, target {target}")
+
+
+def peak_memory(work: Callable[[], object]) -> float | None:
+    """Return by how many MB the process grows at most during the work, where the system tells."""
+    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    if not reset.exists():
+        return None
+
+    def held(key: str) -> float:
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(key)) / 1024
+
+    reset.write_text("5")  # the peak is counted from here
+    before = held("VmRSS")
+    work()
+    return held("VmHWM") - before
