@@ -1,8 +1,9 @@
 """Every method on small sets at equal processor time, beside what people reach for first, over some seeds.
 
-A method is first trained for two epochs to see what one costs, then for as many as the time allows, with its schedule
-made for that length. Each run has one thread. Results are written as they come, a line each; started again, the script
-goes on where it stopped. Labels only score, and it is always the last E-step that is scored.
+What an epoch of a method costs on a set is seen once, by training a few; it is then trained for as many as the time
+allows, with its schedule made for that length. Each run has one thread. Costs and results are written as they come, a
+line each, in two files side by side; started again, the script goes on where it stopped. Labels only score, and it is
+always the last E-step that is scored.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from propos.training.order import epoch_order
 from sets import SETS
 
 Row = dict[str, Any]
+Key = tuple[Any, ...]
 SCORES = ("accuracy", "nmi", "ari")
-FEW = 2  # epochs that tell what one costs
 # Recipes add a contrast and a pull of images to ProPos; as in the paper it is without.
 VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in METHODS if name not in FEATURES_ALONE},
@@ -50,8 +51,8 @@ VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
 OURS = ["propos", "propos, as in the paper", *(name for name in VARIANTS if not name.startswith("propos"))]
 
 
-def run(place: str, name: str, seed: int, seconds: float) -> Row:
-    """Cluster a set once and return what came of it."""
+def run(place: str, name: str, seed: int, seconds: float, epoch: float) -> Row:
+    """Cluster a set once and return what came of it; an epoch costs so many seconds, nothing where none is trained."""
     torch.set_num_threads(1)
     source = SETS[place]()
     assert source.labels is not None
@@ -62,25 +63,38 @@ def run(place: str, name: str, seed: int, seconds: float) -> Row:
         found = np.asarray(PEERS[name](pixels_of(source), int(truth.max()) + 1, seed), np.int64)
         scored = scores(truth, found)
         return row | {"seconds": time.process_time() - begin} | {key: float(scored[key]) for key in SCORES}
-    return row | trained(source, *VARIANTS[name], seed, seconds)
-
-
-def trained(source: ArraySource, method: str, settings: dict[str, Any], seed: int, seconds: float) -> Row:
-    """Train a method for so many of the processor's seconds."""
-    images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
-    request = Request(images, method=method, seed=seed, labels=source.labels, start="scratch", settings=settings)
-    with plan(request, "cpu") as planned:
+    with plan(_request(source, name, seed), "cpu") as planned:
         config = planned.config
-        trains = bool(build_method(config).terms)
-        if trains:
-            few = config.with_epochs(max(FEW, len(build_method(config).stages)))
-            spent = min(_timed(few, planned)[1] for _ in range(2)) / few.train.epochs  # the first has much to load
-            config = config.with_epochs(max(few.train.epochs, int(seconds / spent)))
+        if epoch:
+            config = config.with_epochs(max(_few(config), int(seconds / epoch)))
         last, spent = _timed(config, planned)
-    row = {"seconds": spent, "recipe": config.recipe} | ({"epochs": config.train.epochs} if trains else {})
+    row |= {"seconds": spent, "recipe": config.recipe} | ({"epochs": config.train.epochs} if epoch else {})
     row |= {key: last[key] for key in (*SCORES, "imbalance_ratio")}
     row["spread"] = last["uniformity_std"] / last["uniformity_reference"]
     return row | {key: last[key] for key in ("head_accuracy", "head_nmi") if key in last}
+
+
+def cost(place: str, name: str) -> Row:
+    """Return the seconds of the processor that an epoch takes, nothing where none is trained."""
+    torch.set_num_threads(1)
+    row = {"set": place, "method": name}
+    with plan(_request(SETS[place](), name, seed=0), "cpu") as planned:
+        if not build_method(planned.config).terms:
+            return row | {"epoch": 0.0}
+        few = planned.config.with_epochs(_few(planned.config))
+        spent = min(_timed(few, planned)[1] for _ in range(2))  # the first has much to load
+        return row | {"epoch": spent / few.train.epochs}
+
+
+def _request(source: ArraySource, name: str, seed: int) -> Request:
+    method, settings = VARIANTS[name]
+    images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
+    return Request(images, method=method, seed=seed, labels=source.labels, start="scratch", settings=settings)
+
+
+def _few(config: Config) -> int:
+    """Return how many epochs tell what one costs: one in every stage, and not the first alone."""
+    return max(2, len(build_method(config).stages))
 
 
 def _timed(config: Config, planned: Any) -> tuple[Row, float]:
@@ -89,27 +103,30 @@ def _timed(config: Config, planned: Any) -> tuple[Row, float]:
     return last, time.process_time() - begin
 
 
-def rows(path: Path, wanted: list[tuple[str, str, int, float]], workers: int) -> list[Row]:
-    """Return every wanted row, measuring those that the file does not hold yet."""
-    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    known = {_key(row) for row in done}
+def grown(
+    path: Path, work: Callable[..., Row], wanted: Mapping[Key, tuple[Any, ...]], keys: tuple[str, ...], workers: int
+) -> dict[Key, Row]:
+    """Return every wanted row by its key, doing the work for those that the file does not hold yet."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    done = {_key(row, keys): row for row in map(json.loads, lines)}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file, ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        futures = {pool.submit(run, *each): each for each in wanted if each not in known}
+        futures = {pool.submit(work, *given): key for key, given in wanted.items() if key not in done}
         for future in as_completed(futures):
             try:
                 row = future.result()
             except Exception as error:  # one method's failure is no reason to lose the others
-                print(f"{futures[future]}: {error}", flush=True)
+                print(f"{futures[future]}: {error!r}", flush=True)
                 continue
-            done.append(row)
+            done[_key(row, keys)] = row
             print(json.dumps(row), file=file, flush=True)
-            print(f"{row['set']}, {row['method']}, seed {row['seed']}: {row['accuracy']:.3f}", flush=True)
-    return [row for row in done if _key(row) in set(wanted)]
+            said = f"an epoch takes {row['epoch']:.2f} s" if "epoch" in row else f"{row['accuracy']:.3f}"
+            print(f"{', '.join(map(str, _key(row, keys)))}: {said}", flush=True)
+    return {key: done[key] for key in wanted if key in done}
 
 
-def _key(row: Row) -> tuple[str, str, int, float]:
-    return row["set"], row["method"], row["seed"], row["time"]
+def _key(row: Row, keys: tuple[str, ...]) -> Key:
+    return tuple(row[key] for key in keys)
 
 
 def step_ratios(rounds: int = 15) -> dict[str, float]:
@@ -190,17 +207,22 @@ def main() -> None:
     if arguments.steps:
         print(*(f"{name}: {ratio:.2f}" for name, ratio in step_ratios().items()), sep="\n")
         return
-    wanted = [
+    cells = [
         (place, name, seed, 0.0 if name in PEERS else arguments.seconds)
         for seed in range(arguments.seeds)
         for place in arguments.sets
         for name in arguments.methods
         if not (seed and name in REPEATS)
     ]
-    found = rows(arguments.results, wanted, arguments.workers)
+    ours = {(place, name): (place, name) for place, name, _, _ in cells if name not in PEERS}
+    epochs = arguments.results.with_suffix(".epochs.jsonl")
+    costs = grown(epochs, cost, ours, ("set", "method"), arguments.workers)
+    seconds = {cell[:2]: 0.0 for cell in cells if cell[1] in PEERS} | {key: row["epoch"] for key, row in costs.items()}
+    wanted = {cell: (*cell, seconds[cell[:2]]) for cell in cells if cell[:2] in seconds}
+    found = grown(arguments.results, run, wanted, ("set", "method", "seed", "time"), arguments.workers)
     for place in arguments.sets:
         print(f"\n{place}: {arguments.seconds:g} s of processor time a run, one thread each\n")
-        print(*table([row for row in found if row["set"] == place], arguments.methods), sep="\n")
+        print(*table([row for row in found.values() if row["set"] == place], arguments.methods), sep="\n")
 
 
 if __name__ == "__main__":
