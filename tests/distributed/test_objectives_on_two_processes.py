@@ -41,6 +41,7 @@ from propos.objectives import (
     PseudoLabels,
     Queue,
     SelfLabel,
+    SeveralLabels,
     SwappedCodes,
 )
 
@@ -76,6 +77,8 @@ OBJECTIVES = {
     "agreement with all images": NearestOfAll(NeighbourAgreement()),
     "contrast of labelled images": LabelledContrast(0.5),
     "labels of the stage": GivenLabels(),
+    "labels of the first view": GivenLabels(first=True),
+    "several labels": SeveralLabels(),
     "swapped codes": SwappedCodes(0.5, 3),
     "contrast on a graph": GraphContrast(0.5),
 }
@@ -109,6 +112,7 @@ def losses_and_gradients(rank, world):
         prepared={
             "nearest answers": gather(table[part]),
             "labels": gather(LABELS[part]),
+            "prototype labels": gather((table > 0.2)[part]),
             "neighbours": gather(NEAR[part]),
             "neighbour weights": gather(torch.full((BATCH, 3), 0.5, dtype=torch.float64)[part]),
         },

@@ -273,6 +273,15 @@ def labelled_contrast(first, second, labels, temperature):
     return total / len(rows)
 
 
+def several_labels(assignments, labels):
+    """Cross-entropy on the softmax of chances, over all pairs of an image and a label of it."""
+    losses = []
+    for row, of_image in zip(assignments, labels, strict=True):
+        scores = [math.exp(chance) for chance in row]
+        losses += [-math.log(score / sum(scores)) for score, own in zip(scores, of_image, strict=True) if own]
+    return sum(losses) / len(losses)
+
+
 def soft_cross_entropy(codes, assignments):
     rows = zip(codes, assignments, strict=True)
     return -sum(q * math.log(p) for code, row in rows for q, p in zip(code, row, strict=True)) / len(codes)

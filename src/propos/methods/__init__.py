@@ -28,12 +28,14 @@ from propos.methods.nnm import nnm
 from propos.methods.pcl import pcl
 from propos.methods.pica import pica
 from propos.methods.preparations import (
+    AgreedLabels,
     Confident,
     Features,
     NearestAnswers,
     Neighbours,
     NeighbourWeights,
     Preparation,
+    PrototypeLabels,
     Seen,
     SureLabels,
 )
@@ -46,6 +48,7 @@ from propos.methods.scan import scan
 from propos.methods.secu import secu
 from propos.methods.simclr import simclr
 from propos.methods.simsiam import simsiam
+from propos.methods.spice import spice
 from propos.methods.swav import swav
 from propos.methods.tcl import tcl
 from propos.methods.temi import temi
@@ -56,6 +59,7 @@ __all__ = [
     "METHODS",
     "OF_FEATURES",
     "About",
+    "AgreedLabels",
     "BankSpec",
     "Confident",
     "Features",
@@ -66,6 +70,7 @@ __all__ = [
     "Neighbours",
     "Pairing",
     "Preparation",
+    "PrototypeLabels",
     "QueueSpec",
     "Seen",
     "Stage",
@@ -94,6 +99,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "scan": scan,
     "nnm": nnm,
     "temi": temi,
+    "spice": spice,
     "dcboost": dcboost,
     "conr": conr,
     "deepcluster": deepcluster,

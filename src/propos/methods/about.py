@@ -37,6 +37,9 @@ ABOUT: Mapping[str, About] = {
     "scan": About(2020, "Van Gansbeke et al., ECCV (arXiv 2005.12320)", "terms and settings against its public code"),
     "nnm": About(2021, "Dang et al., CVPR", "terms and settings against its public code"),
     "temi": About(2023, "Adaloglou et al., BMVC (arXiv 2303.17896)", "terms and settings against its public code"),
+    "spice": About(
+        2022, "Niu et al., TIP (arXiv 2103.09382)", "labels and settings against its public code; see the docs"
+    ),
     "dcboost": About(2025, "NeurIPS (arXiv 2511.21193)", "nothing against code, of which none was found; see the docs"),
     "conr": About(2023, "Yu et al., NeurIPS (arXiv 2312.07806)", "terms and settings against its public code"),
     "deepcluster": About(2018, "Caron et al., ECCV (arXiv 1807.05520)", "steps against its public code; see the docs"),

@@ -114,6 +114,54 @@ class NearestAnswers:
 
 
 @dataclass(frozen=True)
+class PrototypeLabels:
+    """Which images lie nearest to what each cluster head is surest of, as many for each cluster, head by head.
+
+    The surest of a cluster, a share of its even part of the images, have a mean by their unit features; as many images
+    as that part are nearest to it. An image may be among those of several clusters, or of none.
+    """
+
+    share: float
+    name: str = "prototype labels"
+
+    def __call__(self, seen: Seen) -> Bool[Tensor, "n H K"]:
+        """Return the rows of this process's images."""
+        assert seen.assignments is not None
+        points = F.normalize(seen.features, dim=1)
+        heads = [self._of_head(points, assigned) for assigned in seen.assignments.unbind(dim=1)]
+        return torch.stack(heads, dim=1)[seen.mine]
+
+    def _of_head(self, points: Float[Tensor, "N F"], assigned: Float[Tensor, "N K"]) -> Bool[Tensor, "N K"]:
+        even = max(1, len(points) // assigned.shape[1])
+        surest = assigned.topk(max(1, int(self.share * even)), dim=0).indices
+        cosines = points @ points[surest].mean(dim=0).T
+        nearest = cosines.topk(even, dim=0).indices
+        return torch.zeros_like(cosines, dtype=torch.bool).scatter(0, nearest, value=True)
+
+
+@dataclass(frozen=True)
+class AgreedLabels:
+    """Where the head puts each image, if it is sure and puts the images nearest to it there too; -1 for others.
+
+    Of so many images, the image and those nearest to it by the cosine of their features, a share has to agree.
+    """
+
+    count: int
+    share: float
+    above: float
+    name: str = "labels"
+
+    def __call__(self, seen: Seen) -> Int[Tensor, " n"]:
+        """Return the rows of this process's images."""
+        sureness, cluster, _ = _answered(seen)
+        points, mine = F.normalize(seen.features, dim=1), seen.mine
+        near = nearest_neighbours(points, min(self.count, len(points)) - 1, mine)
+        alike = 1 + (cluster[near] == cluster[mine, None]).sum(dim=1)
+        agreed = (alike >= self.share * (1 + near.shape[1])) & (sureness[mine] > self.above)
+        return torch.where(agreed, cluster[mine], -1)
+
+
+@dataclass(frozen=True)
 class Confident:
     """Whether each image is among the surest of the cluster that the head puts it into."""
 

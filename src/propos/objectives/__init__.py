@@ -29,6 +29,7 @@ from propos.objectives.prototype_scattering import PrototypeScattering, prototyp
 from propos.objectives.prototype_uniformity import PrototypeUniformity, prototype_uniformity
 from propos.objectives.pseudo_labels import PseudoLabels, pseudo_labels
 from propos.objectives.self_label import SelfLabel, self_label
+from propos.objectives.several_labels import SeveralLabels, several_labels
 from propos.objectives.sinkhorn import sinkhorn
 from propos.objectives.swapped_codes import SwappedCodes, swapped_codes
 from propos.objectives.weighted_information import WeightedInformation, weighted_information
@@ -72,6 +73,7 @@ __all__ = [
     "PseudoLabels",
     "Queue",
     "SelfLabel",
+    "SeveralLabels",
     "SwappedCodes",
     "WeightedInformation",
     "alignment",
@@ -100,6 +102,7 @@ __all__ = [
     "prototype_uniformity",
     "pseudo_labels",
     "self_label",
+    "several_labels",
     "sinkhorn",
     "swapped_codes",
     "weighted_information",

@@ -1,4 +1,4 @@
-"""Classification of the images that have labels, every cluster counting alike: TCL's boost, SCAN's self-labelling."""
+"""Classification of images that have labels, every cluster counting alike: SCAN's, TCL's and SPICE's own labels."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ def given_labels(assignments: Float[Tensor, "B K"], labels: Int[Tensor, " B"]) -
 
 
 class GivenLabels:
-    """Classification of the second view into the labels that the stage computes of all images."""
+    """Classification of the second view, or of the first, into the labels that the stage computes of all images."""
+
+    def __init__(self, first: bool = False) -> None:
+        self.view = 0 if first else 1
 
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
         assert outputs.assignments is not None
-        return given_labels(outputs.assignments[1], outputs.prepared["labels"])
+        return given_labels(outputs.assignments[self.view], outputs.prepared["labels"])

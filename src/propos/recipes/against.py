@@ -200,6 +200,7 @@ _MOCO = {
 OF_METHODS: Mapping[str, Mapping[str, Said]] = {
     "moco": _MOCO,
     "pcl": _MOCO,
+    "spice": _MOCO,  # which learns the images first
 }
 
 # Why a setting is not the paper's.

@@ -76,6 +76,26 @@ def temi_dino() -> Config:
     )
 
 
+def spice_cifar_10() -> Config:
+    """CIFAR-10 with SPICE, as in its public code: ResNet-18, 1,000 epochs of MoCo, then 240 passes of the heads.
+
+    There 2^20 steps of a new network follow; here 187,000 of the one there is, in batches of 128 as before.
+    """
+    config = for_method(cifar_10_r18(), "spice", at_scale=True)
+    views = {"views.crop_scale": (0.2, 1.0), "views.blur": (0.5, 0.5), "strong.cutout": 0.5}
+    moco = {
+        "network.dimension": 128,
+        "network.momentum": 0.999,
+        "contrast.temperature": 0.2,
+        "queue.size": 12800,
+        "train.lr": 0.03,  # 0.015 for 128 images
+        "train.warmup": 0,
+        "train.batch_size": 128,
+    }
+    sizes = {"pretext.share": 1000 / 1720, "train.epochs": 1720}
+    return config.with_settings({"recipe": "spice-cifar-10", **views, **moco, **sizes})
+
+
 def dcboost_cifar_10() -> Config:
     """CIFAR-10 with DCBoost on ProPos, as its paper says: ResNet-34, put in at epoch 800 of 1,000."""
     config = for_method(cifar_10(), "dcboost", at_scale=True)

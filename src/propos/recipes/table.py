@@ -48,6 +48,7 @@ SYSTEMS: dict[str, Recipe] = {
     "scan-cifar-10": systems.scan_cifar_10,
     "nnm-cifar-10": systems.nnm_cifar_10,
     "temi-dino": systems.temi_dino,
+    "spice-cifar-10": systems.spice_cifar_10,
     "dcboost-cifar-10": systems.dcboost_cifar_10,
     "conr-cifar-10": systems.conr_cifar_10,
     "idfd-cifar-10": systems.idfd_cifar_10,

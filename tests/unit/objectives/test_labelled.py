@@ -8,7 +8,17 @@ import torch
 import torch.nn.functional as F
 
 from helpers import oracle
-from propos.objectives import GivenLabels, LabelledContrast, Outputs, given_labels, labelled_contrast, nt_xent
+from propos.objectives import (
+    EachHead,
+    GivenLabels,
+    LabelledContrast,
+    Outputs,
+    SeveralLabels,
+    given_labels,
+    labelled_contrast,
+    nt_xent,
+    several_labels,
+)
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND = RNG.normal(size=(2, 7, 4))
@@ -82,3 +92,35 @@ def test_the_modules_read_the_stages_labels_not_the_clusters():
     clusters = torch.zeros(7, dtype=torch.long)
     assert torch.equal(LabelledContrast(0.5)(outputs, clusters), labelled_contrast(*pair, LABELS, 0.5))
     assert torch.equal(GivenLabels()(outputs, clusters), given_labels(assigned[1], LABELS))  # of the strong view
+    assert torch.equal(GivenLabels(first=True)(outputs, clusters), given_labels(assigned[0], LABELS))
+
+
+SEVERAL = RNG.random(size=(7, 5)) < 0.4  # some images have several labels
+SEVERAL[2] = False  # and one has none
+
+
+def test_several_labels_beside_plain_loops():
+    assert SEVERAL.sum(axis=1).max() > 1
+    chances = torch.tensor(SCORES).softmax(dim=1).numpy()
+    oracle.check(
+        lambda x: several_labels(x, torch.tensor(SEVERAL)), lambda x: oracle.several_labels(x, SEVERAL), chances
+    )
+
+
+def test_several_labels_by_hand():
+    # A sure image has odds of e at its label; one of both labels costs as much at each as chances of ½ do.
+    sure, torn, nobody = [1.0, 0.0], [0.5, 0.5], [0.1, 0.9]
+    labels = torch.tensor([[True, False], [True, True], [False, False]])
+    expected = (math.log(1 + math.exp(-1)) + 2 * math.log(2)) / 3
+    assert float(several_labels(torch.tensor([sure, torn, nobody]), labels)) == pytest.approx(expected)
+    assert float(several_labels(torch.tensor([sure]), labels[2:])) == 0.0
+
+
+def test_each_head_has_several_labels_of_its_own():
+    first, second = (torch.tensor(RNG.normal(size=(7, 2, 5))).softmax(dim=2) for _ in range(2))
+    table = torch.stack([torch.tensor(SEVERAL), ~torch.tensor(SEVERAL)], dim=1)
+    pair = torch.tensor(FIRST), torch.tensor(SECOND)
+    outputs = Outputs(pair, pair, pair, assignments=(first, second), prepared={"prototype labels": table})
+    found = EachHead(SeveralLabels()).by_head(outputs, LABELS)
+    expected = [sum(several_labels(view[:, head], table[:, head]) for view in (first, second)) / 2 for head in (0, 1)]
+    torch.testing.assert_close(found, torch.stack(expected))

@@ -248,6 +248,24 @@ def test_secu_has_its_own_settings():
     assert (secu.views.crop_scale, secu.views.saturation, secu.views.hue) == ((0.3, 1.0), 0.2, 0.1)
 
 
+def test_spice_has_its_own_settings():
+    config = build_recipe("spice-cifar-10").with_settings({"clusters": 10})
+    method, train = build_method(config), config.train
+    assert [len(span) for span in method.spans(1720)] == [1000, 240, 480]
+    assert (config.pretext.method, config.network.backbone, config.heads.count) == ("moco", "resnet18", 10)
+    assert train.lr * train.batch_size / 256 == pytest.approx(0.015)
+    assert (train.batch_size, train.warmup, train.weight_decay, train.schedule) == (128, 0, 1e-4, "cosine")
+    assert (config.contrast.temperature, config.network.momentum, config.queue.size) == (0.2, 0.999, 12800)
+    heads, network = method.stages[1:]
+    assert (heads.changes["optimiser"], heads.changes["weight_decay"]) == ("adam", 0.0)
+    assert heads.changes["lr"] * train.batch_size / 256 == pytest.approx(0.005)
+    assert method.parts.cluster_head.widths == (512, 10)
+    assert network.changes["lr"] * train.batch_size / 256 == pytest.approx(0.03)
+    assert (network.changes["weight_decay"], network.changes["decay_norms"]) == (5e-4, False)
+    (reliable,) = network.opens_with
+    assert (reliable.count, reliable.share, reliable.above) == (100, 0.99, 0.99)
+
+
 def test_tcl_has_its_own_settings():
     config = build_recipe("tcl-cifar-10").with_settings({"clusters": 10})
     method = build_method(config)

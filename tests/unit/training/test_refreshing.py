@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights
 from propos.errors import InputError, Interrupted
-from propos.methods import NearestAnswers, NeighbourWeights, Seen, SureLabels
+from propos.methods import AgreedLabels, NearestAnswers, NeighbourWeights, PrototypeLabels, Seen, SureLabels
 from propos.runs import RunFolder
 from propos.training.expectation import unassigned
 from propos.training.learner import at_stage, build_learner
@@ -149,6 +149,58 @@ def test_labels_of_clusters_that_are_not_there_are_refused(tmp_path):
     newest.with_name(f"999999-{hashlib.sha256(content).hexdigest()[:32]}.safetensors").write_bytes(content)
     with pytest.raises(InputError, match=r"labels: are not of 10 clusters"):
         quick_train(run=run, **settings)
+
+
+# Six images: three along the first axis, two along the second, one between both.
+AROUND = torch.tensor([[2.0, 0.0], [1.0, 0.1], [1.0, -0.2], [0.0, 1.0], [0.1, 3.0], [1.0, 1.0]])
+
+
+def test_labels_of_prototypes_by_hand():
+    # The first head is surest of image 0 in its first cluster and of 3 in its second: of three images each (half of
+    # six) those nearest to them. The second is surest of image 5 in both, which the same three are nearest to.
+    chances = torch.tensor([[0.9, 0.7, 0.6, 0.1, 0.2, 0.4], [0.5, 0.5, 0.5, 0.5, 0.5, 0.6]])
+    assignments = torch.stack([chances, 1 - chances], dim=2).transpose(0, 1)
+    assignments[5, 1, 1] = 0.7
+    labels = PrototypeLabels(1 / 3)(Seen(AROUND, AROUND, assignments, 0, slice(0, 6)))
+    assert labels[:, 0].T.int().tolist() == [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+    assert labels[:, 1].T.int().tolist() == [[0, 1, 0, 0, 1, 1]] * 2
+    # Two of them: the mean of images 0 and 1, or of 3 and 4.
+    assert torch.equal(PrototypeLabels(2 / 3)(Seen(AROUND, AROUND, assignments, 0, slice(2, 5)))[:, 0], labels[2:5, 0])
+
+
+def test_prototypes_of_more_clusters_than_images_have_an_image_each():
+    labels = PrototypeLabels(0.5)(Seen(AROUND, AROUND, torch.eye(6, 40)[:, None], 0, slice(0, 6)))
+    assert torch.equal(labels[:, 0, :6], torch.eye(6).bool())
+    assert labels.sum(dim=0).unique().tolist() == [1]
+
+
+def test_labels_that_neighbours_agree_on_by_hand():
+    # The head that answers, the second, puts images 0, 1, 2 and 5 into the first cluster, of image 2 not surely.
+    # Nearest to 5 are 1 and 4, to 3 and 4 each other and 5, to 0, 1 and 2 each other.
+    chances = torch.tensor([0.9, 0.9, 0.6, 0.1, 0.2, 0.9])
+    assigned = torch.stack([chances, 1 - chances], dim=1)
+    seen = Seen(AROUND, AROUND, torch.stack([assigned.flip(1), assigned], dim=1), 1, slice(0, 6))
+    assert AgreedLabels(3, 1.0, 0.7)(seen).tolist() == [0, 0, -1, -1, -1, -1]
+    assert AgreedLabels(3, 0.6, 0.7)(seen).tolist() == [0, 0, -1, 1, 1, 0]
+    assert AgreedLabels(2, 1.0, 0.85)(seen).tolist() == [0, 0, -1, 1, -1, 0]
+    assert AgreedLabels(100, 0.1, 0.0)(seen).tolist() == [0, 0, 0, 1, 1, 0]  # more than there are: all
+    assert AgreedLabels(3, 1.0, 0.7)(Seen(AROUND, AROUND, seen.assignments, 1, slice(1, 4))).tolist() == [0, -1, -1]
+
+
+def test_labels_of_prototypes_follow_the_heads_while_the_network_stands_still():
+    learner, state, source = opened("spice", heads__count=3)
+    before = state.prepared["prototype labels"].clone()
+    assert before.shape == (200, 3, 10)
+    assert before.sum(dim=0).unique().tolist() == [20]
+    backbone = {name: tensor.clone() for name, tensor in learner.network.online.backbone.state_dict().items()}
+    for _ in range(3):
+        maximization_step(learner, source, torch.arange(64), state)
+    assert torch.equal(state.prepared["prototype labels"], before)
+    refresh(learner, source, state)
+    assert not torch.equal(state.prepared["prototype labels"], before)
+    assert all(
+        torch.equal(tensor, backbone[name]) for name, tensor in learner.network.online.backbone.state_dict().items()
+    )
 
 
 def test_the_weights_of_neighbours_by_hand():

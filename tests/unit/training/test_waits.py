@@ -118,14 +118,15 @@ def test_nothing_waits_for_photographs_in_their_shape_with_the_papers_colours(tm
 def opened(learner):
     """Return a state in the learner's stage with what it computes when it opens, made up."""
     state = state_of(learner)
-    for preparation in learner.stage.opens_with:
-        state.prepared[preparation.name] = torch.zeros(200, 5, dtype=torch.int64, device=META)
     heads = learner.method.parts.heads, learner.config.clusters
     tables = {
         "labels": torch.zeros(200, dtype=torch.int64, device=META),
         "neighbours": torch.zeros(200, 5, dtype=torch.int64, device=META),
         "neighbour weights": torch.zeros(200, 5, device=META),
     }
+    for preparation in learner.stage.opens_with:
+        some = torch.zeros(200, 5, dtype=torch.int64, device=META)
+        state.prepared[preparation.name] = tables.get(preparation.name, some)
     for preparation in learner.stage.refreshes:
         answers = torch.zeros(200, *heads, device=META)
         state.prepared[preparation.name] = tables.get(preparation.name, answers)
