@@ -23,10 +23,10 @@ def digits() -> Config:
         recipe="digits",
         views=ViewSettings(preset="digits", size=8),
         network=SMALL_NETWORK,
-        psl=PslSettings(start=30),
+        psl=PslSettings(start=50),
         contrast=APART,
         pull=TOGETHER,
-        train=TrainSettings(epochs=60, batch_size=128, lr=0.2, warmup=3),
+        train=TrainSettings(epochs=100, batch_size=128, lr=0.2, warmup=3),
     )
 
 

@@ -217,7 +217,7 @@ def test_a_small_recipe_pulls_images_together_in_the_last_quarter_instead_of_tel
 def test_without_a_pull_images_are_told_apart_to_the_end():
     terms = {term.name: term for term in build_method(build_recipe("digits").with_settings({"pull.weight": 0.0})).terms}
     assert "pull" not in terms
-    assert all(terms["contrast"].counts_at(epoch) for epoch in range(60))
+    assert all(terms["contrast"].counts_at(epoch) for epoch in range(100))
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "propos"])

@@ -127,7 +127,7 @@ def test_methods_without_a_target_have_nothing_to_shuffle():
         assert (network.bn_groups, network.shuffle_bn) == (expected, False)
 
 
-@pytest.mark.parametrize(("name", "start"), [("cifar-10", 50), ("imagenet-1k", 10), ("digits", 30), ("small-grey", 10)])
+@pytest.mark.parametrize(("name", "start"), [("cifar-10", 50), ("imagenet-1k", 10), ("digits", 50), ("small-grey", 10)])
 def test_cc_scatters_prototypes_only_after_as_long_as_a_warm_up(name, start):
     config = build_recipe(name, "cc-psl").with_settings({"clusters": 10})
     assert config.train.warmup == 0

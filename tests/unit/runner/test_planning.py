@@ -85,12 +85,12 @@ def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
 @pytest.mark.parametrize(
     ("asked", "epochs", "said"),
     [
-        ({}, 112, True),  # 60 epochs for 1,800 images: (1,800 / 780)^0.75 times as many
+        ({}, 187, True),  # 100 epochs for 1,800 images: (1,800 / 780)^0.75 times as many
         ({"epochs": 20}, 20, False),
         ({"settings": {"train.epochs": 30}}, 30, False),
-        ({"recipe": "digits"}, 60, False),
-        ({"method": "kmeans-pixels"}, 112, False),
-        ({"method": "cc"}, 112, True),  # whose cluster head is as wide as there are clusters
+        ({"recipe": "digits"}, 100, False),
+        ({"method": "kmeans-pixels"}, 187, False),
+        ({"method": "cc"}, 187, True),  # whose cluster head is as wide as there are clusters
     ],
 )
 def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked, epochs, said):
@@ -99,7 +99,7 @@ def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked
     with plan(Request(load_digits().images[:780], 10, **asked), watcher=watcher) as planned:
         assert planned.config.train.epochs == epochs
     assert [note.split(" (")[0] for note in notes if note.startswith("Length")] == [
-        "Length: 112 epochs for 780 images"
+        "Length: 187 epochs for 780 images"
     ] * said
 
 
