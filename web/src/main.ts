@@ -4,6 +4,7 @@ import "./style/gallery.css";
 import "./style/map.css";
 import "./style/figures.css";
 import "./style/review.css";
+import "./style/dialogs.css";
 import "./style/against.css";
 import { el, replace } from "./dom";
 import { readReport } from "./report";
