@@ -76,7 +76,11 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bar.stop()
+        self._stop_bar()
+
+    def _stop_bar(self) -> None:
+        if self.live:  # rich below 14 ends with an empty line even where it shows nothing
+            self.bar.stop()
 
     @contextmanager
     def working(self, words: str) -> Iterator[Callable[[int, int], None]]:
@@ -165,7 +169,7 @@ class Terminal:
     def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
         """The results are written."""
         last = fitted.history[-1]["measures"]
-        self.bar.stop()
+        self._stop_bar()
         smallest, largest = last["smallest_cluster"], counted(last["largest_cluster"], "image")
         sizes = f"{largest} each" if smallest == last["largest_cluster"] else f"{smallest:,} to {largest}"
         self.note(f"\nDone in {duration(seconds)}: {last['n_clusters']} clusters of {sizes}.")
