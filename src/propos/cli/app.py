@@ -26,6 +26,7 @@ from propos.cli.suggest_k import suggest_k
 app = typer.Typer(
     name="propos",
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its boxes leave half of a terminal for the words, and call a flag <bool>
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -41,18 +42,18 @@ def root(
         typer.echo(context.get_help())
 
 
-app.command()(inspect)
+app.command(short_help="Look before training: what is there, and how long it would take.")(inspect)
 app.command()(run)
-app.command()(suggest_k)
+app.command(short_help="Suggest a number of clusters.")(suggest_k)
 app.command()(predict)
-app.command()(evaluate)
+app.command(short_help="Score a run, against labels or by the shape of its clusters.")(evaluate)
 app.command()(report)
-app.command("open")(open_run)
-app.command()(apply)
-app.command()(ask)
-app.command()(export)
-app.command()(compare)
-app.command()(reproduce)
+app.command("open", short_help="Open a run's page in the browser, to correct it.")(open_run)
+app.command(short_help="Take corrections into a run: names, merges, moves, junk.")(apply)
+app.command(short_help="List the images whose answers would say most about the others.")(ask)
+app.command(short_help="Write a run's labels in a form that other programs read.")(export)
+app.command(short_help="Train several methods on the same images, side by side.")(compare)
+app.command(short_help="Make the paper's tables and figures again.")(reproduce)
 app.command()(methods)
 app.add_typer(recipes, name="recipes")
 app.add_typer(datasets, name="datasets")

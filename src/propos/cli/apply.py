@@ -22,7 +22,7 @@ MOST_TOLD = 20  # clusters that are new
 
 def apply(
     run: Annotated[Path, FINISHED_RUN],
-    file: Annotated[Path, typer.Argument(help="A file of edits, as a run's page downloads it.")],
+    file: Annotated[Path, typer.Argument(metavar="EDITS", help="A file of edits, as a run's page downloads it.")],
 ) -> None:
     """Take corrections into a run: names, merges, splits, moves, junk and confirmations."""
     from propos.report import PAGE, show_edits

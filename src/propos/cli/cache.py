@@ -9,7 +9,7 @@ import typer
 
 from propos.cli.streams import say
 
-cache = typer.Typer(help="List or clean the decoded images kept for the next run.")
+cache = typer.Typer(help="List or clean the decoded images kept for the next run.", rich_markup_mode=None)
 
 
 @cache.command("list")

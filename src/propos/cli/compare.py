@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def compare(
-    source: Annotated[str, typer.Argument(help="What `propos run` takes: a folder, an array, a list, a set by name.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="What `propos run` takes: a folder, an array, a list, a set by name."),
+    ],
     methods: Annotated[
         str,
         typer.Option(metavar="A,B,…", help="Methods with commas between them (see `propos methods`), or all."),
@@ -32,7 +35,8 @@ def compare(
     out: Annotated[Path | None, typer.Option(help="Where everything goes; compare-SOURCE unless told.")] = None,
     recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
     start: Annotated[
-        str | None, typer.Option(metavar="scratch | pretrained[:NAME]", help="What all of them start from.")
+        str | None,
+        typer.Option(metavar="START", help="What all of them start from: scratch, pretrained or pretrained:NAME."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all; repeatable.")

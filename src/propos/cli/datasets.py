@@ -12,7 +12,7 @@ from propos.cli.streams import say
 if TYPE_CHECKING:
     from propos.data import Benchmark
 
-datasets = typer.Typer(help="List the data sets known by name, or fetch one.")
+datasets = typer.Typer(help="List the data sets known by name, or fetch one.", rich_markup_mode=None)
 Root = Annotated[Path | None, typer.Option("--data", help="The folder of data sets; else PROPOS_DATA.")]
 
 
@@ -32,9 +32,9 @@ def list_sets(context: typer.Context, data: Root = None) -> None:
     say(f"looked under {root}" if root else "give --data FOLDER, or set PROPOS_DATA, to look for them")
 
 
-@datasets.command("fetch")
+@datasets.command("fetch", short_help="Fetch a data set into the data root.")
 def fetch_set(
-    name: Annotated[str, typer.Argument(help="The data set's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The data set's name.")],
     data: Root = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:

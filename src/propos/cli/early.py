@@ -18,7 +18,7 @@ def there(run: Path) -> Path:
     return run
 
 
-FINISHED_RUN = typer.Argument(help="A finished run folder.", callback=there)
+FINISHED_RUN = typer.Argument(metavar="RUN", help="A finished run folder.", callback=there)
 
 
 def alone() -> bool:

@@ -19,7 +19,9 @@ SHOWN = 5
 
 
 def inspect(
-    source: Annotated[str, typer.Argument(help="A folder of images, or whatever else `propos run` takes.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A folder of images, or whatever else `propos run` takes.")
+    ],
     clusters: Annotated[int | None, typer.Option("-k", help="How many clusters the run would find.")] = None,
     views: Annotated[Path | None, typer.Option(help="Write a picture of the views to this PNG file.")] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,

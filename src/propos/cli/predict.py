@@ -13,8 +13,13 @@ from propos.cli.streams import say
 
 def predict(
     run: Annotated[Path, FINISHED_RUN],
-    source: Annotated[str, typer.Argument(help="New images: whatever `propos run` takes, or one image.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The table to write: .csv, .parquet or .json.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="New images: whatever `propos run` takes, or one image.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="The table to write, which is not there yet: .csv, .parquet or .json."),
+    ],
     data: Annotated[
         Path | None, typer.Option(help="The folder of data sets; else the run's, else PROPOS_DATA.")
     ] = None,

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from propos.recipes import Row
 
-recipes = typer.Typer(help="List the recipes, or show all settings of one.")
+recipes = typer.Typer(help="List the recipes, or show all settings of one.", rich_markup_mode=None)
 
 
 @recipes.callback(invoke_without_command=True)
@@ -24,9 +24,9 @@ def list_recipes(context: typer.Context) -> None:
         typer.echo(f"{name:{longest}}  {describe(name)}")
 
 
-@recipes.command("show")
+@recipes.command("show", short_help="Print all settings of a recipe.")
 def show(
-    name: Annotated[str, typer.Argument(help="The recipe's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The recipe's name.")],
     method: Annotated[
         str | None, typer.Option(help="The method it is for (see `propos methods`); else the recipe's own.")
     ] = None,

@@ -22,8 +22,9 @@ def run(
     source: Annotated[
         str | None,
         typer.Argument(
+            metavar="SOURCE",
             help="A folder of images, a .npy or .npz file, a list (.txt, .csv), a .zip, digits, "
-            "or a data set by name (see `propos datasets`)."
+            "or a data set by name (see `propos datasets`).",
         ),
     ] = None,
     clusters: Annotated[
@@ -58,8 +59,9 @@ def run(
     start: Annotated[
         str | None,
         typer.Option(
-            metavar="scratch | pretrained[:NAME] | RUN",
-            help="What to start from; without it photographs start from a pretrained network where one is installed.",
+            metavar="START",
+            help="scratch, pretrained, pretrained:NAME or a finished run; without it photographs start from a "
+            "pretrained network where one is installed.",
         ),
     ] = None,
     weights: Annotated[
