@@ -6,6 +6,7 @@ import errno
 
 TYPE_CHECKING = False  # typing takes longer to load than a command takes to hear Ctrl-C
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Literal
 
     Failure = Literal["nan", "memory", "system", "process", "checkpoint"]
@@ -36,6 +37,12 @@ def _latest_runs(sought: str) -> list[str]:
     except (OSError, ValueError):  # a folder that nobody may read, or that goes away meanwhile
         return []
     return [str(file.parent) for file in latest[:MOST_NAMED]]
+
+
+def refuse_to_overwrite(path: Path, option: str = "-o") -> None:
+    """Refuse to write where something is already, by whichever of its names; a link that leads nowhere counts too."""
+    if path.is_symlink() or path.exists():
+        raise InputError(f"{path}: is there already, and nothing is written over; choose another {option}")
 
 
 class RunFailed(RuntimeError):  # noqa: N818 - reads as the sentence it prints

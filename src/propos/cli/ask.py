@@ -27,15 +27,15 @@ def ask(
     ] = None,
 ) -> None:
     """List the images whose answers would say most about the others, in groups that lie between the same clusters."""
-    from propos.errors import InputError
+    from propos.errors import InputError, refuse_to_overwrite
     from propos.report import ask_about
     from propos.runs import Run
     from propos.words import counted
 
     if output is not None and output.suffix not in (".csv", ".json"):
         raise InputError(f"{output}: name the file *.csv or *.json")
-    if output is not None and output.exists():
-        raise InputError(f"{output}: is there already, and nothing is written over; choose another -o")
+    if output is not None:
+        refuse_to_overwrite(output)
     folder = Run.open(run)
     for note in folder.notes_on_edits():
         say(f"warning: {note}", err=True)

@@ -11,6 +11,7 @@ import typer
 
 from propos.cli.early import refuse_absent
 from propos.cli.streams import say_named as line
+from propos.errors import refuse_to_overwrite
 
 if TYPE_CHECKING:
     from propos.inspect import Overview
@@ -23,15 +24,16 @@ def inspect(
         str, typer.Argument(metavar="SOURCE", help="A folder of images, or whatever else `propos run` takes.")
     ],
     clusters: Annotated[int | None, typer.Option("-k", help="How many clusters the run would find.")] = None,
-    views: Annotated[Path | None, typer.Option(help="Write a picture of the views to this PNG file.")] = None,
+    views: Annotated[Path | None, typer.Option(help="Write a picture of the views to this new PNG file.")] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Look at images before training: what is there, what would be trained, and how long it would take."""
     refuse_absent(source)
+    if views is not None:
+        refuse_to_overwrite(views, "--views")
     from propos.cli.display import Terminal
-    from propos.cli.outputs import files_of, refuse_to_overwrite
     from propos.inspect import ESTIMATE_CLUSTERS, draw_views_of, look
     from propos.runner import Request, Unwatched, plan
 
@@ -40,8 +42,6 @@ def inspect(
         Terminal(quiet=as_json) as terminal,
         plan(request, device, Unwatched(terminal.working), ESTIMATE_CLUSTERS) as planned,
     ):
-        if views is not None:
-            refuse_to_overwrite(views, [source, *files_of(planned.source)])
         overview = look(planned)
         if views is not None:
             draw_views_of(planned.source, planned.config, views)

@@ -9,6 +9,7 @@ import typer
 
 from propos.cli.early import FINISHED_RUN
 from propos.cli.streams import say
+from propos.errors import refuse_to_overwrite
 
 
 def predict(
@@ -27,12 +28,11 @@ def predict(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
     """Put new images into the clusters of a finished run."""
-    from propos.cli.outputs import files_in, files_of, refuse_to_overwrite
+    refuse_to_overwrite(output)
     from propos.runs import Run, check_table_path, write_parts
     from propos.words import counted
 
     check_table_path(output)
-    refuse_to_overwrite(output, [source, *files_in(run)])
     folder = Run.open(run)
 
     from propos.cli.display import Terminal
@@ -42,7 +42,6 @@ def predict(
     model = Model.from_run(folder, choose_device(device))
     # Images that are read once are not worth writing to the disk first.
     with open_like(model.config, source, data, keep="use") as images, Terminal(quiet) as terminal:
-        refuse_to_overwrite(output, files_of(images))
         for note in (*folder.notes_on_edits(), *images.notes):
             terminal.warn(note)
         with terminal.working("Predicting") as progress:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from propos.errors import InputError
+from propos.errors import InputError, refuse_to_overwrite
 from propos.export.annotations import write_coco, write_fiftyone
 from propos.export.folders import How, plan_folders, write_folders
 from propos.export.model import write_model
@@ -64,8 +64,7 @@ def refuse_dry_run(dry_run: bool, form: str) -> None:
 
 def check_place(run: Run, out: Path) -> None:
     """Refuse what is there already, and places in the run or among its images."""
-    if out.is_symlink() or out.exists():
-        raise InputError(f"{out}: is there already, and nothing is written over; choose another -o")
+    refuse_to_overwrite(out)
     if not out.parent.is_dir():
         raise InputError(f"{out}: the folder {out.parent} does not exist")
     place = out.parent.resolve() / out.name

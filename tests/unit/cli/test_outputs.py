@@ -1,4 +1,4 @@
-"""What a command reads it never overwrites."""
+"""What is there is never written over, so neither is what a command reads."""
 
 import numpy as np
 import pytest
@@ -51,8 +51,7 @@ def test_predict_does_not_overwrite_what_it_reads(finished, photos, monkeypatch,
     before = contents(photos)
     result = command(capsys, "predict", finished, source, "-o", output)
     assert (result.code, result.out) == (2, "")
-    assert result.err.startswith(f"propos: {output}: is what is read (")
-    assert result.err.count("\n") == 1
+    assert result.err == f"propos: {output}: is there already, and nothing is written over; choose another -o\n"
     assert contents(photos) == before
 
 
@@ -63,11 +62,21 @@ def test_predict_does_not_overwrite_the_run(finished, photos, capsys):
     assert contents(finished) == before
 
 
-def test_another_table_is_written_and_written_again(finished, photos, monkeypatch, capsys):
+def test_a_table_is_written_once(finished, photos, monkeypatch, capsys):
     monkeypatch.chdir(photos)
-    for _ in range(2):
-        assert command(capsys, "predict", finished, "photos", "-o", "out.csv").code == 0
-    assert len((photos / "out.csv").read_text().splitlines()) == 5
+    assert command(capsys, "predict", finished, "photos", "-o", "out.csv").code == 0
+    written = (photos / "out.csv").read_text()
+    assert len(written.splitlines()) == 5
+    (photos / "photos" / "1.png").unlink()
+    assert command(capsys, "predict", finished, "photos", "-o", "out.csv").code == 2
+    assert (photos / "out.csv").read_text() == written
+
+
+def test_a_link_that_leads_nowhere_is_not_followed(finished, photos, monkeypatch, capsys):
+    monkeypatch.chdir(photos)
+    (photos / "out.csv").symlink_to(photos / "elsewhere.csv")
+    assert command(capsys, "predict", finished, "photos", "-o", "out.csv").code == 2
+    assert not (photos / "elsewhere.csv").exists()
 
 
 def test_inspect_draws_over_no_image(photos, monkeypatch, capsys):
@@ -75,5 +84,6 @@ def test_inspect_draws_over_no_image(photos, monkeypatch, capsys):
     before = contents(photos)
     result = command(capsys, "inspect", "photos", "-k", 2, "--views", "photos/1.png")
     assert result.code == 2
-    assert "is what is read" in result.err
+    assert "photos/1.png: is there already" in result.err
+    assert "choose another --views" in result.err
     assert contents(photos) == before
