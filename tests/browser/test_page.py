@@ -28,6 +28,9 @@ def test_every_screen_opens_and_fits_its_width(open_report, viewport):
         page.goto(page.url.split("#")[0] + f"#/{route}")
         page.wait_for_function("title => document.querySelector('h1')?.textContent.includes(title)", arg=title)
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, route
+        tab = page.locator("nav [aria-current]").bounding_box()
+        assert tab["x"] >= 0, route
+        assert tab["x"] + tab["width"] <= viewport["width"], route
 
 
 def test_sizes_and_settings_stand_on_the_overview(open_report):

@@ -60,6 +60,8 @@ export function startShell(root: HTMLElement, report: Report): void {
       else if (link.dataset["screen"] === "overview" && route.screen === "cluster") link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
+    // On a phone not all of them are in view.
+    links.find((link) => link.hasAttribute("aria-current"))?.scrollIntoView({ block: "nearest", inline: "nearest" });
     replace(main, current.content);
     window.scrollTo(0, 0);
     if (moveFocus) main.focus({ preventScroll: true });
