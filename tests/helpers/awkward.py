@@ -109,7 +109,7 @@ def _modes(made):
     _save(made, "modes/float.tif", Image.fromarray(np.linspace(0, 1, 576, dtype=np.float32).reshape(24, 24)))
     _save(made, "modes/cmyk.jpg", image.convert("CMYK"))
     _save(made, "modes/cmyk.tif", image.convert("CMYK"))
-    _save(made, "modes/ycbcr.tif", image.convert("YCbCr"))
+    _save(made, "modes/ycbcr.tif", image.convert("YCbCr"), compression="tiff_lzw")
     _save(made, "modes/lab.tif", Image.merge("LAB", image.split()))
 
 
