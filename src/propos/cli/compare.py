@@ -94,7 +94,7 @@ def compare_shown(wanted: Wanted, out: Path, device: str, quiet: bool) -> None:
         for line in plain_table(found.state, found.rows):
             say(line)
         for line in ["", *notes(found.state, found.rows)]:
-            terminal.note(line)
+            terminal.line(line)
         terminal.note(f"Written: {out / 'compare.md'}, .csv, .json, .svg and .png; the runs are in {out / 'cells'}")
         for problem in found.problems:
             terminal.warn(problem)

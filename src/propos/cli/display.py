@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from propos.cli.streams import Enduring, printable
@@ -91,15 +91,19 @@ class Terminal:
         with Progress(
             TextColumn(words),
             BarColumn(),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[done]}"),
             TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[left]}"),
             console=self.out,
             transient=True,
         ) as bar:
-            task = bar.add_task(words, total=None, left="")
+            task = bar.add_task(words, total=None, done="", left="")
             yield lambda done, total: bar.update(
-                task, completed=done, total=total or None, left="left" if total else "so far"
+                task,
+                completed=done,
+                total=total or None,
+                done=f"{done:,}/{total:,}" if total else f"{done:,} so far",
+                left="left" if total else "",
             )
 
     def _plain_lines(self, words: str) -> Callable[[int, int], None]:
@@ -154,7 +158,12 @@ class Terminal:
             self.note(suggestion.why)
 
     def note(self, text: str) -> None:
-        """Something a person would want to know."""
+        """Something a person would want to know; a terminal gets it broken between words."""
+        if not self.quiet:
+            self.out.print(Text(printable(text)), soft_wrap=not self.live)
+
+    def line(self, text: str) -> None:
+        """Something to be copied, or that stands in columns: whole, however long it is."""
         if not self.quiet:
             self.out.print(Text(printable(text)))
 
@@ -181,6 +190,7 @@ class Terminal:
         if "head_nmi" in last:
             self.note(f"By the cluster head: accuracy {last['head_accuracy']:.3f}, NMI {last['head_nmi']:.3f}.")
         folder = shlex.quote(str(run))
-        self.note(f"Results: {run}/clusters.parquet has the cluster of each image.")
-        self.note(f"As a table, or folders: propos export {folder} --to csv -o labels.csv, or --to folders -o sorted")
-        self.note(f"New images: propos predict {folder} NEW -o new.csv")
+        self.line(f"Results: {run}/clusters.parquet has the cluster of each image.")
+        self.line(f"As a table: propos export {folder} --to csv -o labels.csv")
+        self.line(f"In folders: propos export {folder} --to folders -o sorted")
+        self.line(f"New images: propos predict {folder} NEW -o new.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -29,4 +30,4 @@ def report(
             terminal.warn(note)
         other = None if against is None else Run.open(against)
         page = write_report(folder, working=terminal.working, warn=terminal.warn, other=other)
-        terminal.note(f"See what was found: open {page.absolute()}")
+        terminal.line(f"See what was found: open {shlex.quote(str(page.absolute()))}")

@@ -19,8 +19,8 @@ class Listener(Protocol):
         """What shows a long piece of work."""
         ...
 
-    def note(self, text: str) -> None:
-        """Something a person would want to know."""
+    def line(self, text: str) -> None:
+        """Something a person may copy."""
         ...
 
     def warn(self, text: str) -> None:
@@ -38,5 +38,5 @@ def write_after(run: Run, source: Source, listener: Listener) -> None:
     except Exception as error:  # a page is worth less than a finished run
         listener.warn(f"the report could not be written ({error}); the run is complete; try again with: {again}")
     else:
-        listener.note(f"Correct it in the browser: propos open {shlex.quote(str(run.path))}")
-        listener.note(f"See what was found: open {page.absolute()}")
+        listener.line(f"Correct it in the browser: propos open {shlex.quote(str(run.path))}")
+        listener.line(f"See what was found: open {shlex.quote(str(page.absolute()))}")

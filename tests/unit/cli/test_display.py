@@ -1,3 +1,4 @@
+import io
 import sys
 from types import SimpleNamespace
 
@@ -76,4 +77,40 @@ def test_a_finished_run_says_how_to_take_its_labels_along(tmp_path, capsys):
         terminal.done(run, SimpleNamespace(history=[{"measures": measures}]), 3.0)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "Done in 3 s: 2 clusters of 1 image each."
-    assert f"propos export '{run}' --to csv -o labels.csv" in lines[3]
+    assert lines[3] == f"As a table: propos export '{run}' --to csv -o labels.csv"
+    assert lines[4] == f"In folders: propos export '{run}' --to folders -o sorted"
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def shown_on_a_screen(monkeypatch, columns):
+    """Have a terminal in the place of standard output."""
+    for name, value in (("COLUMNS", str(columns)), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", Screen())
+    return sys.stdout
+
+
+def test_a_terminal_gets_sentences_broken_between_words_and_commands_whole(monkeypatch):
+    screen = shown_on_a_screen(monkeypatch, 40)
+    with Terminal(quiet=False) as terminal:
+        terminal.note("they are seen by a network that had seen a million photographs")
+        terminal.line("As a table: propos export runs/photographs-1 --to csv -o labels.csv")
+    assert [line.rstrip() for line in screen.getvalue().splitlines()] == [
+        "they are seen by a network that had seen",
+        "a million photographs",
+        "As a table: propos export runs/photographs-1 --to csv -o labels.csv",
+    ]
+
+
+def test_work_that_has_not_begun_counts_nothing(monkeypatch):
+    screen = shown_on_a_screen(monkeypatch, 80)
+    with Terminal(quiet=False) as terminal, terminal.working("Laying out the map") as progress:
+        terminal.note("now")
+        assert "Laying out the map" in screen.getvalue()
+        assert "0/?" not in screen.getvalue()
+        progress(1_200, 4_000)
+    assert "1,200/4,000" in screen.getvalue()
