@@ -14,17 +14,22 @@ from pathlib import Path
 from helpers.hold import PATIENCE
 
 FORKS = multiprocessing.get_context("forkserver")
-# What training reads anyway. torch._dynamo comes with the first optimiser, scikit-learn with the first score; pytest is
-# what starts the forks.
+# What training reads anyway. torch._dynamo comes with the first optimiser, scikit-learn with the first score, openTSNE
+# with the first page; pytest is what starts the forks.
 FORKS.set_forkserver_preload(
     [
         "pytest",
         "torch._dynamo",
         "sklearn.datasets",
         "sklearn.metrics",
+        "openTSNE",
         "propos.cli.app",
         "propos.cli.display",
-        "propos.runner",
+        "propos.inspect",
+        "propos.recipes",
+        "propos.runner.performing",
+        "propos.runner.carrying",
+        "propos.runner.planning",
         "propos.training",
         "propos.report",
         "propos.server",
