@@ -80,6 +80,9 @@ def test_archives_hold_the_page_and_what_is_needed_to_build_and_test_it(archives
     assert {re.sub("-.+", "", name.split("/")[0]) for name in names} == {"propos"}
     for name in ("README.md", "LICENSE", "CHANGELOG.md", "Makefile", "web/package-lock.json", "tests/conftest.py"):
         assert (archives.unpacked / name).is_file(), name
+    asked_for = re.findall(r"\.ci/[\w.-]+", (archives.unpacked / "Makefile").read_text())
+    assert len(asked_for) > 2
+    assert [name for name in asked_for if not (archives.unpacked / name).is_file()] == []
     assert max(archives.wheel.stat().st_size, archives.source.stat().st_size) < LARGEST
 
 
