@@ -73,8 +73,9 @@ def test_a_run_that_learnt_nothing_is_not_gone_on_from(grown, tmp_path, capsys):
     assert made.code == 0, made.err
     result = command(capsys, "run", grown / "photos", "--from", pixels, "--out", tmp_path / "more")
     assert result.code == 2
-    assert (
-        result.err == f"propos: {pixels}: was made by kmeans-pixels, which learns nothing to go on from: start anew\n"
+    assert result.err == (
+        f"propos: {pixels}: was made by kmeans-pixels, which learns nothing to go on from, and nobody has corrected "
+        f"it: do so first (propos open {pixels}), or start anew\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -251,7 +252,10 @@ def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
         return  # it is tuned from here
     builds = config.pretext.method in (earlier.method, earlier.pretext.method) and config.pretext.method is not None
     if not trains and not corrected.edited and not builds:
-        raise InputError(f"{run.path}: was made by {earlier.method}, which learns nothing to go on from: start anew")
+        raise InputError(
+            f"{run.path}: was made by {earlier.method}, which learns nothing to go on from, and nobody has corrected "
+            f"it: do so first (propos open {shlex.quote(str(run.path))}), or start anew"
+        )
     if before.cluster_head is not None and set(corrected.prototypes.ids) != set(run.prototypes.ids):
         raise InputError(
             f"{run.path}: its cluster head knows nothing of clusters that were merged or split off: start anew"
