@@ -24,6 +24,7 @@ POINTS_A_CLUSTER = 64
 SPLITS = 3  # pairs of disjoint halves
 RESTARTS = 4  # of k-means on each half
 EVERY_NUMBER = 40  # of longer ranges so many numbers are tried, evenly spread in ratio
+IMAGES_A_CLUSTER = 10  # on average: of fewer, halves say little, and near twins look like clusters
 WEAK = 0.15  # a silhouette below this: clusters run into each other
 FLEETING = 0.6  # a stability below this: other images give other clusters
 AS_GOOD = 0.97  # of the largest product: less than halves drawn anew make of a difference
@@ -54,6 +55,7 @@ def suggest_clusters(
 ) -> Suggestion:
     """Choose the least number of clusters whose product of silhouette and stability is as good as the largest.
 
+    Numbers that leave clusters fewer than ten images each are tried, but not chosen unless all of the range do so.
     `before_each` is called with every number before it is tried, so that whoever waits can watch or stop it.
     """
     if not 2 <= lowest <= highest <= len(embeddings) // 2:
@@ -67,8 +69,9 @@ def suggest_clusters(
         before_each(clusters)
         measured.append(_scores(points, clusters, generator))
     silhouettes, stabilities = zip(*measured, strict=True)
-    order = _best_first([max(0.0, apart) * max(0.0, alike) for apart, alike in measured])
-    why = _why(tried, order, silhouettes[order[0]], stabilities[order[0]])
+    filled = sum(clusters * IMAGES_A_CLUSTER <= len(points) for clusters in tried) or len(tried)
+    order = _best_first([max(0.0, apart) * max(0.0, alike) for apart, alike in measured[:filled]])
+    why = _why(tried, filled, order, silhouettes[order[0]], stabilities[order[0]])
     return Suggestion(tried, silhouettes, stabilities, tried[order[0]], why)
 
 
@@ -113,7 +116,7 @@ def _labels(
     return assign(points, spherical_kmeans(points[half], clusters, RESTARTS, generator).centres)[0]
 
 
-def _why(tried: Sequence[int], order: Sequence[int], silhouette: float, stability: float) -> str:
+def _why(tried: Sequence[int], filled: int, order: Sequence[int], silhouette: float, stability: float) -> str:
     """Say in one line what speaks for the choice, and in another what speaks against it or comes next."""
     chosen, first, last = tried[order[0]], tried[0], tried[-1]
     apart = "apart from each other" if silhouette >= WEAK else "hardly apart from each other"
@@ -122,6 +125,8 @@ def _why(tried: Sequence[int], order: Sequence[int], silhouette: float, stabilit
         f"{chosen} clusters suggested, of {first} to {last}: {apart} (silhouette {silhouette:.2f}) "
         f"and {again} in other halves of the images (stability {stability:.2f})."
     )
+    if filled < len(tried):
+        reason += f" More than {tried[filled - 1]} would leave fewer than {IMAGES_A_CLUSTER} images a cluster."
     return f"{reason}\n{' '.join(_doubts(tried, order, silhouette, stability))}"
 
 
