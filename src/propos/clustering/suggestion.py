@@ -24,7 +24,6 @@ POINTS_A_CLUSTER = 64
 SPLITS = 3  # pairs of disjoint halves
 RESTARTS = 4  # of k-means on each half
 EVERY_NUMBER = 40  # of longer ranges so many numbers are tried, evenly spread in ratio
-IMAGES_A_CLUSTER = 10  # on average: of fewer, halves say little, and near twins look like clusters
 WEAK = 0.15  # a silhouette below this: clusters run into each other
 FLEETING = 0.6  # a stability below this: other images give other clusters
 AS_GOOD = 0.97  # of the largest product: less than halves drawn anew make of a difference
@@ -55,7 +54,7 @@ def suggest_clusters(
 ) -> Suggestion:
     """Choose the least number of clusters whose product of silhouette and stability is as good as the largest.
 
-    Numbers that leave clusters fewer than ten images each are tried, but not chosen unless all of the range do so.
+    Numbers above the root of twice the images, a rule of thumb, are tried but not chosen unless all of the range are.
     `before_each` is called with every number before it is tried, so that whoever waits can watch or stop it.
     """
     if not 2 <= lowest <= highest <= len(embeddings) // 2:
@@ -69,7 +68,8 @@ def suggest_clusters(
         before_each(clusters)
         measured.append(_scores(points, clusters, generator))
     silhouettes, stabilities = zip(*measured, strict=True)
-    filled = sum(clusters * IMAGES_A_CLUSTER <= len(points) for clusters in tried) or len(tried)
+    # Halves of more clusters have too few images of each to say much, and near twins look like clusters.
+    filled = sum(clusters**2 <= 2 * len(points) for clusters in tried) or len(tried)
     order = _best_first([max(0.0, apart) * max(0.0, alike) for apart, alike in measured[:filled]])
     why = _why(tried, filled, order, silhouettes[order[0]], stabilities[order[0]])
     return Suggestion(tried, silhouettes, stabilities, tried[order[0]], why)
@@ -126,7 +126,7 @@ def _why(tried: Sequence[int], filled: int, order: Sequence[int], silhouette: fl
         f"and {again} in other halves of the images (stability {stability:.2f})."
     )
     if filled < len(tried):
-        reason += f" More than {tried[filled - 1]} would leave fewer than {IMAGES_A_CLUSTER} images a cluster."
+        reason += f" More than {tried[filled - 1]} are too many to be told of so few images."
     return f"{reason}\n{' '.join(_doubts(tried, order, silhouette, stability))}"
 
 

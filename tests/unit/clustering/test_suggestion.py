@@ -121,18 +121,18 @@ def test_the_same_seed_gives_the_same_suggestion_and_length_does_not_matter():
     assert suggest(3 * embeddings).chosen == suggest(embeddings).chosen
 
 
-def test_numbers_that_leave_fewer_than_ten_images_a_cluster_are_not_chosen():
-    # Thirty tight groups of four: without the rule 30 is found, of which each half knows two images.
+def test_numbers_above_the_root_of_twice_the_images_are_not_chosen():
+    # Thirty tight groups of four: without the rule 27 are found, of which each half knows two images. √240 is 15.5.
     found = suggest(mixture(30, seed=0, points=4, noise=0.01), 2, 40)
     assert found.tried == tuple(range(2, 41))
-    assert found.chosen <= 12
-    assert "More than 12 would leave fewer than 10 images a cluster." in found.why
+    assert found.chosen <= 15
+    assert "More than 15 are too many to be told of so few images." in found.why
 
 
 def test_they_are_chosen_from_where_nothing_else_is_asked_for():
     found = suggest(mixture(30, seed=0, points=4, noise=0.01), 20, 40)
     assert 25 <= found.chosen <= 32  # halves of two images each know the groups only nearly
-    assert "would leave" not in found.why
+    assert "too many" not in found.why
 
 
 def test_identical_points_get_an_answer():
