@@ -98,11 +98,12 @@ def curves(found: Iterable[Row]) -> Iterator[str]:
     yield "|---" * (len(SHARES) + 1) + "|"
     for name in SETS:
         here = [row for row in trained if row["set"] == name]
-        seconds = _median(here, "seconds") if here else 0.0
-        after = [statistics.median(_reached(row, share) for row in here) for share in SHARES if here]
-        if here:
-            cells = [f"{each:.3f} ({share * seconds:.0f} s)" for share, each in zip(SHARES, after, strict=True)]
-            yield f"| {name} | {' | '.join(cells)} |"
+        if not here:
+            continue
+        seconds = _median(here, "seconds")
+        after = {share: statistics.median(_reached(row, share) for row in here) for share in SHARES}
+        cells = [f"{accuracy:.3f} ({share * seconds:.0f} s)" for share, accuracy in after.items()]
+        yield f"| {name} | {' | '.join(cells)} |"
 
 
 def _reached(row: Row, share: float) -> float:

@@ -43,10 +43,10 @@ from sets import SETS
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 SCORES = ("accuracy", "nmi", "ari")
-# Recipes add a contrast and a pull of images to ProPos; as in the paper it is without.
+PAPERS = {"contrast.weight": 0.0, "pull.weight": 0.0}  # recipes add these to ProPos; as in the paper it is without
 VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in METHODS if name not in FEATURES_ALONE},
-    "propos, as in the paper": ("propos", {"contrast.weight": 0.0, "pull.weight": 0.0}),
+    "propos, as in the paper": ("propos", PAPERS),
 }
 OURS = ["propos", "propos, as in the paper", *(name for name in VARIANTS if not name.startswith("propos"))]
 
@@ -150,7 +150,7 @@ def step_ratios(rounds: int = 15) -> dict[str, float]:
 def late_step(method: str, source: Source) -> Callable[[], object]:
     """Return a step of a method late in training, every term at work; finer clusterings are made up."""
     learner = build_learner(
-        prepare(build_recipe("digits", method).with_settings({"contrast.weight": 0.0, "pull.weight": 0.0}), source),
+        prepare(build_recipe("digits", method).with_settings(PAPERS), source),
         source,
         torch.device("cpu"),
     )

@@ -69,9 +69,9 @@ def suggest_clusters(
         measured.append(_scores(points, clusters, generator))
     silhouettes, stabilities = zip(*measured, strict=True)
     # Halves of more clusters have too few images of each to say much, and near twins look like clusters.
-    filled = sum(clusters**2 <= 2 * len(points) for clusters in tried) or len(tried)
-    order = _best_first([max(0.0, apart) * max(0.0, alike) for apart, alike in measured[:filled]])
-    why = _why(tried, filled, order, silhouettes[order[0]], stabilities[order[0]])
+    chosen_from = sum(clusters**2 <= 2 * len(points) for clusters in tried) or len(tried)
+    order = _best_first([max(0.0, apart) * max(0.0, alike) for apart, alike in measured[:chosen_from]])
+    why = _why(tried, chosen_from, order, silhouettes[order[0]], stabilities[order[0]])
     return Suggestion(tried, silhouettes, stabilities, tried[order[0]], why)
 
 
@@ -116,7 +116,7 @@ def _labels(
     return assign(points, spherical_kmeans(points[half], clusters, RESTARTS, generator).centres)[0]
 
 
-def _why(tried: Sequence[int], filled: int, order: Sequence[int], silhouette: float, stability: float) -> str:
+def _why(tried: Sequence[int], chosen_from: int, order: Sequence[int], silhouette: float, stability: float) -> str:
     """Say in one line what speaks for the choice, and in another what speaks against it or comes next."""
     chosen, first, last = tried[order[0]], tried[0], tried[-1]
     apart = "apart from each other" if silhouette >= WEAK else "hardly apart from each other"
@@ -125,8 +125,8 @@ def _why(tried: Sequence[int], filled: int, order: Sequence[int], silhouette: fl
         f"{chosen} clusters suggested, of {first} to {last}: {apart} (silhouette {silhouette:.2f}) "
         f"and {again} in other halves of the images (stability {stability:.2f})."
     )
-    if filled < len(tried):
-        reason += f" More than {tried[filled - 1]} are too many to be told of so few images."
+    if chosen_from < len(tried):
+        reason += f" More than {tried[chosen_from - 1]} are too many to be told of so few images."
     return f"{reason}\n{' '.join(_doubts(tried, order, silhouette, stability))}"
 
 

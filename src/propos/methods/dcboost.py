@@ -6,14 +6,13 @@ from dataclasses import replace
 
 from propos.config import Config
 from propos.methods.method import Method, Stage, Term
-from propos.methods.parts import feeding
+from propos.methods.parts import ASKED, feeding
 from propos.methods.pretext import clusterer, epochs_after
 from propos.networks import Head
 from propos.objectives import Alignment, ConfidentPull, ConfidentPush
 
 HIDDEN = 512  # of a predictor that the trained network had not
 PREDICTOR_RATE = 10.0
-MOST = 50  # neighbours in the batch that are asked
 LATE = 0.1  # of the rate: about what a cosine over 1,000 epochs has left at epoch 800, where the authors begin
 ALONE = 0.05  # of the epochs (10 of their 200): a new predictor learns before clusters are pulled
 
@@ -34,8 +33,8 @@ def dcboost(config: Config) -> Method:
         "boost",
         terms=(
             Term("instances", Alignment()),
-            Term("pull", ConfidentPull(MOST), starts=wait),
-            Term("push", ConfidentPush(MOST), starts=wait),
+            Term("pull", ConfidentPull(ASKED), starts=wait),
+            Term("push", ConfidentPush(ASKED), starts=wait),
         ),
         share=1 - config.pretext.share,
         changes={"lr": LATE * config.train.lr, "warmup": 0, "schedule": "cosine"},

@@ -11,6 +11,7 @@ from propos.methods.preparations import Features, Neighbours
 from propos.networks import Head, Parts, Tuning, feature_width
 
 OF_ITS_VIEW = Pairing(first="plain")  # an image as it is and one random view of it
+ASKED = 50  # neighbours in the batch that say at most whether an image is to be relied on
 NEAR = 10  # images that may stand for an image's other view, where there are only features
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from propos.config import Config
 from propos.methods.method import Method, Stage, Term
-from propos.methods.parts import byol_parts, feeding, prototype_queue
+from propos.methods.parts import ASKED, byol_parts, feeding, prototype_queue
 from propos.objectives import Alignment, ConfidentPull, NtXent, PrototypeScattering
-
-MOST = 50  # neighbours in the batch that have a say in the pull
 
 
 def propos(config: Config) -> Method:
     """Align each image with noisy neighbours of its other view; scatter the clusters once they mean something.
 
     Recipes for small grey images also tell each image from the others of its batch, which short runs learn far sooner,
-    and at the end pull those together that their neighbours agree with (docs/results.md, "Telling images apart").
+    and pull those together at the end that their neighbours agree with (docs/results.md).
     """
     contrast = Term("contrast", NtXent(config.contrast.temperature), config.contrast.weight, ends=config.pull_start)
-    pull = Term("pull", ConfidentPull(MOST), config.pull.weight, starts=config.pull_start)
+    pull = Term("pull", ConfidentPull(ASKED), config.pull.weight, starts=config.pull_start)
     train = Stage(
         terms=(
             Term("psa", Alignment()),
