@@ -32,7 +32,9 @@ def compare(
         str | None, typer.Option("--time", metavar="10m", help="Train each about so long: 45s, 10m or 2h.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Train each for so many epochs.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where everything goes; compare-SOURCE unless told.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Where everything goes; compare-SOURCE unless told.")
+    ] = None,
     recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
     start: Annotated[
         str | None,

@@ -109,12 +109,13 @@ class Terminal:
     def _plain_lines(self, words: str) -> Callable[[int, int], None]:
         """Return what writes a line every ten seconds, so that short work is not mentioned."""
         begin = last = time.monotonic()
-        at_first: int | None = None  # work may go on where it was left
+        at_first: int | None = None  # work may take a while to get ready, and may go on where it was left
 
         def line(done: int, total: int) -> None:
-            nonlocal last, at_first
-            at_first = done if at_first is None else at_first
+            nonlocal last, begin, at_first
             now = time.monotonic()
+            if at_first is None:
+                begin, at_first = now, done
             if now - last < PLAIN_LINE_SECONDS or done == at_first:
                 return
             last = now

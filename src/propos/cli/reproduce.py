@@ -27,7 +27,9 @@ def reproduce(
     ] = "tiny",
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Runs of each cell, from seed 0.")] = 3,
     data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where everything goes; reproduce-BUDGET unless told.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Where everything goes; reproduce-BUDGET unless told.")
+    ] = None,
     cells: Annotated[
         str, typer.Option(metavar="3/8", help="Train only this share of the cells: the third of eight.")
     ] = "1/1",

@@ -38,7 +38,9 @@ def run(
     ] = None,
     method: Annotated[str | None, typer.Option(help="The method (see `propos methods`).")] = None,
     recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder; by default a new one in runs/.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The run folder; by default a new one in runs/.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random.")] = None,
     epochs: Annotated[
         int | None, typer.Option(help="How long to train; warm-up and start of scattering scale along.")

@@ -24,6 +24,18 @@ def test_without_a_terminal_long_work_writes_plain_lines_with_time_left(capsys):
     ]
 
 
+def test_time_left_does_not_count_getting_ready(capsys, monkeypatch):
+    clock = iter([0.0, 100.0, 110.0, 120.0])  # begun, first word of it, then ten seconds for every 25
+    monkeypatch.setattr(display, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with Terminal(quiet=False) as terminal, terminal.working("Laying out the map") as progress:
+        for done in (25, 50, 75):
+            progress(done, 100)
+    assert capsys.readouterr().out.splitlines() == [
+        "Laying out the map: 50 of 100 (50%), 20 s left",
+        "Laying out the map: 75 of 100 (75%), 10 s left",
+    ]
+
+
 def test_work_without_a_known_end_says_how_much_is_done(capsys):
     with Terminal(quiet=False) as terminal, terminal.working("Looking for files") as progress:
         for done in (0, 2_000, 40_000):
