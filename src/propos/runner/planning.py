@@ -233,16 +233,17 @@ def _recipe(
     config = build_recipe(name, method, settings.get("pretext.method")).with_settings({"train.precision": precision})
     if _named_recipe(request) is not None or request.epochs is not None or "train.epochs" in request.settings:
         return config
-    return _fitting_length(config, unopened.images, request.time is None, watcher)
+    return _fitting_length(config, unopened.images, settings.get("clusters"), request.time is None, watcher)
 
 
-def _fitting_length(config: Config, images: int, final: bool, watcher: Watcher) -> Config:
+def _fitting_length(config: Config, images: int, clusters: int | None, final: bool, watcher: Watcher) -> Config:
     """Return the settings with epochs for so many images, and say so where they are others than the recipe's."""
-    fitted = fit_length(config, images)
-    trains = build_method(fitted.with_settings({"clusters": 2})).terms  # how many clusters is not known yet
+    fitted = fit_length(config, images, clusters)
+    trains = build_method(fitted.with_settings({"clusters": 2})).terms  # how many clusters may not be known yet
     if final and fitted.train.epochs != config.train.epochs and trains:
+        parts = f" in {clusters:,} clusters" if clusters and fitted != fit_length(config, images) else ""
         watcher.note(
-            f"Length: {counted(fitted.train.epochs, 'epoch')} for {images:,} images (the recipe's own are "
+            f"Length: {counted(fitted.train.epochs, 'epoch')} for {images:,} images{parts} (the recipe's own are "
             f"{config.train.epochs}); --epochs or --time says otherwise."
         )
     return fitted

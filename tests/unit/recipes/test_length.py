@@ -26,6 +26,14 @@ def test_few_images_are_seen_more_often_up_to_five_times():
     assert fit_length(build_recipe("photos"), 3).train.epochs == 5 * own
 
 
+def test_four_times_ten_clusters_have_twice_the_steps_and_fewer_than_ten_as_many():
+    recipe = build_recipe("small-grey")
+    assert fit_length(recipe, 3_000, clusters=40).train.epochs == 2 * recipe.train.epochs
+    assert fit_length(recipe, 5_200, clusters=26).train.epochs == 21  # 20 · (3,000 / 5,200)^0.75 · 2.6^0.5 = 21.3
+    assert fit_length(recipe, 3_000, clusters=2) == recipe
+    assert fit_length(recipe, 3_000, clusters=10_000).train.epochs == 5 * recipe.train.epochs
+
+
 def test_any_number_of_images_leaves_a_start_a_middle_and_an_end():
     assert fit_length(build_recipe("small-grey"), 10**7).train.epochs == 4
 

@@ -103,6 +103,16 @@ def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked
     ] * said
 
 
+def test_more_than_ten_clusters_train_longer_and_the_run_says_so():
+    watcher, notes = Unwatched(), []
+    watcher.note = notes.append
+    with plan(Request(load_digits().images[:780], 40), watcher=watcher) as planned:
+        assert planned.config.train.epochs == 374  # twice 187.2
+    assert [note.split(" (")[0] for note in notes if note.startswith("Length")] == [
+        "Length: 374 epochs for 780 images in 40 clusters"
+    ]
+
+
 def test_a_run_is_known_by_its_images_and_settings_wherever_they_lie(tmp_path):
     here, there = save_digits(tmp_path / "here.npz"), tmp_path / "elsewhere" / "here.npz"
     there.parent.mkdir()
