@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -62,15 +63,15 @@ def resample_turned(
 ) -> Float[Tensor, "V B C S S"]:
     """Resize V boxes of each image to a square of pixels in [0, 1], each turned about its centre by an angle.
 
-    A turned box is not separable: every output pixel averages s × s bilinear samples, s the factor by which the
-    whole image would shrink. Outside the image its border goes on.
+    A turned box is not separable: every output pixel is a bilinear sample. Larger images are first resized to the
+    square, so that views show what the plain view of the whole image shows, as sharp as it is there: cut from the image
+    itself they were sharper, and clusters of the plain views worse for it (docs/results.md). Outside the image its
+    border goes on.
     """
     views, batch = flip.shape
     _, channels, height, width = images.shape
-    samples = max(1, math.ceil(max(height, width) / size - 1e-6))
-    fine = size * samples
     # grid_sample measures from -1 to 1 across the image, so the box's half sides are its sides as fractions.
-    ticks = (2 * torch.arange(fine, device=images.device) + 1) / fine - 1
+    ticks = (2 * torch.arange(size, device=images.device) + 1) / size - 1
     half_width, half_height = box[..., 2], box[..., 3]
     cosine, sine = torch.cos(angle), torch.sin(angle)
     across = torch.where(flip, -half_width, half_width)
@@ -84,12 +85,24 @@ def resample_turned(
     centre = (2 * box[..., :2] + box[..., 2:] - 1)[..., None, None, :]
     x = x_across * ticks + x_down * ticks[:, None]
     y = y_across * ticks + y_down * ticks[:, None]
-    grid = (torch.stack([x, y], dim=-1) + centre).transpose(0, 1).reshape(batch, views * fine, fine, 2)
-    pixels = images.float().div_(255)
+    grid = (torch.stack([x, y], dim=-1) + centre).transpose(0, 1).reshape(batch, views * size, size, 2)
+    pixels = images.float().div_(255) if max(height, width) <= size else resized(images, size)
     turned = F.grid_sample(pixels, grid, mode="bilinear", padding_mode="border", align_corners=False)
-    if samples > 1:
-        turned = F.avg_pool2d(turned, samples)
     return turned.view(batch, channels, views, size, size).permute(2, 0, 1, 3, 4)
+
+
+def resized(images: UInt8[Tensor, "B C H W"], size: int) -> Float[Tensor, "B C S S"]:
+    """Resize whole images to a square of pixels in [0, 1]."""
+    batch, device = len(images), images.device
+    return resample(
+        images, whole_box(device).expand(1, batch, 4), torch.zeros(1, batch, dtype=torch.bool, device=device), size
+    )[0]
+
+
+@cache
+def whole_box(device: torch.device) -> Float[Tensor, " 4"]:
+    """Return the box of a whole image on a device, where it stays."""
+    return torch.tensor([0.0, 0.0, 1.0, 1.0], device=device)
 
 
 def turned(views: Float[Tensor, "V B C S S"], turns: Int[Tensor, "V B"]) -> Float[Tensor, "V B C S S"]:

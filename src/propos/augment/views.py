@@ -14,7 +14,7 @@ from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.effects import blur_, solarise_
 from propos.augment.frames import USUAL_CROP, Frames, Shapes, middle
 from propos.augment.in_turn import jitter_in_turn
-from propos.augment.resample import resample, resample_turned, turned
+from propos.augment.resample import resample, resample_turned, resized, turned, whole_box
 from propos.config import ViewSettings
 from propos.transfer import send
 
@@ -101,17 +101,14 @@ def plain_view(
     crop: float = USUAL_CROP,
 ) -> Float[Tensor, "B C S S"]:
     """Return the whole images, or their middle, resized to the square (the test transform), normalised."""
-    batch, device = len(images), images.device
     shapes = shapes or Shapes()
     if plain == "centre" or shapes.frames is not None:
         pixels = _in_shape(images, size, plain, shapes, crop)
     elif images.shape[-2:] == (size, size):
         pixels = images.float().div_(255)
     else:
-        pixels = resample(
-            images, _whole(device).expand(1, batch, 4), torch.zeros(1, batch, dtype=torch.bool, device=device), size
-        )[0]
-    shift, scale = levels(mean, std, device)
+        pixels = resized(images, size)
+    shift, scale = levels(mean, std, images.device)
     return (pixels - shift) / scale
 
 
@@ -126,7 +123,7 @@ def _in_shape(
         long = shapes.frames.columns / shapes.frames.rows
         ratio = torch.where(shapes.frames.lying, 1 / long, long)
     centre = plain == "centre"
-    box = send(middle(size, ratio, crop), images.device) if centre else _whole(images.device).expand(batch, 4)
+    box = send(middle(size, ratio, crop), images.device) if centre else whole_box(images.device).expand(batch, 4)
     box = box[None]
     flip = torch.zeros(1, batch, dtype=torch.bool, device=images.device)
     made = torch.empty((batch, channels, size, size), device=images.device)
@@ -149,9 +146,3 @@ def levels(
 ) -> tuple[Float[Tensor, "C 1 1"], Float[Tensor, "C 1 1"]]:
     """Return mean and std on a device, where they stay."""
     return torch.tensor(mean, device=device)[:, None, None], torch.tensor(std, device=device)[:, None, None]
-
-
-@cache
-def _whole(device: torch.device) -> Float[Tensor, " 4"]:
-    """Return the box of a whole image on a device, where it stays."""
-    return torch.tensor([0.0, 0.0, 1.0, 1.0], device=device)

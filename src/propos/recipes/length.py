@@ -1,8 +1,8 @@
 """How long to train on so many images, for so many clusters.
 
-A recipe's epochs were found on a set of some size, of ten kinds. Fewer images need more epochs, because an epoch is fewer
-steps; more images are worth more steps, but by far not as many more as there are images; and so are more kinds, which
-take longer to be told apart (docs/results.md, "How long").
+A recipe's epochs were found on a set of some size, of ten kinds. Fewer images need more epochs, because an epoch is
+fewer steps; more images are worth more steps, but by far not as many more as there are images; and so are more kinds,
+which take longer to be told apart (docs/results.md, "How long").
 """
 
 from __future__ import annotations
