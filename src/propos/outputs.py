@@ -12,7 +12,17 @@ from torch import Tensor
 
 Pair = tuple[Float[Tensor, "B D"], Float[Tensor, "B D"]]
 Assigned = tuple[Float[Tensor, "B *H K"], Float[Tensor, "B *H K"]]
-PAIRS = ("projections", "predictions", "targets", "assignments", "target_assignments", "over_assignments", "features")
+PAIRS = (
+    "projections",
+    "predictions",
+    "targets",
+    "assignments",
+    "target_assignments",
+    "over_assignments",
+    "features",
+    "pixels",
+    "reconstructions",
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,8 @@ class Outputs:
     head_prototypes: Float[Tensor, "K D"] | None = None  # the cluster head's, unit vectors without gradient
     shares: Float[Tensor, "H K"] | None = None  # of the images, lately, in each cluster, by the moving averages
     features: Pair | None = None  # the online backbone's, where a term reads them
+    pixels: Pair | None = None  # of the views, as far as a decoder is to make them again
+    reconstructions: Pair | None = None  # what it makes of them
     again: Float[Tensor, "B *H K"] | None = None  # the cluster heads' of one more view of the images, if there is one
     again_projections: Float[Tensor, "B D"] | None = None  # online, of one more view of the images, if there is one
     partners: Int[Tensor, " B"] | None = None  # the images that the second views are of, where they are neighbours

@@ -40,8 +40,10 @@ from propos.objectives import (
     PrototypeUniformity,
     PseudoLabels,
     Queue,
+    Reconstruction,
     SelfLabel,
     SeveralLabels,
+    Sharpening,
     SwappedCodes,
 )
 
@@ -79,6 +81,8 @@ OBJECTIVES = {
     "labels of the stage": GivenLabels(),
     "labels of the first view": GivenLabels(first=True),
     "several labels": SeveralLabels(),
+    "sharpening": Sharpening(),
+    "reconstruction": Reconstruction(),
     "swapped codes": SwappedCodes(0.5, 3),
     "contrast on a graph": GraphContrast(0.5),
 }
@@ -106,6 +110,8 @@ def losses_and_gradients(rank, world):
         assignments=gathered([F.softmax(logit, dim=1) for logit in logits]),
         head_prototypes=F.normalize(drawn(DIMENSION, DIMENSION, seed=5), dim=1),
         features=gathered(projections),
+        pixels=gathered([target.detach() for target in targets]),
+        reconstructions=gathered(predictions),
         again=gather(F.softmax(predictions[0], dim=1)),
         again_projections=gather(predictions[1]),
         partners=gather(NEAR[part, 1]),
@@ -113,6 +119,7 @@ def losses_and_gradients(rank, world):
             "nearest answers": gather(table[part]),
             "labels": gather(LABELS[part]),
             "prototype labels": gather((table > 0.2)[part]),
+            "sharpened": gather(table[part]),
             "neighbours": gather(NEAR[part]),
             "neighbour weights": gather(torch.full((BATCH, 3), 0.5, dtype=torch.float64)[part]),
         },

@@ -382,3 +382,29 @@ def local_aggregation(embeddings, bank, images, clusterings, temperature, backgr
         held = sum(weight for row, weight in weights.items() if row in close) / sum(weights.values())
         total -= math.log(held + 1e-7)
     return total / len(embeddings)
+
+
+def student(embeddings, centres, spread):
+    """How much each image belongs to each centre: the t distribution of one degree of freedom, of unit vectors."""
+    rows = []
+    for mine in embeddings:
+        kernel = [1 / (1 + float(np.sum((unit(mine) - unit(centre)) ** 2)) / spread) for centre in centres]
+        rows.append([each / sum(kernel) for each in kernel])
+    return np.array(rows)
+
+
+def sharpened(assignments):
+    sizes = [sum(row[k] for row in assignments) for k in range(assignments.shape[1])]
+    rows = [[q * q / size for q, size in zip(row, sizes, strict=True)] for row in assignments]
+    return np.array([[each / sum(row) for each in row] for row in rows])
+
+
+def sharpening(assignments, wanted):
+    total = 0.0
+    for said, should in zip(assignments, wanted, strict=True):
+        total += sum(p * math.log(p / q) for p, q in zip(should, said, strict=True) if p > 0)
+    return total / len(assignments)
+
+
+def reconstruction(made, pixels):
+    return sum(float(np.mean((a - b) ** 2)) for a, b in zip(made, pixels, strict=True)) / len(made)

@@ -38,8 +38,9 @@ VARIANTS = {
 }
 CASES = {**{method: {"method": method} for method in TRAINED}, **VARIANTS}
 SEED = 1
+SEEDS = {"idec": 3}  # with others a unit of its decoder lies so near zero that rounding takes it to the other side
 LATER = {
-    f"{method}, stage {number}": ({"method": method, "heads__count": 3, "seed": SEED}, number)
+    f"{method}, stage {number}": ({"method": method, "heads__count": 3, "seed": SEEDS.get(method, SEED)}, number)
     for method in TRAINED
     for number in range(1, len(build_method(quick_config(method=method)).stages))
 }

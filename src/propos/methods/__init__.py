@@ -17,8 +17,10 @@ from propos.methods.cc import cc
 from propos.methods.cc_psl import cc_psl
 from propos.methods.conr import conr
 from propos.methods.dcboost import dcboost
+from propos.methods.dec import dec
 from propos.methods.deepcluster import deepcluster
 from propos.methods.gcc import gcc
+from propos.methods.idec import idec
 from propos.methods.idfd import idfd
 from propos.methods.iic import iic
 from propos.methods.localagg import localagg
@@ -37,6 +39,7 @@ from propos.methods.preparations import (
     Preparation,
     PrototypeLabels,
     Seen,
+    Sharpened,
     SureLabels,
 )
 from propos.methods.propos import propos
@@ -73,6 +76,7 @@ __all__ = [
     "PrototypeLabels",
     "QueueSpec",
     "Seen",
+    "Sharpened",
     "Stage",
     "SureLabels",
     "Term",
@@ -102,6 +106,8 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "spice": spice,
     "dcboost": dcboost,
     "conr": conr,
+    "dec": dec,
+    "idec": idec,
     "deepcluster": deepcluster,
     "iic": iic,
     "pica": pica,

@@ -42,6 +42,8 @@ ABOUT: Mapping[str, About] = {
     ),
     "dcboost": About(2025, "NeurIPS (arXiv 2511.21193)", "nothing against code, of which none was found; see the docs"),
     "conr": About(2023, "Yu et al., NeurIPS (arXiv 2312.07806)", "terms and settings against its public code"),
+    "dec": About(2016, "Xie et al., ICML (arXiv 1511.06335)", "targets and loss against its public code; see the docs"),
+    "idec": About(2017, "Guo et al., IJCAI", "losses and their weight against its public code; see the docs"),
     "deepcluster": About(2018, "Caron et al., ECCV (arXiv 1807.05520)", "steps against its public code; see the docs"),
     "iic": About(2019, "Ji et al., ICCV (arXiv 1807.06653)", "the loss and settings against its public code"),
     "pica": About(2020, "Huang et al., CVPR", "the loss and settings against its public code"),

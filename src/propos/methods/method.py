@@ -122,6 +122,7 @@ class Stage:
     bank: BankSpec | None = None
     further: FurtherClusterings | None = None
     resets: tuple[PartName, ...] = ()  # parts that begin anew after every E-step
+    begins_at_clusters: bool = False  # whether the cluster head's prototypes begin at those of k-means as it opens
     late: tuple[PartName, ...] = ()  # parts that learn from the stage's second epoch on
     balanced: bool = False  # whether every cluster is drawn from as often
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from propos.clustering import nearest_neighbours
 
 WEIGHED = 3  # the size of a neighbourhood whose images count in full
+LEAST = 1e-30  # by which there is still something to divide
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,23 @@ class NearestAnswers:
         assert seen.assignments is not None
         nearest = nearest_neighbours(F.normalize(seen.features, dim=1), 1, seen.mine)[:, 0]
         return seen.assignments[nearest]
+
+
+@dataclass(frozen=True)
+class Sharpened:
+    """Where every cluster head puts each image, surer than it says, and with no cluster the surer for being large.
+
+    p_ik = (q_ik² / f_k) / Σ_j (q_ij² / f_j), q what a head says and f_k = Σ_i q_ik, of all images.
+    """
+
+    name: str = "sharpened"
+
+    def __call__(self, seen: Seen) -> Float[Tensor, "n H K"]:
+        """Return the rows of this process's images."""
+        assert seen.assignments is not None
+        mine, sizes = seen.assignments[seen.mine], seen.assignments.sum(dim=0)
+        weighed = mine.square() / sizes.clamp(min=LEAST)
+        return weighed / weighed.sum(dim=2, keepdim=True).clamp(min=LEAST)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The networks: backbones, heads, and the twin of online and target."""
 
 from propos.networks.centres import Centres, CentreSets
+from propos.networks.decoder import Decoder, Decoding
 from propos.networks.heads import Head, Heads, Mlp, restart
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.precision import autocast
@@ -26,6 +27,8 @@ __all__ = [
     "PRETRAINED",
     "CentreSets",
     "Centres",
+    "Decoder",
+    "Decoding",
     "Encoder",
     "Head",
     "Heads",

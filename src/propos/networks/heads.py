@@ -23,7 +23,8 @@ class Head:
     norm_last: bool = False
     smooth: bool = False  # GELU in place of ReLU
     directions: bool = False  # the last layer compares directions
-    prototypes: bool = False  # the last layer is one of unit vectors, with which it compares directions
+    prototypes: bool = False  # the last layer is one of unit vectors, with which it compares directions,
+    spread: float | None = None  # or, by Student's t, which is a half where their square is this, distances
     temperature: float = 1.0  # by which the output is divided
     relu_first: bool = False  # for what reads the output of another head
     as_it_is: bool = False  # one layer that begins by changing nothing
@@ -44,13 +45,15 @@ class Directions(nn.Module):
 
 
 class Prototypes(nn.Module):
-    """A layer of unit vectors, one for each output: the cosine with each.
+    """A layer of unit vectors, one for each output: the cosine with each, or the logarithm of its Student's t.
 
-    Their lengths say nothing, and a step begins with them at 1, so that they neither slow nor hasten what is learnt.
+    That is 1 / (1 + d² / spread), d the distance: the kernel of one degree of freedom. Their lengths say nothing, and a
+    step begins with them at 1, so that they neither slow nor hasten what is learnt.
     """
 
-    def __init__(self, inner: int, outer: int) -> None:
+    def __init__(self, inner: int, outer: int, spread: float | None = None) -> None:
         super().__init__()
+        self.spread = spread
         self.weight = nn.Parameter(F.normalize(nn.Linear(inner, outer, bias=False).weight.detach(), dim=1))
 
     def unit(self) -> Float[Tensor, "K F"]:
@@ -62,9 +65,15 @@ class Prototypes(nn.Module):
         """Bring them back to length 1."""
         self.weight.copy_(self.unit())
 
+    @torch.no_grad()
+    def begin_at(self, vectors: Float[Tensor, "K F"]) -> None:
+        """Put them where these are."""
+        self.weight.copy_(vectors)
+
     def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
-        """Return the cosines."""
-        return F.linear(F.normalize(features, dim=1), self.unit())
+        """Return the cosines, or the logarithms of what Student's t makes of the distances."""
+        cosines = F.linear(F.normalize(features, dim=1), self.unit())
+        return cosines if self.spread is None else -torch.log1p((2 - 2 * cosines) / self.spread)
 
 
 class Mlp(nn.Sequential):
@@ -82,8 +91,10 @@ class Mlp(nn.Sequential):
             if not (compares and number == len(hidden) - 1):  # what is compared lies on the whole sphere
                 layers.append(nn.GELU() if head.smooth else nn.ReLU(inplace=True))
             inner = width
-        last = Directions if head.directions else Prototypes if head.prototypes else nn.Linear
-        layers.append(last(inner, head.widths[-1]))
+        if head.prototypes:
+            layers.append(Prototypes(inner, head.widths[-1], head.spread))
+        else:
+            layers.append((Directions if head.directions else nn.Linear)(inner, head.widths[-1]))
         if head.norm_last:
             layers.append(BatchNorm(head.widths[-1]))
         super().__init__(*layers)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from propos.networks.decoder import Decoding
 from propos.networks.heads import Head
 from propos.networks.tuned import Tuning
 
-PartName = Literal["backbone", "projector", "predictor", "cluster_head", "over_head"]
-EVERY_PART: tuple[PartName, ...] = ("backbone", "projector", "predictor", "cluster_head", "over_head")
+PartName = Literal["backbone", "projector", "predictor", "cluster_head", "over_head", "decoder"]
+EVERY_PART: tuple[PartName, ...] = ("backbone", "projector", "predictor", "cluster_head", "over_head", "decoder")
 TargetKind = Literal["moving average", "stop-gradient", "none"]
 
 
@@ -22,8 +23,9 @@ class Parts:
     projections; one that does not start small starts as torch's layers do. A cluster head reads the backbone's
     features, or the projections, and ends in a softmax; of several, one is chosen by its loss. A head's target is its
     moving average, which then answers. An over-clustering head beside it, or as many, reads the same, sorts into more
-    clusters and never answers. Without a projector an image's embedding is what the backbone makes of it: its
-    pixels, its whitened features, or, where a pretrained network is tuned, what that network makes by now.
+    clusters and never answers. A decoder makes images again from their embeddings. Without a projector an image's
+    embedding is what the backbone makes of it: its pixels, its whitened features, or, where a pretrained network is
+    tuned, what that network makes by now.
     """
 
     projector: Head | None
@@ -35,6 +37,7 @@ class Parts:
     head_target: bool = False
     predictor_starts_small: bool = True
     cluster_head_reads: Literal["features", "projections"] = "features"
+    decoder: Decoding | None = None
     tuning: Tuning | None = None
 
     @property

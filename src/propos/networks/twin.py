@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from propos.config import NetworkSettings
 from propos.distributed import gather, share
 from propos.networks.centres import Centres
+from propos.networks.decoder import Decoder
 from propos.networks.heads import Head, Heads, Mlp, Prototypes, initialise_predictor
 from propos.networks.norm import ALONE, BatchGroups, set_groups
 from propos.networks.parts import EVERY_PART, PartName, Parts
@@ -101,6 +102,10 @@ class TwinNetwork(nn.Module):
             # How much of the images, lately, the target heads put into each cluster.
             clusters = parts.cluster_head.widths[-1]
             self.register_buffer("shares", torch.full((parts.heads, clusters), 1 / clusters))
+        self.decoder: Decoder | None = None
+        if parts.decoder is not None:
+            assert parts.projector is not None
+            self.decoder = Decoder(parts.projector.widths[-1], parts.decoder, channels)
         # Channels last measured faster, on CPUs too (docs/speed.md); torch leaves the keyword out of its types.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -129,9 +134,8 @@ class TwinNetwork(nn.Module):
     def begin_step(self) -> None:
         """Have the parts that learn normalise by their batch, and the frozen ones by what they have learnt."""
         self.train()
-        for layer in self.cluster_head.modules() if self.cluster_head is not None else ():
-            if isinstance(layer, Prototypes):
-                layer.shorten()
+        for layer in self._prototypes():
+            layer.shorten()
         frozen = [part for part in EVERY_PART if part not in self.learning]
         for owner in (self, self.online, self.target):
             for name in frozen:
@@ -168,6 +172,9 @@ class TwinNetwork(nn.Module):
         target = None if self.target is None else self.target.projector if features_given else self.target
         targets = self._targets(target, views, projections, batch, shuffle)
         outputs = Outputs(projections, predictions, targets, features=features)
+        if self.decoder is not None and "decoder" in self.learning:
+            pixels = self.decoder.wanted(views[0]), self.decoder.wanted(views[1])
+            outputs = replace(outputs, pixels=pixels, reconstructions=self._both(self.decoder, projections))
         if self.cluster_head is None:
             return outputs
         read = projections if self.parts.cluster_head_reads == "projections" else features
@@ -197,6 +204,16 @@ class TwinNetwork(nn.Module):
         with torch.no_grad():
             first, second = self._both(self.target_head, features)
         return replace(outputs, target_assignments=(F.softmax(first, dim=-1), F.softmax(second, dim=-1)))
+
+    def begin_at(self, prototypes: Float[Tensor, "K D"]) -> None:
+        """Have the prototypes of the cluster head begin where these are."""
+        (layer,) = self._prototypes()
+        layer.begin_at(prototypes)
+
+    def _prototypes(self) -> list[Prototypes]:
+        """Return the layers of unit vectors that the cluster heads end in, if they do."""
+        layers = () if self.cluster_head is None else self.cluster_head.modules()
+        return [layer for layer in layers if isinstance(layer, Prototypes)]
 
     @property
     def answering_head(self) -> AnyHead | None:
@@ -264,8 +281,9 @@ class TwinNetwork(nn.Module):
             torch._foreach_lerp_([ours for ours, _ in moving], [theirs for _, theirs in moving], 1 - momentum)
 
     def without_predictor(self) -> list[nn.Parameter]:
-        """Return what learns of the online encoder and the cluster heads: all but the predictor."""
-        heads = [head.parameters() for head in (self.cluster_head, self.over_head) if head is not None]
+        """Return what learns of the online encoder, the cluster heads and the decoder: all but the predictor."""
+        around = (self.cluster_head, self.over_head, self.decoder)
+        heads = [head.parameters() for head in around if head is not None]
         return [parameter for parameter in chain(self.online.parameters(), *heads) if parameter.requires_grad]
 
     def of_cluster_head(self) -> list[nn.Parameter]:
@@ -291,7 +309,7 @@ class TwinNetwork(nn.Module):
         ]
 
     def _own_parts(self) -> dict[str, nn.Module]:
-        heads = {"cluster_head": self.cluster_head, "over_head": self.over_head}
+        heads = {"cluster_head": self.cluster_head, "over_head": self.over_head, "decoder": self.decoder}
         encoder = {"backbone": self.online.backbone, "projector": self.online.projector}
         present = {name: head for name, head in heads.items() if head is not None}
         return {**encoder, "predictor": self.predictor, **present}

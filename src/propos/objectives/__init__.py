@@ -28,8 +28,10 @@ from propos.objectives.prototype_alignment import PrototypeAlignment, prototype_
 from propos.objectives.prototype_scattering import PrototypeScattering, prototype_scattering
 from propos.objectives.prototype_uniformity import PrototypeUniformity, prototype_uniformity
 from propos.objectives.pseudo_labels import PseudoLabels, pseudo_labels
+from propos.objectives.reconstruction import Reconstruction, reconstruction
 from propos.objectives.self_label import SelfLabel, self_label
 from propos.objectives.several_labels import SeveralLabels, several_labels
+from propos.objectives.sharpening import Sharpening, sharpening
 from propos.objectives.sinkhorn import sinkhorn
 from propos.objectives.swapped_codes import SwappedCodes, swapped_codes
 from propos.objectives.weighted_information import WeightedInformation, weighted_information
@@ -72,8 +74,10 @@ __all__ = [
     "PrototypeUniformity",
     "PseudoLabels",
     "Queue",
+    "Reconstruction",
     "SelfLabel",
     "SeveralLabels",
+    "Sharpening",
     "SwappedCodes",
     "WeightedInformation",
     "alignment",
@@ -101,8 +105,10 @@ __all__ = [
     "prototype_scattering",
     "prototype_uniformity",
     "pseudo_labels",
+    "reconstruction",
     "self_label",
     "several_labels",
+    "sharpening",
     "sinkhorn",
     "swapped_codes",
     "weighted_information",

@@ -278,6 +278,17 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         }
         for method in ("cc", "cc-psl")
     },
+    **{
+        method: {
+            **dict.fromkeys(("train.schedule", "train.warmup", "train.weight_decay"), _AUTHORS),
+            **dict.fromkeys(("train.optimiser", "train.lr"), "the paper trains no such system; IDEC's code has this"),
+            "contrast.cluster_temperature": "of distances on the sphere; its authors' embeddings lie on none",
+            "network.bn_groups": _ALONE,
+            "network.shuffle_bn": _NO_TARGET,
+            "psl.start": "there is no warm-up, and nothing is scattered",
+        }
+        for method in ("dec", "idec")
+    },
     "deepcluster": {
         **dict.fromkeys(("train.schedule", "train.warmup", "train.weight_decay"), _AUTHORS),
         "network.bn_groups": _ALONE,

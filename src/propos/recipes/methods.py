@@ -30,6 +30,7 @@ _ADAM = {
 
 # Heads of K clusters and of seven times as many learn with the network, as Adam does: IIC and PICA.
 _OF_HEADS = {**_ADAM, **_ONE_GROUP, "train.lr": 1e-3, "overclustering.times": 7}
+_AUTOENCODER = {**_ADAM, **_ONE_GROUP, "train.lr": 1e-3, "contrast.cluster_temperature": 0.1}
 _TEMI = {"heads.count": 16, "heads.lr": 4e-3, "neighbours.count": 50}
 
 # Part of the method whatever it is trained on. One that builds on a trained network says whose, by default, and for
@@ -53,6 +54,8 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     },
     "dcboost": {"pretext.method": "propos", "pretext.share": 0.8},
     "conr": {"pretext.method": "byol", "pretext.share": 0.8, "neighbours.count": 10},
+    "dec": _AUTOENCODER,
+    "idec": _AUTOENCODER,
     "deepcluster": _ONE_GROUP,
     "swav": {**_ONE_GROUP, "contrast.temperature": 0.1},
     "gcc": {**_ONE_GROUP, "contrast.temperature": 0.1, "balance.weight": 2.0, "neighbours.count": 5},

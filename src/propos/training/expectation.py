@@ -76,12 +76,27 @@ def expectation(
     The previous prototypes are one more start for k-means, and the previous labels give the clusters their numbers.
     Where people corrected an earlier run, its clusters are the only start, and images stay where they were put.
     """
-    if previous is not None and not len(previous.prototypes):
-        previous = None
     if learner.stage.answer == "head":
-        return _by_head(learner, source, epoch, previous, corrections)
-    embeddings = embeddings_now(learner, source, epoch) if streamed is None else _finite(streamed, epoch)
-    return _by_kmeans(learner, embeddings, epoch, previous, corrections)
+        return _by_head(learner, source, epoch, _found(previous), corrections)
+    if streamed is None:
+        return clusters_now(learner, source, epoch, previous, corrections)
+    return _by_kmeans(learner, _finite(streamed, epoch), epoch, _found(previous), corrections)
+
+
+def clusters_now(
+    learner: Learner,
+    source: Source,
+    epoch: int,
+    previous: Partition | None,
+    corrections: Corrections | None = None,
+) -> Assignment:
+    """Cluster the network's present embeddings by k-means, whatever answers in the stage."""
+    return _by_kmeans(learner, embeddings_now(learner, source, epoch), epoch, _found(previous), corrections)
+
+
+def _found(previous: Partition | None) -> Partition | None:
+    """Return the partition before, if it has clusters."""
+    return previous if previous is not None and len(previous.prototypes) else None
 
 
 def _by_kmeans(

@@ -12,13 +12,16 @@ from propos.methods import Preparation, Seen
 from propos.training.bank import first_bank
 from propos.training.corrections import Corrections
 from propos.training.embedding import see_batches
-from propos.training.expectation import Partition
+from propos.training.expectation import Partition, clusters_now
 from propos.training.learner import Learner
 from propos.training.state import State, first_placed, first_queue
 
 
 def open_stage(learner: Learner, source: Source, state: State, corrections: Corrections | None = None) -> None:
     """Put a state at the start of the learner's stage; where it is inside it already, complete it."""
+    if learner.stage.begins_at_clusters and (state.fresh or state.stage != learner.number):
+        found = clusters_now(learner, source, state.epoch, state.partition, corrections)
+        learner.network.begin_at(found.prototypes)
     if state.stage != learner.number:
         state.stage, state.queue, state.streamed, state.prepared = learner.number, first_queue(learner), None, {}
         state.bank, state.placed = first_bank(learner), first_placed(learner)

@@ -237,6 +237,20 @@ def test_localagg_has_its_own_settings():
     assert (local.network.backbone, local.views.crop_scale, local.views.hue) == ("resnet18", (0.2, 1.0), 0.4)
 
 
+@pytest.mark.parametrize(("method", "weights"), [("dec", [1.0, 1.0]), ("idec", [1.0, 1.0, 0.1])])
+def test_autoencoders_have_their_own_settings(method, weights):
+    config = build_recipe("cifar-10-r18", method).with_settings({"clusters": 7})
+    built, train = build_method(config), config.train
+    assert [term.weight for term in built.terms] == weights
+    assert [len(span) for span in built.spans(config.train.epochs)] == [500, 500]
+    assert (train.optimiser, train.lr, train.schedule, train.weight_decay) == ("adam", 1e-3, "constant", 0.0)
+    assert (built.parts.cluster_head.widths, built.parts.cluster_head.spread) == ((7,), 0.1)
+    assert (built.parts.decoder.hidden, built.parts.decoder.side) == ((4096,), 32)
+    larger = build_method(config.with_settings({"views.size": 224}))
+    smaller = build_method(config.with_settings({"views.size": 8}))
+    assert (larger.parts.decoder.side, smaller.parts.decoder.side) == (32, 8)
+
+
 def test_secu_has_its_own_settings():
     secu = build_recipe("secu-cifar-10").with_settings({"clusters": 10})
     assert build_method(secu).parts.cluster_head.centres.sizes == tuple(range(10, 101, 10))

@@ -309,6 +309,7 @@ def test_a_stage_may_change_its_views_alone():
 def test_methods_that_build_on_no_other_have_one_stage():
     """But those whose authors train them in several, from one beginning to the end."""
     several = {"tcl": ["train", "boost"], "gcc": ["contrast", "graph"]}
+    several |= {name: ["autoencoder", "clusters"] for name in ("dec", "idec")}
     for name in set(METHODS) - {two_stages.NAME, "kmeans-features"}:
         config = quick_config(method=name)
         stages = build_method(config).stages
