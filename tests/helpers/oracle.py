@@ -382,3 +382,18 @@ def local_aggregation(embeddings, bank, images, clusterings, temperature, backgr
         held = sum(weight for row, weight in weights.items() if row in close) / sum(weights.values())
         total -= math.log(held + 1e-7)
     return total / len(embeddings)
+
+
+def contrastive_experts(queries, keys, negatives, prototypes, gate, temperature):
+    """The bound of EM, written out: −Σ_k q_k (log π_k + log φ_k − log q_k) of each image, q the posterior."""
+    total = 0.0
+    for mine, own, trust in zip(queries, keys, gate, strict=True):
+        told = []
+        for k, prototype in enumerate(prototypes):
+            near = unit(mine[k]) + prototype
+            scores = [math.exp(float(near @ each) / temperature) for each in (unit(own[k]), *negatives[:, k])]
+            told.append(scores[0] / sum(scores))
+        joint = [share * phi for share, phi in zip(trust, told, strict=True)]
+        posterior = [each / sum(joint) for each in joint]
+        total -= sum(q * (math.log(each) - math.log(q)) for q, each in zip(posterior, joint, strict=True))
+    return total / len(queries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +25,8 @@ class Head:
     smooth: bool = False  # GELU in place of ReLU
     directions: bool = False  # the last layer compares directions
     prototypes: bool = False  # the last layer is one of unit vectors, with which it compares directions
+    simplex: bool = False  # the last layer learns nothing: it compares with directions as far apart as so many can be
+    unit_vectors: int | None = None  # the output is so many vectors side by side, each made a unit vector
     temperature: float = 1.0  # by which the output is divided
     relu_first: bool = False  # for what reads the output of another head
     as_it_is: bool = False  # one layer that begins by changing nothing
@@ -67,6 +70,35 @@ class Prototypes(nn.Module):
         return F.linear(F.normalize(features, dim=1), self.unit())
 
 
+class Simplex(nn.Module):
+    """A layer that learns nothing: the cosine with each of K directions, any two of which have one of −1/(K − 1).
+
+    The k-th direction is the k-th axis less the mean of the first K axes, at length 1.
+    """
+
+    def __init__(self, inner: int, outer: int) -> None:
+        super().__init__()
+        assert 2 <= outer <= inner, f"{outer} directions of this kind need as many numbers, not {inner}"
+        self.directions = outer
+
+    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
+        """Return the cosines."""
+        along = F.normalize(features, dim=1)[:, : self.directions]
+        return math.sqrt(self.directions / (self.directions - 1)) * (along - along.mean(dim=1, keepdim=True))
+
+
+class UnitVectors(nn.Module):
+    """A layer that makes each of several vectors, side by side in a row, a unit vector."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def forward(self, rows: Float[Tensor, "B F"]) -> Float[Tensor, "B F"]:
+        """Return the rows with each vector at length 1."""
+        return F.normalize(rows.unflatten(1, (self.count, -1)), dim=2).flatten(1)
+
+
 class Mlp(nn.Sequential):
     """Fully connected layers, batch norm and ReLU, in the precision of their weights wherever they stand.
 
@@ -78,14 +110,18 @@ class Mlp(nn.Sequential):
         hidden = head.widths[:-1]
         for number, width in enumerate(hidden):
             layers += [nn.Linear(inner, width), *([BatchNorm(width)] if head.norm else [])]
-            compares = head.directions or head.prototypes
+            compares = head.directions or head.prototypes or head.simplex
             if not (compares and number == len(hidden) - 1):  # what is compared lies on the whole sphere
                 layers.append(nn.GELU() if head.smooth else nn.ReLU(inplace=True))
             inner = width
-        last = Directions if head.directions else Prototypes if head.prototypes else nn.Linear
+        last = (
+            Directions if head.directions else Prototypes if head.prototypes else Simplex if head.simplex else nn.Linear
+        )
         layers.append(last(inner, head.widths[-1]))
         if head.norm_last:
             layers.append(BatchNorm(head.widths[-1]))
+        if head.unit_vectors is not None:
+            layers.append(UnitVectors(head.unit_vectors))
         super().__init__(*layers)
         self.temperature = head.temperature
         if head.as_it_is:
