@@ -1,5 +1,7 @@
 """Given the same network outputs, no loss and no gradient depends on how many processes share the batch."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -18,6 +20,7 @@ from propos.objectives import (
     ClusterMatching,
     ConfidentPull,
     ConfidentPush,
+    ContrastiveExperts,
     FeatureDecorrelation,
     GivenLabels,
     GraphContrast,
@@ -52,6 +55,14 @@ BATCH, DIMENSION = 12, 6
 LABELS = torch.tensor([0, 0, 1, -1, 1, 0, 2, 2, 3, 3, 1, 2])
 NEAR = (torch.arange(BATCH)[:, None] + torch.tensor([0, 1, 7])) % BATCH  # every image's own number, and two others'
 TABLE = torch.arange(20) % 3
+
+
+def three_experts(outputs, labels):
+    """Each has a third of the numbers that there are of an image."""
+    few = replace(outputs, again=outputs.again[:, :3], prototypes=outputs.prototypes[:3])
+    return ContrastiveExperts(0.5)(few, labels)
+
+
 OBJECTIVES = {
     "alignment": Alignment(),
     "negative cosine": NegativeCosine(),
@@ -85,6 +96,7 @@ OBJECTIVES = {
     "reconstruction": Reconstruction(),
     "swapped codes": SwappedCodes(0.5, 3),
     "contrast on a graph": GraphContrast(0.5),
+    "experts": three_experts,
 }
 
 

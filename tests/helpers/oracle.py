@@ -408,3 +408,18 @@ def sharpening(assignments, wanted):
 
 def reconstruction(made, pixels):
     return sum(float(np.mean((a - b) ** 2)) for a, b in zip(made, pixels, strict=True)) / len(made)
+
+
+def contrastive_experts(queries, keys, negatives, prototypes, gate, temperature):
+    """The bound of EM, written out: −Σ_k q_k (log π_k + log φ_k − log q_k) of each image, q the posterior."""
+    total = 0.0
+    for mine, own, trust in zip(queries, keys, gate, strict=True):
+        told = []
+        for k, prototype in enumerate(prototypes):
+            near = unit(mine[k]) + prototype
+            scores = [math.exp(float(near @ each) / temperature) for each in (unit(own[k]), *negatives[:, k])]
+            told.append(scores[0] / sum(scores))
+        joint = [share * phi for share, phi in zip(trust, told, strict=True)]
+        posterior = [each / sum(joint) for each in joint]
+        total -= sum(q * (math.log(each) - math.log(q)) for q, each in zip(posterior, joint, strict=True))
+    return total / len(queries)

@@ -25,6 +25,7 @@ from propos.methods.idfd import idfd
 from propos.methods.iic import iic
 from propos.methods.localagg import localagg
 from propos.methods.method import BankSpec, FurtherClusterings, Method, Pairing, QueueSpec, Stage, Term
+from propos.methods.mice import mice
 from propos.methods.moco import moco
 from propos.methods.nnm import nnm
 from propos.methods.pcl import pcl
@@ -117,6 +118,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "tcl": tcl,
     "secu": secu,
     "localagg": localagg,
+    "mice": mice,
     "kmeans-features": kmeans_features,
     "kmeans-pixels": kmeans_pixels,
     "kmeans-random": kmeans_random,

@@ -55,6 +55,7 @@ ABOUT: Mapping[str, About] = {
         2023, "Qian, ICCV", "terms and settings against its public code, which has no evaluation; see the docs"
     ),
     "localagg": About(2019, "Zhuang et al., ICCV (arXiv 1903.12355)", "terms against its public code; see the docs"),
+    "mice": About(2021, "Tsai et al., ICLR", "the loss and settings against its public code; see the docs"),
     "kmeans-features": About(None, "k-means on a pretrained network's features", _BASELINE),
     "kmeans-pixels": About(None, "k-means", _BASELINE),
     "kmeans-random": About(None, "k-means on chance's features", _BASELINE),

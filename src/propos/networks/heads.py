@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -25,6 +26,8 @@ class Head:
     directions: bool = False  # the last layer compares directions
     prototypes: bool = False  # the last layer is one of unit vectors, with which it compares directions,
     spread: float | None = None  # or, by Student's t, which is a half where their square is this, distances
+    simplex: bool = False  # the last layer learns nothing: it compares with directions as far apart as so many can be
+    unit_vectors: int | None = None  # the output is so many vectors side by side, each made a unit vector
     temperature: float = 1.0  # by which the output is divided
     relu_first: bool = False  # for what reads the output of another head
     as_it_is: bool = False  # one layer that begins by changing nothing
@@ -76,6 +79,43 @@ class Prototypes(nn.Module):
         return cosines if self.spread is None else -torch.log1p((2 - 2 * cosines) / self.spread)
 
 
+class Simplex(nn.Module):
+    """A layer that learns nothing: the cosine with each of K directions, any two of which have one of −1/(K − 1).
+
+    The k-th direction is the k-th axis less the mean of the first K axes, at length 1.
+    """
+
+    def __init__(self, inner: int, outer: int) -> None:
+        super().__init__()
+        assert 2 <= outer <= inner, f"{outer} directions of this kind need as many numbers, not {inner}"
+        self.directions = outer
+
+    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
+        """Return the cosines."""
+        along = F.normalize(features, dim=1)[:, : self.directions]
+        return math.sqrt(self.directions / (self.directions - 1)) * (along - along.mean(dim=1, keepdim=True))
+
+
+class UnitVectors(nn.Module):
+    """A layer that makes each of several vectors, side by side in a row, a unit vector."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def forward(self, rows: Float[Tensor, "B F"]) -> Float[Tensor, "B F"]:
+        """Return the rows with each vector at length 1."""
+        return F.normalize(rows.unflatten(1, (self.count, -1)), dim=2).flatten(1)
+
+
+def _last_layer(head: Head, inner: int) -> nn.Module:
+    """Return the layer that a head ends in, which compares what it reads, or makes its outputs of it."""
+    outer = head.widths[-1]
+    if head.prototypes:
+        return Prototypes(inner, outer, head.spread)
+    return (Directions if head.directions else Simplex if head.simplex else nn.Linear)(inner, outer)
+
+
 class Mlp(nn.Sequential):
     """Fully connected layers, batch norm and ReLU, in the precision of their weights wherever they stand.
 
@@ -87,16 +127,15 @@ class Mlp(nn.Sequential):
         hidden = head.widths[:-1]
         for number, width in enumerate(hidden):
             layers += [nn.Linear(inner, width), *([BatchNorm(width)] if head.norm else [])]
-            compares = head.directions or head.prototypes
+            compares = head.directions or head.prototypes or head.simplex
             if not (compares and number == len(hidden) - 1):  # what is compared lies on the whole sphere
                 layers.append(nn.GELU() if head.smooth else nn.ReLU(inplace=True))
             inner = width
-        if head.prototypes:
-            layers.append(Prototypes(inner, head.widths[-1], head.spread))
-        else:
-            layers.append((Directions if head.directions else nn.Linear)(inner, head.widths[-1]))
+        layers.append(_last_layer(head, inner))
         if head.norm_last:
             layers.append(BatchNorm(head.widths[-1]))
+        if head.unit_vectors is not None:
+            layers.append(UnitVectors(head.unit_vectors))
         super().__init__(*layers)
         self.temperature = head.temperature
         if head.as_it_is:

@@ -8,6 +8,7 @@ from propos.objectives.cluster_contrast import ClusterContrast, cluster_contrast
 from propos.objectives.cluster_matching import ClusterMatching, cluster_matching
 from propos.objectives.confident_pull import ConfidentPull, confident_pull
 from propos.objectives.confident_push import ConfidentPush, confident_push
+from propos.objectives.contrastive_experts import ContrastiveExperts, contrastive_experts
 from propos.objectives.feature_decorrelation import FeatureDecorrelation, feature_decorrelation
 from propos.objectives.given_labels import GivenLabels, given_labels
 from propos.objectives.graph_contrast import GraphContrast, graph_contrast
@@ -49,6 +50,7 @@ __all__ = [
     "ClusterMatching",
     "ConfidentPull",
     "ConfidentPush",
+    "ContrastiveExperts",
     "EachHead",
     "FeatureDecorrelation",
     "GivenLabels",
@@ -88,6 +90,7 @@ __all__ = [
     "cluster_matching",
     "confident_pull",
     "confident_push",
+    "contrastive_experts",
     "feature_decorrelation",
     "given_labels",
     "graph_contrast",

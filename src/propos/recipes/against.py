@@ -349,6 +349,13 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         "network.shuffle_bn": _NO_TARGET,
         "psl.start": "as many epochs as the paper's warm-up would take; nothing is scattered",
     },
+    "mice": {
+        **dict.fromkeys(("train.schedule", "train.warmup", "train.lr", "train.weight_decay"), _AUTHORS),
+        **dict.fromkeys(("network.dimension", "network.momentum", "queue.size", "contrast.temperature"), _AUTHORS),
+        "network.bn_groups": _ALONE,
+        "network.shuffle_bn": "one device normalises the whole batch, in any order",
+        "psl.start": "as many epochs as the paper's warm-up would take; nothing is scattered",
+    },
 }
 _SMALL = "for one machine without a GPU (docs/results.md)"
 _SYSTEM = "as those who published the method have it"

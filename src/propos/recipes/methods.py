@@ -70,6 +70,13 @@ OWN: Mapping[str, Mapping[str, Any]] = {
         "contrast.cluster_temperature": 0.05,
         "balance.weight": 1.0,  # a small run has too few steps for the authors' 0.1 to fill clusters
     },
+    "mice": {
+        **_ONE_GROUP,
+        "network.momentum": 0.99,
+        "train.weight_decay": 1e-4,
+        "queue.size": 1024,
+        "contrast.temperature": 1.0,
+    },
 }
 
 # Sizes and rates that belong to the paper's recipes; a small recipe keeps its own. `train.lr` is for 256 images.
@@ -121,6 +128,15 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
         "train.lr": 0.4,
         "train.warmup": 11,
         "train.weight_decay": 1e-4,
+    },
+    "mice": {
+        "network.dimension": 128,
+        "network.momentum": 0.999,
+        "queue.size": 16384,
+        "train.lr": 1.0,
+        "train.schedule": "steps",
+        "train.milestones": (0.48, 0.64, 0.8),
+        "train.warmup": 10,
     },
 }
 

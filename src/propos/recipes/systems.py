@@ -126,6 +126,16 @@ def secu_cifar_10() -> Config:
     return config.with_settings({"recipe": "secu-cifar-10", **changes, "train.epochs": 401})
 
 
+def mice_cifar_10() -> Config:
+    """CIFAR-10 with MiCE, as in its public code: ResNet-34, ten experts, 1,000 epochs in batches of 256.
+
+    There the gate has no batch norm.
+    """
+    config = for_method(cifar_10(), "mice", at_scale=True)
+    views = _views((0.2, 1.0), hue=0.4, grey=0.2)
+    return config.with_settings({"recipe": "mice-cifar-10", **views, "train.batch_size": 256})
+
+
 def localagg_imagenet_1k() -> Config:
     """ImageNet-1k with LocalAgg, as in its public code: ResNet-18, 200 epochs, ten clusterings into 30,000."""
     config = for_method(imagenet_1k(), "localagg", at_scale=True)

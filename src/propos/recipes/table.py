@@ -53,6 +53,7 @@ SYSTEMS: dict[str, Recipe] = {
     "conr-cifar-10": systems.conr_cifar_10,
     "idfd-cifar-10": systems.idfd_cifar_10,
     "secu-cifar-10": systems.secu_cifar_10,
+    "mice-cifar-10": systems.mice_cifar_10,
     "localagg-imagenet-1k": systems.localagg_imagenet_1k,
     "iic-cifar-10": systems.iic_cifar_10,
     "pica-cifar-10": systems.pica_cifar_10,

@@ -15,11 +15,12 @@ METHODS = {"propos": "ProPos", "byol": "BYOL"}
 
 def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Corrected) -> list[tuple[str, str]]:
     """Return what a person would want to know of how the run was made, as pairs of name and words."""
+    width = corrected.prototypes.vectors.shape[1]
     return [
         ("Images", f"{images:,} from {info.source.name or config.source or 'an array in memory'}"),
         ("Clusters", f"{len(corrected.clusters):,}, {'corrected by hand' if corrected.regrouped else _asked(config)}"),
         ("Method", f"{method_in_words(config)}{_recipe(config)}"),
-        *(_learnt(config, info) if info.start is None else _started(config, info, info.start)),
+        *(_learnt(config, info, width) if info.start is None else _started(config, info, info.start)),
         *_scattering(config),
         ("Seed", str(config.seed)),
         ("Command", info.command or "not recorded"),
@@ -32,12 +33,12 @@ def method_in_words(config: Config) -> str:
     return METHODS.get(config.method, config.method)
 
 
-def _learnt(config: Config, info: RunInfo) -> list[tuple[str, str]]:
+def _learnt(config: Config, info: RunInfo, width: int) -> list[tuple[str, str]]:
     """Say how a run learnt from its images."""
     network, views = config.network, config.views
     return [
         _training(config, info),
-        ("Network", f"{network.backbone}, embeddings of {network.dimension} numbers"),
+        ("Network", f"{network.backbone}, embeddings of {width} numbers"),
         ("Views", f"{views.size}×{views.size} pixels, drawn as for {VIEWS.get(views.preset, views.preset)}"),
     ]
 

@@ -228,7 +228,7 @@ def test_what_a_recipe_adds_to_propos_is_no_part_of_other_methods(method):
     assert config.pull.weight == 0.0
 
 
-@pytest.mark.parametrize("method", ["moco", "pcl"])
+@pytest.mark.parametrize("method", ["moco", "pcl", "mice"])
 def test_a_method_that_needs_a_queue_says_so(method):
     with pytest.raises(InputError, match=r"queue\.size = 0: .* set it to 1 or more"):
         quick_config(method=method, queue__size=0)

@@ -262,6 +262,21 @@ def test_secu_has_its_own_settings():
     assert (secu.views.crop_scale, secu.views.saturation, secu.views.hue) == ((0.3, 1.0), 0.2, 0.1)
 
 
+def test_mice_has_its_own_settings():
+    config = build_recipe("mice-cifar-10").with_settings({"clusters": 10})
+    parts, train, views = build_method(config).parts, config.train, config.views
+    assert (parts.projector.widths, parts.projector.unit_vectors) == ((10 * 128,), 10)
+    gate = parts.cluster_head
+    assert (gate.widths, gate.simplex, gate.norm, gate.temperature) == ((128, 10), True, True, 1.0)
+    assert (config.contrast.temperature, config.network.momentum, config.queue.size) == (1.0, 0.999, 16384)
+    assert train.lr * train.batch_size / 256 == pytest.approx(1.0)
+    assert (train.batch_size, train.epochs, train.warmup, train.weight_decay) == (256, 1000, 10, 1e-4)
+    assert [share * train.epochs for share in train.milestones] == pytest.approx([480, 640, 800])
+    assert (train.schedule, config.network.backbone, config.network.bn_groups) == ("steps", "resnet34", 1)
+    assert (views.crop_scale, views.flip, views.jitter, views.hue, views.grey) == ((0.2, 1.0), 0.5, 1.0, 0.4, 0.2)
+    assert (views.brightness, views.contrast, views.saturation) == (0.4, 0.4, 0.4)
+
+
 def test_spice_has_its_own_settings():
     config = build_recipe("spice-cifar-10").with_settings({"clusters": 10})
     method, train = build_method(config), config.train

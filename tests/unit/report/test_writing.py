@@ -50,6 +50,12 @@ def test_the_page_holds_the_run_s_table(written):
     assert any(EVIL in name for name in data["images"]["names"].split("\n"))
 
 
+def test_the_page_says_how_wide_embeddings_are_whatever_the_settings_say(written):
+    width = written.embeddings.shape[1]
+    assert width != written.config.network.dimension
+    assert dict(data_of(written)["settings"])["Network"].endswith(f", embeddings of {width} numbers")
+
+
 def test_the_confusion_matrix_counts_every_image(written):
     labels = data_of(written)["labels"]
     assert labels["names"] == [f"digit {number}" for number in range(10)]
