@@ -22,7 +22,7 @@ def images(tmp_path_factory):
 
 def test_it_is_the_command(images, tmp_path, capsys):
     arguments = ["run", images, "-k", 10, "--seed", 2, *as_flags({**SETTINGS, "network.hidden": 32})]
-    assert command(capsys, *arguments, "--out", tmp_path / "typed", "--no-report").code == 0
+    assert command(capsys, *arguments, "-o", tmp_path / "typed", "--no-report").code == 0
     said = capsys.readouterr
     run = propos.run(images, 10, seed=2, settings=SETTINGS, network__hidden=32, out=tmp_path / "called")
     assert "Done in" in said().out

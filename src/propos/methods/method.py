@@ -41,6 +41,11 @@ class Term:
         return bool(getattr(self.objective, "reads_clusters", False))
 
     @property
+    def reads_prototypes(self) -> bool:
+        """Whether it needs to know where clusters lie; images without one take part all the same."""
+        return bool(getattr(self.objective, "reads_prototypes", False))
+
+    @property
     def reads_features(self) -> bool:
         """Whether it needs the backbone's features of the batch."""
         return bool(getattr(self.objective, "reads_features", False))
@@ -150,8 +155,9 @@ class Stage:
 
     @property
     def clusters_needed(self) -> int | None:
-        """The epoch of the stage at which it first needs the images' clusters; None if it never does."""
-        starts = [term.starts for term in self.terms if term.reads_clusters and term.weight]
+        """The epoch of the stage at which it first needs clusters of the images; None if it never does."""
+        readers = [term for term in self.terms if term.reads_clusters or term.reads_prototypes]
+        starts = [term.starts for term in readers if term.weight]
         starts += [] if self.further is None else [self.further.starts]
         starts += [0] if self.balanced else []
         return min(starts, default=None)

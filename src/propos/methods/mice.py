@@ -7,6 +7,7 @@ from propos.methods.method import Method, Pairing, Stage, Term
 from propos.methods.parts import negative_queue
 from propos.networks import Head, Parts
 from propos.objectives import ContrastiveExperts
+from propos.runs import CONFIDENCE_TEMPERATURE
 
 
 def mice(config: Config) -> Method:
@@ -26,6 +27,8 @@ def mice(config: Config) -> Method:
         answer="head",
     )
     seen = max(width, clusters)  # so many directions as far apart as can be need as many numbers
-    gate = Head((seen, clusters), simplex=True, temperature=config.contrast.cluster_temperature)
+    trust = config.contrast.cluster_temperature
+    # What it learns by are shares of cosines, none far above 1 / K; how sure it is, is said as k-means says it.
+    gate = Head((seen, clusters), simplex=True, temperature=trust, answers_at=CONFIDENCE_TEMPERATURE / trust)
     experts = Head((clusters * width,), unit_vectors=clusters)
     return Method(Parts(experts, target="moving average", cluster_head=gate), (train,))

@@ -24,14 +24,19 @@ class Head:
     norm_last: bool = False
     smooth: bool = False  # GELU in place of ReLU
     directions: bool = False  # the last layer compares directions
-    prototypes: bool = False  # the last layer is one of unit vectors, with which it compares directions,
-    spread: float | None = None  # or, by Student's t, which is a half where their square is this, distances
+    prototypes: bool = False  # the last layer is one of unit vectors, with which it compares directions
+    spread: float | None = None  # it compares distances by Student's t, which is a half where their square is this
     simplex: bool = False  # the last layer learns nothing: it compares with directions as far apart as so many can be
     unit_vectors: int | None = None  # the output is so many vectors side by side, each made a unit vector
-    temperature: float = 1.0  # by which the output is divided
+    temperature: float = 1.0  # by which the output is divided,
+    answers_at: float = 1.0  # and by this as well where it says how sure it is of an answer
     relu_first: bool = False  # for what reads the output of another head
     as_it_is: bool = False  # one layer that begins by changing nothing
     centres: CentreSets | None = None  # in place of layers: sets of centres, of which the first answers
+
+    def __post_init__(self) -> None:
+        assert self.directions + self.prototypes + self.simplex <= 1, "a head ends in one kind of layer"
+        assert self.spread is None or self.prototypes, "only unit vectors are compared by their distances"
 
 
 class Directions(nn.Module):
@@ -137,7 +142,7 @@ class Mlp(nn.Sequential):
         if head.unit_vectors is not None:
             layers.append(UnitVectors(head.unit_vectors))
         super().__init__(*layers)
-        self.temperature = head.temperature
+        self.temperature, self.answers_at = head.temperature, head.answers_at
         if head.as_it_is:
             (layer,) = layers
             assert isinstance(layer, nn.Linear)
@@ -153,7 +158,7 @@ class Mlp(nn.Sequential):
     def answer(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
         """Return what it says of features: the one head that there is."""
         answered: Tensor = self(features)
-        return answered
+        return answered if self.answers_at == 1.0 else answered / self.answers_at
 
 
 class Heads(nn.Module):

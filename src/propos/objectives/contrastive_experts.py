@@ -39,6 +39,8 @@ class ContrastiveExperts:
     A row of projections holds what each expert makes of an image, one behind the other.
     """
 
+    reads_prototypes = True
+
     def __init__(self, temperature: float) -> None:
         self.temperature = temperature
 

@@ -15,7 +15,8 @@ class Objective(Protocol):
     """A stateless loss: it never gathers, logs or draws.
 
     One that needs to know the images' clusters says so by a class attribute, `reads_clusters = True`; one that needs
-    the backbone's features of the batch, `reads_features = True`.
+    where clusters lie, whoever is in them, `reads_prototypes = True`; one that needs the backbone's features of the
+    batch, `reads_features = True`.
     """
 
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:

@@ -24,5 +24,5 @@ def fit_length(config: Config, images: int, clusters: int | None = None) -> Conf
     if config.recipe not in FOUND_ON:
         return config
     times = (FOUND_ON[config.recipe] / images) ** (1 - STEPS_GROW)
-    times *= max(1.0, (clusters or KINDS) / KINDS) ** KINDS_GROW
+    times *= max(1.0, min(clusters or KINDS, images) / KINDS) ** KINDS_GROW
     return config.with_epochs(max(FEWEST, round(config.train.epochs * min(MOST, times))))

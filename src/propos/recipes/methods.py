@@ -76,6 +76,7 @@ OWN: Mapping[str, Mapping[str, Any]] = {
         "train.weight_decay": 1e-4,
         "queue.size": 1024,
         "contrast.temperature": 1.0,
+        "contrast.cluster_temperature": 1.0,
     },
 }
 

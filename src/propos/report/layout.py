@@ -16,6 +16,7 @@ EARLY, LATE = 250, 500  # iterations with groups pulled together, then freely
 FEW, FEW_EARLY, FEW_LATE = 500, 100, 200  # so few images settle sooner
 MANY = 10_000  # images from which interpolation is quicker than a tree
 EXAGGERATION = 12
+MOST_COMPARED = 10**12  # numbers, of all images with all: a minute of one thread
 SAY_EVERY = 25
 NEIGHBOURS = 5
 BLOCK = 4_096
@@ -57,7 +58,7 @@ def _main_directions(embeddings: Float[np.ndarray, "N D"]) -> Float[np.ndarray, 
 def _neighbour_embedding(
     embeddings: Float[np.ndarray, "N D"], seed: int, progress: Progress
 ) -> Float[np.ndarray, "N 2"]:
-    """Run openTSNE from the main directions, on one thread: sums over threads would differ from run to run."""
+    """Run openTSNE from the main directions, its sums on one thread: over several they would differ between runs."""
     from openTSNE import TSNEEmbedding, affinity, initialization
 
     count = len(embeddings)
@@ -72,7 +73,8 @@ def _neighbour_embedding(
         warnings.simplefilter("ignore")
         perplexity = min(PERPLEXITY, (count - 1) / 3)
         # Comparing all with all measured faster than openTSNE's own choice, an approximation (docs/report.md).
-        near = affinity.PerplexityBasedNN(embeddings, perplexity, method="exact", n_jobs=1, random_state=seed)
+        how = "exact" if embeddings.size * count <= MOST_COMPARED else "auto"
+        near = affinity.PerplexityBasedNN(embeddings, perplexity, method=how, n_jobs=1, random_state=seed)
         start = initialization.rescale(_main_directions(embeddings) + _grain(count, seed))
         way = "bh" if count < MANY else "fft"
         begun = TSNEEmbedding(start, near, negative_gradient_method=way, **options)

@@ -65,9 +65,11 @@ def _see(learner: Learner, source: Source, corrections: Corrections | None) -> S
     network, embeds = learner.network, learner.method.embeds
     batches = list(see_batches(network, embeds, source, learner.config, mine, every_head=True))
     embeddings, features = torch.cat([batch[0] for batch in batches]), torch.cat([batch[1] for batch in batches])
-    if corrections is not None:  # a vector of zeros is nobody's neighbour
+    heads = [batch[2] for batch in batches if batch[2] is not None]
+    assigned = torch.cat(heads) if heads else None
+    if corrections is not None:  # a vector of zeros is nobody's neighbour, and no part of a cluster
         part = corrections.taking_part[mine].to(embeddings)[:, None]
         embeddings, features = embeddings * part, features * part
-    heads = [batch[2] for batch in batches if batch[2] is not None]
-    assignments = gather(torch.cat(heads), len(source)) if heads else None
+        assigned = None if assigned is None else assigned * part[:, :, None]
+    assignments = None if assigned is None else gather(assigned, len(source))
     return Seen(gather(embeddings, len(source)), gather(features, len(source)), assignments, network.chosen_head, mine)

@@ -6,7 +6,8 @@ import torch.nn.functional as F
 
 from helpers import oracle
 from helpers.small import CPU, digits, quick_config
-from propos.training.embedding import embed
+from propos.training.corrections import FREE, LEFT_OUT, Corrections
+from propos.training.embedding import embed, see_batches
 from propos.training.expectation import clusters_now, expectation, unassigned
 from propos.training.learner import at_stage, build_learner
 from propos.training.maximization import maximization_step
@@ -66,6 +67,18 @@ def test_centres_begin_where_k_means_finds_clusters_and_answer_as_it_does():
     torch.testing.assert_close(learner.network.cluster_head[-1].weight, found.prototypes)
     answer = expectation(learner, source, state.epoch, None)
     assert torch.equal(answer.labels, found.labels)
+
+
+def test_images_that_take_no_part_count_for_no_clusters_size():
+    learner, state, source = opened("dec")
+    junk = torch.arange(200) % 4 == 0
+    corrections = Corrections(torch.where(junk, LEFT_OUT, FREE), {}, {})
+    state.epoch += 1
+    refresh(learner, source, state, corrections)
+    seen = see_batches(learner.network, "online", source, learner.config)
+    said = torch.cat([assigned for *_, assigned in seen])[~junk]
+    wanted = torch.from_numpy(oracle.sharpened(said.double().numpy()))
+    torch.testing.assert_close(state.prepared["sharpened"][~junk, 0].double(), wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_a_stage_that_is_open_keeps_its_centres():

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 
 from helpers.small import CPU, digits, quick_config
+from propos.training import Silent, train
+from propos.training.embedding import see_batches
 from propos.training.expectation import expectation
 from propos.training.learner import build_learner
 from propos.training.maximization import maximization_step
@@ -21,6 +23,11 @@ def started(**settings):
     return learner, source, state, found
 
 
+def shares_of_the_gate(learner, source):
+    seen = see_batches(learner.network, "target", source, learner.config, every_head=True)
+    return torch.cat([assigned[:, 0] for *_, assigned in seen])
+
+
 def by_expert(rows):
     return F.normalize(rows.view(len(rows), EXPERTS, WIDTH), dim=2)
 
@@ -34,13 +41,32 @@ def test_every_expert_has_an_equal_part_in_an_embedding():
 
 def test_a_prototype_is_the_direction_of_what_its_expert_makes_of_its_clusters_images():
     """And of a cluster that has none, of all images, weighed by the gate."""
-    *_, found = started()
+    learner, source, _, found = started()
     seen, own = by_expert(found.embeddings), by_expert(found.prototypes)
     present = found.labels.unique().tolist()
     assert 1 < len(present) < EXPERTS
-    for k in present:
-        torch.testing.assert_close(own[k, k], F.normalize(seen[found.labels == k, k].sum(dim=0), dim=0))
-    torch.testing.assert_close(own.norm(dim=2), torch.ones(EXPERTS, EXPERTS))
+    said = F.normalize(shares_of_the_gate(learner, source) ** 10, p=1, dim=1)  # as it answers
+    for k in range(EXPERTS):
+        weights = (found.labels == k).float() if k in present else said[:, k]
+        torch.testing.assert_close(own[k, k], F.normalize((weights[:, None] * seen[:, k]).sum(dim=0), dim=0))
+
+
+def test_how_sure_the_gate_is_is_said_as_k_means_says_it():
+    """Softmax of the cosines over 0.1: its own shares, softmax of the cosines, to the power of ten."""
+    learner, source, _, found = started()
+    shares = shares_of_the_gate(learner, source)
+    assert shares.max() < 0.25
+    sure = F.normalize(shares**10, p=1, dim=1).max(dim=1).values
+    torch.testing.assert_close(found.confidence, sure, rtol=1e-4, atol=1e-5)
+    assert found.confidence.max() > 0.5
+
+
+def test_prototypes_are_found_before_the_first_epoch_where_a_number_was_once_suggested():
+    source = digits()
+    config = quick_config(source, method="mice", clusters=10, suggest__range=(2, 20), train__epochs=2)
+    assert config.clusters == EXPERTS
+    fitted = train(config, source, CPU, Silent())
+    assert len(fitted.history) == 3
 
 
 def test_the_queue_keeps_what_every_expert_of_the_target_made_of_both_views():
