@@ -108,14 +108,14 @@ class Terminal:
 
     def _plain_lines(self, words: str) -> Callable[[int, int], None]:
         """Return what writes a line every ten seconds, so that short work is not mentioned."""
-        begin = last = time.monotonic()
-        at_first: int | None = None  # work may take a while to get ready, and may go on where it was left
+        last = time.monotonic()
+        first: tuple[float, int] | None = None  # work may take a while to get ready, and may go on where it was left
 
         def line(done: int, total: int) -> None:
-            nonlocal last, begin, at_first
+            nonlocal last, first
             now = time.monotonic()
-            if at_first is None:
-                begin, at_first = now, done
+            first = first or (now, done)
+            begin, at_first = first
             if now - last < PLAIN_LINE_SECONDS or done == at_first:
                 return
             last = now
