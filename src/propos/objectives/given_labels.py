@@ -5,10 +5,9 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.objectives.objective import log_chance
 from propos.objectives.prototypes import mean_of_present, membership
 from propos.outputs import Outputs
-
-LEAST = 1e-30  # chance, whose logarithm is finite
 
 
 def given_labels(assignments: Float[Tensor, "B K"], labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
@@ -18,7 +17,7 @@ def given_labels(assignments: Float[Tensor, "B K"], labels: Int[Tensor, " B"]) -
     no part; without any other the loss is 0.
     """
     members, present = membership(labels, assignments.dtype, assignments.shape[1])
-    surprise = -assignments.gather(1, labels.clamp(min=0)[:, None])[:, 0].clamp(min=LEAST).log()
+    surprise = -log_chance(assignments.gather(1, labels.clamp(min=0)[:, None])[:, 0])
     return mean_of_present((members @ surprise) / members.sum(dim=1).clamp(min=1), present)
 
 

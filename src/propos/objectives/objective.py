@@ -10,6 +10,8 @@ from torch import Tensor
 
 from propos.outputs import Outputs, Pair
 
+LEAST = 1e-30  # chance, whose logarithm is finite
+
 
 class Objective(Protocol):
     """A stateless loss: it never gathers, logs or draws.
@@ -22,6 +24,11 @@ class Objective(Protocol):
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
         ...
+
+
+def log_chance(chances: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """Return the logarithm of chances, finite where there is none."""
+    return chances.clamp(min=LEAST).log()
 
 
 def both_directions(

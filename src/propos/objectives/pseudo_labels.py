@@ -6,16 +6,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.objectives.objective import log_chance
 from propos.outputs import Outputs
-
-LEAST = 1e-30  # of a probability, so that its logarithm is finite
 
 
 def pseudo_labels(assignments: Float[Tensor, "B M"], labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
     """Return −mean_i log p_i at each image's label; images labelled −1 take no part, without any the loss is 0."""
     known = labels >= 0
     own = assignments.gather(1, labels.clamp(min=0)[:, None])[:, 0]
-    losses = torch.where(known, -own.clamp(min=LEAST).log(), 0.0)
+    losses = torch.where(known, -log_chance(own), 0.0)
     return losses.sum() / known.sum().clamp(min=1)
 
 

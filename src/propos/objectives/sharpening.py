@@ -6,14 +6,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.objectives.objective import log_chance
 from propos.outputs import Outputs
-
-LEAST = 1e-30  # chance, whose logarithm is finite
 
 
 def sharpening(assignments: Float[Tensor, "B K"], wanted: Float[Tensor, "B K"]) -> Float[Tensor, ""]:
     """Return mean_i Σ_k p_ik log(p_ik / q_ik): the divergence of assignments q from what is wanted, p."""
-    surprise = torch.xlogy(wanted, wanted) - wanted * assignments.clamp(min=LEAST).log()
+    surprise = torch.xlogy(wanted, wanted) - wanted * log_chance(assignments)
     return surprise.sum(dim=1).mean()
 
 

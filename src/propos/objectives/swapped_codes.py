@@ -7,16 +7,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.objective import mean_of_directions
+from propos.objectives.objective import log_chance, mean_of_directions
 from propos.objectives.sinkhorn import sinkhorn
 from propos.outputs import Outputs, Queue
-
-LEAST = 1e-30  # of a probability, so that its logarithm is finite
 
 
 def swapped_codes(codes: Float[Tensor, "B M"], assignments: Float[Tensor, "B M"]) -> Float[Tensor, ""]:
     """Return −mean_i Σ_m q_im log p_im: the surprise at one view's codes q by the other's assignments p."""
-    return -(codes * assignments.clamp(min=LEAST).log()).sum(dim=1).mean()
+    return -(codes * log_chance(assignments)).sum(dim=1).mean()
 
 
 @torch.no_grad()
