@@ -37,6 +37,7 @@ from propos.training import Silent, prepare, train
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.maximization import maximization_step
+from propos.training.opening import open_stage
 from propos.training.order import epoch_order
 from sets import SETS
 
@@ -155,6 +156,8 @@ def late_step(method: str, source: Source) -> Callable[[], object]:
         torch.device("cpu"),
     )
     positions, state = epoch_order(0, 0, learner.schedule)[0], late_state(learner)
+    if learner.stage.preparations:
+        open_stage(learner, source, state)
     assert state.partition is not None
     groupings = []
     for clusters in () if learner.stage.further is None else learner.stage.further.clusters:

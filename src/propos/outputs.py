@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ PAIRS = (
     "features",
     "pixels",
     "reconstructions",
+    "places",
 )
 
 
@@ -79,6 +80,8 @@ class Outputs:
     features: Pair | None = None  # the online backbone's, where a term reads them
     pixels: Pair | None = None  # of the views, as far as a decoder is to make them again
     reconstructions: Pair | None = None  # what it makes of them
+    places: tuple[Float[Tensor, "B P C"], Float[Tensor, "B P C"]] | None = None  # of the first stage's maps of them
+    discriminator: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None  # which scores these beside what is said
     again: Float[Tensor, "B *H K"] | None = None  # the cluster heads' of one more view of the images, if there is one
     again_projections: Float[Tensor, "B D"] | None = None  # online, of one more view of the images, if there is one
     partners: Int[Tensor, " B"] | None = None  # the images that the second views are of, where they are neighbours

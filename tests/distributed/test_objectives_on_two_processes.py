@@ -11,6 +11,8 @@ from helpers.processes import run_on
 from propos.distributed import gather
 from propos.objectives import (
     Alignment,
+    AnsweredGraph,
+    AnsweredLabels,
     Bank,
     CentreAgreement,
     CentreLearning,
@@ -29,6 +31,7 @@ from propos.objectives import (
     InstanceSoftmax,
     LabelledContrast,
     LocalAggregation,
+    LocalInformation,
     MutualInformation,
     NearestInBatch,
     NearestOfAll,
@@ -97,6 +100,9 @@ OBJECTIVES = {
     "swapped codes": SwappedCodes(0.5, 3),
     "contrast on a graph": GraphContrast(0.5),
     "experts": three_experts,
+    "labels of answers": AnsweredLabels(0.3),
+    "graph of answers": AnsweredGraph(0.8),
+    "local information": LocalInformation(0.8),
 }
 
 
@@ -124,6 +130,8 @@ def losses_and_gradients(rank, world):
         features=gathered(projections),
         pixels=gathered([target.detach() for target in targets]),
         reconstructions=gathered(predictions),
+        places=gathered([prediction.unflatten(1, (2, 3)) for prediction in predictions]),
+        discriminator=lambda places, said, others: places.sum(dim=2)[others] * said.sum(dim=1)[:, None, None],
         again=gather(F.softmax(predictions[0], dim=1)),
         again_projections=gather(predictions[1]),
         partners=gather(NEAR[part, 1]),
@@ -132,6 +140,7 @@ def losses_and_gradients(rank, world):
             "labels": gather(LABELS[part]),
             "prototype labels": gather((table > 0.2)[part]),
             "sharpened": gather(table[part]),
+            "answers": gather(table[part]),
             "neighbours": gather(NEAR[part]),
             "neighbour weights": gather(torch.full((BATCH, 3), 0.5, dtype=torch.float64)[part]),
         },

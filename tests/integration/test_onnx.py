@@ -30,7 +30,7 @@ def exported(capsys, run, out):
     return result.out
 
 
-@pytest.mark.parametrize("method", ["propos", "cc-psl", "temi", "iic", "dec", "mice"])
+@pytest.mark.parametrize("method", ["propos", "cc-psl", "temi", "iic", "dec", "mice", "dccm"])
 def test_prototypes_and_heads_answer_as_the_run_does(method, tmp_path, capsys):
     images = save_digits(tmp_path / "digits.npz", 120)
     flags = [*as_flags({**QUICK, "train.epochs": 2, "heads.count": 2}), "--no-report", "--quiet"]

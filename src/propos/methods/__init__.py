@@ -17,6 +17,7 @@ from propos.methods.cc import cc
 from propos.methods.cc_psl import cc_psl
 from propos.methods.conr import conr
 from propos.methods.dcboost import dcboost
+from propos.methods.dccm import dccm
 from propos.methods.dec import dec
 from propos.methods.deepcluster import deepcluster
 from propos.methods.gcc import gcc
@@ -32,6 +33,7 @@ from propos.methods.pcl import pcl
 from propos.methods.pica import pica
 from propos.methods.preparations import (
     AgreedLabels,
+    Answers,
     Confident,
     Features,
     NearestAnswers,
@@ -64,6 +66,7 @@ __all__ = [
     "OF_FEATURES",
     "About",
     "AgreedLabels",
+    "Answers",
     "BankSpec",
     "Confident",
     "Features",
@@ -110,6 +113,7 @@ METHODS: dict[str, Callable[[Config], Method]] = {
     "dec": dec,
     "idec": idec,
     "deepcluster": deepcluster,
+    "dccm": dccm,
     "iic": iic,
     "pica": pica,
     "swav": swav,

@@ -45,6 +45,9 @@ ABOUT: Mapping[str, About] = {
     "dec": About(2016, "Xie et al., ICML (arXiv 1511.06335)", "targets and loss against its public code; see the docs"),
     "idec": About(2017, "Guo et al., IJCAI", "losses and their weight against its public code; see the docs"),
     "deepcluster": About(2018, "Caron et al., ECCV (arXiv 1807.05520)", "steps against its public code; see the docs"),
+    "dccm": About(
+        2019, "Wu et al., ICCV (arXiv 1904.06925)", "losses and settings against its public code; see the docs"
+    ),
     "iic": About(2019, "Ji et al., ICCV (arXiv 1807.06653)", "the loss and settings against its public code"),
     "pica": About(2020, "Huang et al., CVPR", "the loss and settings against its public code"),
     "idfd": About(2021, "Tao et al., ICLR (arXiv 2106.00131)", "terms and settings against its public code"),

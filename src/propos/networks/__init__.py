@@ -2,6 +2,7 @@
 
 from propos.networks.centres import Centres, CentreSets
 from propos.networks.decoder import Decoder, Decoding
+from propos.networks.discriminator import Discriminating, Discriminator
 from propos.networks.heads import Head, Heads, Mlp, restart
 from propos.networks.parts import EVERY_PART, PartName, Parts
 from propos.networks.precision import autocast
@@ -29,6 +30,8 @@ __all__ = [
     "Centres",
     "Decoder",
     "Decoding",
+    "Discriminating",
+    "Discriminator",
     "Encoder",
     "Head",
     "Heads",

@@ -119,18 +119,28 @@ class ResNet(nn.Module):
                 inner = width * shape.block.expansion
             self.add_module(f"layer{number}", nn.Sequential(*blocks))
             self._stages.append(f"layer{number}")
-        self.features = inner
+        self.features, self.lower_features = inner, shape.widths[0] * shape.block.expansion
         self.recompute = False  # whether blocks pass again in the backward pass, instead of being remembered
         _initialise(self.modules())
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
         """Return the pooled features of the images."""
-        x: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(images))))
-        for stage in self._stages:
+        return self.upper(self.lower(images))
+
+    def lower(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B c h w"]:
+        """Return the maps that the first stage makes of the images."""
+        return self._passed(self.maxpool(self.relu(self.bn1(self.conv1(images)))), self._stages[:1])
+
+    def upper(self, maps: Float[Tensor, "B c h w"]) -> Float[Tensor, "B F"]:
+        """Return the pooled features that the other stages make of the first one's maps."""
+        pooled: Tensor = self.avgpool(self._passed(maps, self._stages[1:]))
+        return pooled.flatten(1)
+
+    def _passed(self, x: Tensor, stages: list[str]) -> Tensor:
+        for stage in stages:
             for block in self.get_submodule(stage).children():
                 x = _forgotten(block, x) if self.recompute and torch.is_grad_enabled() else block(x)
-        pooled: Tensor = self.avgpool(x)
-        return pooled.flatten(1)
+        return x
 
 
 def _forgotten(block: nn.Module, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:

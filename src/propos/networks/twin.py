@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 
@@ -15,6 +16,7 @@ from propos.config import NetworkSettings
 from propos.distributed import gather, share
 from propos.networks.centres import Centres
 from propos.networks.decoder import Decoder
+from propos.networks.discriminator import Discriminator, places_of
 from propos.networks.heads import Head, Heads, Mlp, Prototypes, initialise_predictor
 from propos.networks.norm import ALONE, BatchGroups, set_groups
 from propos.networks.parts import EVERY_PART, PartName, Parts
@@ -106,6 +108,11 @@ class TwinNetwork(nn.Module):
         if parts.decoder is not None:
             assert parts.projector is not None
             self.decoder = Decoder(parts.projector.widths[-1], parts.decoder, channels)
+        self.discriminator: Discriminator | None = None
+        if parts.discriminator is not None:
+            assert parts.cluster_head is not None
+            seen, said = self._residual.lower_features, parts.cluster_head.widths[-1]
+            self.discriminator = Discriminator(seen, said, parts.discriminator)
         # Channels last measured faster, on CPUs too (docs/speed.md); torch leaves the keyword out of its types.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -119,6 +126,9 @@ class TwinNetwork(nn.Module):
         for encoder in (self.online, self.target):
             if encoder is not None:
                 encoder.backbone.compile(backend=backend)
+        if self.discriminator is not None:  # reads what is between them
+            for part in ("lower", "upper"):
+                setattr(self._residual, part, torch.compile(getattr(self._residual, part), backend=backend))
 
     @property
     def centres(self) -> Centres | None:
@@ -165,13 +175,15 @@ class TwinNetwork(nn.Module):
         self.groups = BatchGroups.of(batch, self.bn_groups)
         seen = self.groups.doubled() if self.joint and not settled else self.groups
         set_groups(self, seen.twice() if self._behind else seen)
-        features = views if features_given else self._both(self.online.backbone, views)
+        features, places = (views, None) if features_given else self._features(views)
         projections = self._both(self.online.projector, features)
         noisy = projections if noise is None else (projections[0] + noise[0], projections[1] + noise[1])
         predictions = self._both(self.predictor, noisy)
         target = None if self.target is None else self.target.projector if features_given else self.target
         targets = self._targets(target, views, projections, batch, shuffle)
         outputs = Outputs(projections, predictions, targets, features=features)
+        if places is not None:
+            outputs = replace(outputs, places=places, discriminator=self.discriminator)
         if self.decoder is not None and "decoder" in self.learning:
             pixels = self.decoder.wanted(views[0]), self.decoder.wanted(views[1])
             outputs = replace(outputs, pixels=pixels, reconstructions=self._both(self.decoder, projections))
@@ -187,6 +199,14 @@ class TwinNetwork(nn.Module):
             return replace(outputs, again_projections=self.online.projector(seen_again))
         said = self.cluster_head(self._read(seen_again))
         return replace(outputs, again=F.softmax(said, dim=-1))
+
+    def _features(self, views: Views) -> tuple[Pair, Pair | None]:
+        """Return the online backbone's features of both views and, for a discriminator that learns, their places."""
+        if self.discriminator is None or "discriminator" not in self.learning:
+            return self._both(self.online.backbone, views), None
+        assert not self.settled, "a view that passes as for a prediction has no places"
+        first, second = self._both(self._residual.lower, views)
+        return self._both(self._residual.upper, (first, second)), (places_of(first), places_of(second))
 
     def _assigned(self, outputs: Outputs, head: AnyHead, features: Pair) -> Outputs:
         """Return outputs with what the cluster heads, and their targets, say of what they read."""
@@ -281,8 +301,8 @@ class TwinNetwork(nn.Module):
             torch._foreach_lerp_([ours for ours, _ in moving], [theirs for _, theirs in moving], 1 - momentum)
 
     def without_predictor(self) -> list[nn.Parameter]:
-        """Return what learns of the online encoder, the cluster heads and the decoder: all but the predictor."""
-        around = (self.cluster_head, self.over_head, self.decoder)
+        """Return what learns of the online encoder, the cluster heads and what is around them, less the predictor."""
+        around = (self.cluster_head, self.over_head, self.decoder, self.discriminator)
         heads = [head.parameters() for head in around if head is not None]
         return [parameter for parameter in chain(self.online.parameters(), *heads) if parameter.requires_grad]
 
@@ -309,10 +329,17 @@ class TwinNetwork(nn.Module):
         ]
 
     def _own_parts(self) -> dict[str, nn.Module]:
-        heads = {"cluster_head": self.cluster_head, "over_head": self.over_head, "decoder": self.decoder}
+        heads: dict[str, nn.Module | None] = {"cluster_head": self.cluster_head, "over_head": self.over_head}
+        heads |= {"decoder": self.decoder, "discriminator": self.discriminator}
         encoder = {"backbone": self.online.backbone, "projector": self.online.projector}
         present = {name: head for name, head in heads.items() if head is not None}
         return {**encoder, "predictor": self.predictor, **present}
+
+    @property
+    def _residual(self) -> ResNet:
+        """The online backbone, where it is one that can be asked for what it sees half-way."""
+        assert isinstance(self.online.backbone, ResNet)
+        return self.online.backbone
 
     def _targets(
         self, target: nn.Module | None, views: Views, projections: Pair, batch: int, shuffle: Tensor | None
@@ -344,8 +371,9 @@ class TwinNetwork(nn.Module):
             module.training = True
         return made
 
-    def _both(self, part: nn.Module, pair: tuple[Tensor, Tensor]) -> Pair:
+    def _both(self, part: Callable[[Tensor], Tensor], pair: tuple[Tensor, Tensor]) -> Pair:
         if self.settled:
+            assert isinstance(part, nn.Module)
             return self._settled(part, pair[0]), part(pair[1])
         if not self.joint and not self._behind:
             return part(pair[0]), part(pair[1])

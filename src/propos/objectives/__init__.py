@@ -1,6 +1,8 @@
 """One loss per file: the bare mathematics as a function, and the module that picks its tensors."""
 
 from propos.objectives.alignment import Alignment, alignment
+from propos.objectives.answered_graph import AnsweredGraph, answered_graph
+from propos.objectives.answered_labels import AnsweredLabels, answered_labels
 from propos.objectives.centre_agreement import CentreAgreement, centre_agreement
 from propos.objectives.centre_learning import CentreLearning, centre_learning
 from propos.objectives.cluster_balance import ClusterBalance, cluster_balance
@@ -17,6 +19,7 @@ from propos.objectives.info_nce import InfoNce, info_nce
 from propos.objectives.instance_softmax import InstanceSoftmax, instance_softmax
 from propos.objectives.labelled_contrast import LabelledContrast, labelled_contrast
 from propos.objectives.local_aggregation import LocalAggregation, local_aggregation
+from propos.objectives.local_information import LocalInformation, local_information
 from propos.objectives.mutual_information import MutualInformation, mutual_information
 from propos.objectives.nearest import NearestInBatch, NearestOfAll
 from propos.objectives.negative_cosine import NegativeCosine, negative_cosine
@@ -40,6 +43,8 @@ from propos.outputs import Bank, CentreSet, Grouping, Outputs, Queue
 
 __all__ = [
     "Alignment",
+    "AnsweredGraph",
+    "AnsweredLabels",
     "Bank",
     "CentreAgreement",
     "CentreLearning",
@@ -60,6 +65,7 @@ __all__ = [
     "InstanceSoftmax",
     "LabelledContrast",
     "LocalAggregation",
+    "LocalInformation",
     "MutualInformation",
     "NearestInBatch",
     "NearestOfAll",
@@ -83,6 +89,8 @@ __all__ = [
     "SwappedCodes",
     "WeightedInformation",
     "alignment",
+    "answered_graph",
+    "answered_labels",
     "centre_agreement",
     "centre_learning",
     "cluster_balance",
@@ -98,6 +106,7 @@ __all__ = [
     "instance_softmax",
     "labelled_contrast",
     "local_aggregation",
+    "local_information",
     "mutual_information",
     "negative_cosine",
     "neighbour_agreement",

@@ -289,6 +289,14 @@ OF_METHODS_DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         }
         for method in ("dec", "idec")
     },
+    "dccm": {
+        **dict.fromkeys(("train.lr", "train.batch_size", "train.weight_decay", "network.dimension"), _AUTHORS),
+        **dict.fromkeys(("train.schedule", "train.warmup"), _AUTHORS),
+        "train.optimiser": "the paper trains no such system; its authors' code has RMSprop, of which Adam is the heir",
+        "network.bn_groups": _ALONE,
+        "network.shuffle_bn": _NO_TARGET,
+        "psl.start": "there is no warm-up, and nothing is scattered",
+    },
     "deepcluster": {
         **dict.fromkeys(("train.schedule", "train.warmup", "train.weight_decay"), _AUTHORS),
         "network.bn_groups": _ALONE,

@@ -57,6 +57,7 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "dec": _AUTOENCODER,
     "idec": _AUTOENCODER,
     "deepcluster": _ONE_GROUP,
+    "dccm": {**_ADAM, **_ONE_GROUP, "train.lr": 1e-3, "confident.above": 0.9},
     "swav": {**_ONE_GROUP, "contrast.temperature": 0.1},
     "gcc": {**_ONE_GROUP, "contrast.temperature": 0.1, "balance.weight": 2.0, "neighbours.count": 5},
     "iic": {**_OF_HEADS, "heads.count": 5},
@@ -92,6 +93,7 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
     "temi": {"heads.lr": 1e-4, "network.momentum": 0.996},
     "spice": {"confident.by_cluster": False, "neighbours.count": 100},
     "deepcluster": {"train.schedule": "constant", "train.warmup": 0, "train.weight_decay": 1e-5},
+    "dccm": {"network.dimension": 64, "train.lr": 8e-4, "train.batch_size": 32},  # 1e-4 for 32 images
     "iic": {"train.lr": 1e-4},
     "pica": {"train.lr": 1e-4},
     "idfd": {

@@ -55,6 +55,7 @@ SYSTEMS: dict[str, Recipe] = {
     "secu-cifar-10": systems.secu_cifar_10,
     "mice-cifar-10": systems.mice_cifar_10,
     "localagg-imagenet-1k": systems.localagg_imagenet_1k,
+    "dccm-cifar-10": systems.dccm_cifar_10,
     "iic-cifar-10": systems.iic_cifar_10,
     "pica-cifar-10": systems.pica_cifar_10,
     "gcc-cifar-10": systems.gcc_cifar_10,

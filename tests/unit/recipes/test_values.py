@@ -251,6 +251,20 @@ def test_autoencoders_have_their_own_settings(method, weights):
     assert (larger.parts.decoder.side, smaller.parts.decoder.side) == (32, 8)
 
 
+def test_dccm_has_its_own_settings():
+    config = build_recipe("dccm-cifar-10").with_settings({"clusters": 10})
+    method, train, views = build_method(config), config.train, config.views
+    assert {term.name: term.weight for term in method.terms} == {"labels": 5.0, "graph": 1.0, "local": 0.05}
+    labels, graph, local = (term.objective.above for term in method.terms)
+    assert (labels, graph, local) == (0.9, 0.95, 0.95)
+    parts = method.parts
+    assert (parts.projector.widths, parts.cluster_head.widths, parts.discriminator.hidden) == ((64,), (10,), 512)
+    assert (parts.projector.norm_last, parts.cluster_head.norm_last, parts.cluster_head.relu_first) == (True,) * 3
+    assert train.lr * train.batch_size / 256 == pytest.approx(1e-4)
+    assert (train.batch_size, train.epochs, train.schedule, train.weight_decay) == (32, 2000, "constant", 0.0)
+    assert (views.rotation, views.flip, views.grey, views.hue) == (20.0, 0.5, 0.0, 0.0)
+
+
 def test_secu_has_its_own_settings():
     secu = build_recipe("secu-cifar-10").with_settings({"clusters": 10})
     assert build_method(secu).parts.cluster_head.centres.sizes == tuple(range(10, 101, 10))

@@ -1,0 +1,37 @@
+"""DCCM's labels: what the cluster head was sure of before the epoch, each cluster a question of its own."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.objectives.objective import log_chance
+from propos.outputs import Outputs
+
+
+def answered_labels(
+    assignments: Float[Tensor, "B K"], answers: Float[Tensor, "B K"], above: float
+) -> Float[Tensor, ""]:
+    """Return mean_i w_i mean_k −log(p_ik where k = y_i, else 1 − p_ik): y_i is where the answer is largest.
+
+    w_i is 1 where that is at least `above`, else 0; all images are divided by.
+    """
+    sureness, label = answers.max(dim=1)
+    said = torch.arange(answers.shape[1], device=label.device) == label[:, None]
+    surprise = -torch.where(said, log_chance(assignments), log_chance(1 - assignments)).mean(dim=1)
+    return (surprise * (sureness >= above)).mean()
+
+
+class AnsweredLabels:
+    """The labels of what the head said before the epoch, asked of both views, averaged."""
+
+    def __init__(self, above: float) -> None:
+        self.above = above
+
+    def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+        """Return the loss of the batch."""
+        assert outputs.assignments is not None
+        answers = outputs.prepared["answers"][:, outputs.head]
+        first, second = (answered_labels(view, answers, self.above) for view in outputs.assignments)
+        return (first + second) / 2
