@@ -37,7 +37,6 @@ from propos.training import Silent, prepare, train
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.maximization import maximization_step
-from propos.training.opening import open_stage
 from propos.training.order import epoch_order
 from sets import SETS
 
@@ -156,8 +155,6 @@ def late_step(method: str, source: Source) -> Callable[[], object]:
         torch.device("cpu"),
     )
     positions, state = epoch_order(0, 0, learner.schedule)[0], late_state(learner)
-    if learner.stage.preparations:
-        open_stage(learner, source, state)
     assert state.partition is not None
     groupings = []
     for clusters in () if learner.stage.further is None else learner.stage.further.clusters:
@@ -200,7 +197,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=["digits", "fashion-mnist 3,000"])
     parser.add_argument("--methods", nargs="+", choices=[*OURS, *VARIANTS, *PEERS], default=[*OURS, *PEERS])
     parser.add_argument(
-        "--seconds", type=float, default=60.0, help="of the processor, for each run of a method of ours"
+        "--seconds", type=float, default=45.0, help="of the processor, for each run of a method of ours"
     )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=os.cpu_count())

@@ -67,7 +67,7 @@ class CentreSet:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Tensors of both views of the global batch, all raw (not normalised)."""
+    """Tensors of both views of the global batch, all raw (not normalised), and what objectives read beside them."""
 
     projections: Pair  # online
     predictions: Pair  # of projection + σε

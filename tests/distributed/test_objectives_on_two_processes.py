@@ -100,9 +100,9 @@ OBJECTIVES = {
     "swapped codes": SwappedCodes(0.5, 3),
     "contrast on a graph": GraphContrast(0.5),
     "experts": three_experts,
-    "labels of answers": AnsweredLabels(0.3),
-    "graph of answers": AnsweredGraph(0.8),
-    "local information": LocalInformation(0.8),
+    "labels of answers": AnsweredLabels(0.25),
+    "graph of answers": AnsweredGraph(0.7),
+    "local information": LocalInformation(0.7),
 }
 
 
@@ -140,7 +140,6 @@ def losses_and_gradients(rank, world):
             "labels": gather(LABELS[part]),
             "prototype labels": gather((table > 0.2)[part]),
             "sharpened": gather(table[part]),
-            "answers": gather(table[part]),
             "neighbours": gather(NEAR[part]),
             "neighbour weights": gather(torch.full((BATCH, 3), 0.5, dtype=torch.float64)[part]),
         },

@@ -33,7 +33,6 @@ from propos.methods.pcl import pcl
 from propos.methods.pica import pica
 from propos.methods.preparations import (
     AgreedLabels,
-    Answers,
     Confident,
     Features,
     NearestAnswers,
@@ -66,7 +65,6 @@ __all__ = [
     "OF_FEATURES",
     "About",
     "AgreedLabels",
-    "Answers",
     "BankSpec",
     "Confident",
     "Features",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from propos.config import Config
-from propos.methods.method import Method, Stage, Term
-from propos.methods.preparations import Answers
+from propos.methods.method import Method, Pairing, Stage, Term
 from propos.networks import Discriminating, Head, Parts, feature_width
 from propos.objectives import AnsweredGraph, AnsweredLabels, LocalInformation
 
@@ -13,12 +12,13 @@ LABELS, GRAPH, LOCAL = 5.0, 1.0, 0.05  # how much each term counts
 
 
 def dccm(config: Config) -> Method:
-    """Have views learn what plain images were sure of before the epoch: their labels, and who is like whom.
+    """Have views learn what the head says of plain images: sure labels, who is like whom, and which places go with it.
 
-    Beside it a discriminator learns which of the first stage's maps go with what is said of an image: its own and those
-    of one like it. Losses, thresholds and weights are those of its public code, but: the recipe's network, whose maps
-    are averaged; answers of all images, before every epoch (there of a thousand, for ten passes); the discriminator
-    reads logarithms of shares (there what batch norm makes shares of); other images are drawn by chance for each.
+    The places are those of the first stage's maps; a discriminator tells an image's own, and those of one like it, from
+    others'. Losses, thresholds and weights are those of its public code, but: the recipe's network, whose maps are
+    averaged; the plain images of every batch are asked in its step (there a thousand, for ten passes); the
+    discriminator reads logarithms of shares (there what batch norm makes shares of); whom an image is compared with are
+    the next of the batch, whose order is drawn anew. Unverified: any data but CIFAR-10 and CIFAR-20.
     """
     assert config.clusters is not None
     train = Stage(
@@ -27,7 +27,7 @@ def dccm(config: Config) -> Method:
             Term("graph", AnsweredGraph(ALIKE), weight=GRAPH),
             Term("local", LocalInformation(ALIKE), weight=LOCAL),
         ),
-        refreshes=(Answers(),),
+        pairs=Pairing(again="plain"),
         answer="head",
     )
     parts = Parts(

@@ -102,18 +102,6 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Answers:
-    """Where every cluster head puts each image."""
-
-    name: str = "answers"
-
-    def __call__(self, seen: Seen) -> Float[Tensor, "n H K"]:
-        """Return the rows of this process's images."""
-        assert seen.assignments is not None
-        return seen.assignments[seen.mine]
-
-
-@dataclass(frozen=True)
 class NearestAnswers:
     """Where every cluster head puts the image that is nearest to each by the cosine of their features."""
 

@@ -45,7 +45,10 @@ class Discriminator(nn.Module):
 
 
 def places_of(maps: Float[Tensor, "B C H W"]) -> Float[Tensor, "B P C"]:
-    """Return the places of maps, averaged to half a map's side and no more than so many, a row each."""
+    """Return the places of maps, a row each: averages, half as many a side as a map has pixels and `FINEST` at most.
+
+    Rows and columns that are left over where the side does not divide are no part of any.
+    """
     side = min(maps.shape[2:])
     across = min(side, max(2, math.ceil(side / FINEST)))
     return F.avg_pool2d(maps, across).flatten(2).transpose(1, 2)

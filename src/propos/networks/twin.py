@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -121,7 +122,7 @@ class TwinNetwork(nn.Module):
         if isinstance(self.online.backbone, ResNet):
             self.online.backbone.recompute = True
 
-    def compile_backbones(self, backend: str = "inductor") -> None:
+    def compile_backbones(self, backend: str | Callable[..., Any] = "inductor") -> None:
         """Have torch compile the backbones, when they first see a kind of batch; weights keep their names."""
         for encoder in (self.online, self.target):
             if encoder is not None:

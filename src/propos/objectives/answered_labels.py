@@ -1,4 +1,4 @@
-"""DCCM's labels: what the cluster head was sure of before the epoch, each cluster a question of its own."""
+"""DCCM's labels: views are put where the cluster head surely puts their plain images, each cluster a question."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def answered_labels(
 ) -> Float[Tensor, ""]:
     """Return mean_i w_i mean_k −log(p_ik where k = y_i, else 1 − p_ik): y_i is where the answer is largest.
 
-    w_i is 1 where that is at least `above`, else 0; all images are divided by.
+    w_i is 1 where that is at least `above`, else 0; all images are divided by. No gradient reaches the answers.
     """
-    sureness, label = answers.max(dim=1)
+    sureness, label = answers.detach().max(dim=1)
     said = torch.arange(answers.shape[1], device=label.device) == label[:, None]
     surprise = -torch.where(said, log_chance(assignments), log_chance(1 - assignments)).mean(dim=1)
     return (surprise * (sureness >= above)).mean()
 
 
 class AnsweredLabels:
-    """The labels of what the head said before the epoch, asked of both views, averaged."""
+    """The labels of plain images, asked of both views, averaged; the plain images are the step's further view."""
 
     def __init__(self, above: float) -> None:
         self.above = above
@@ -32,6 +32,6 @@ class AnsweredLabels:
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
         assert outputs.assignments is not None
-        answers = outputs.prepared["answers"][:, outputs.head]
-        first, second = (answered_labels(view, answers, self.above) for view in outputs.assignments)
+        assert outputs.again is not None
+        first, second = (answered_labels(view, outputs.again, self.above) for view in outputs.assignments)
         return (first + second) / 2

@@ -15,14 +15,14 @@ OTHERS = 2  # images told apart from each
 
 
 def local_information(
-    own: Float[Tensor, "B n P"], others: Float[Tensor, "B m P"], there: Bool[Tensor, "B m"]
+    near: Float[Tensor, "B n P"], others: Float[Tensor, "B m P"], there: Bool[Tensor, "B m"]
 ) -> Float[Tensor, ""]:
-    """Return mean log(1 + e^−d) of an image's own scores d plus mean log(1 + e^d) of the others' that are there.
+    """Return mean log(1 + e^−d) of scores d with images near each plus mean log(1 + e^d) of those with others there.
 
     It is least where the scores tell the two apart: a bound on their mutual information (Jensen and Shannon's).
     """
     apart = F.softplus(others).mean(dim=2) * there
-    return F.softplus(-own).mean() + apart.sum() / there.sum().clamp(min=1)
+    return F.softplus(-near).mean() + apart.sum() / there.sum().clamp(min=1)
 
 
 def companions(alike: Bool[Tensor, "B B"]) -> tuple[Int[Tensor, "B 2"], Int[Tensor, "B m"], Bool[Tensor, "B m"]]:
@@ -42,7 +42,7 @@ def companions(alike: Bool[Tensor, "B B"]) -> tuple[Int[Tensor, "B 2"], Int[Tens
 
 
 class LocalInformation:
-    """What the discriminator makes of both views' places and assignments, averaged."""
+    """What the discriminator makes of both views' places and assignments, averaged; plain images say who is alike."""
 
     def __init__(self, above: float) -> None:
         self.above = above
@@ -50,11 +50,12 @@ class LocalInformation:
     def __call__(self, outputs: Outputs, labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
         """Return the loss of the batch."""
         assert outputs.assignments is not None
+        assert outputs.again is not None
         assert outputs.places is not None
         assert outputs.discriminator is not None
-        near, unlike, there = companions(answered_alike(outputs.prepared["answers"][:, outputs.head], self.above))
+        near, others, there = companions(answered_alike(outputs.again, self.above))
         losses = []
         for places, said in zip(outputs.places, outputs.assignments, strict=True):
-            scores = outputs.discriminator(places, log_chance(said), torch.cat([near, unlike], dim=1))
+            scores = outputs.discriminator(places, log_chance(said), torch.cat([near, others], dim=1))
             losses.append(local_information(scores[:, :2], scores[:, 2:], there))
         return (losses[0] + losses[1]) / 2

@@ -93,7 +93,7 @@ AT_SCALE: Mapping[str, Mapping[str, Any]] = {
     "temi": {"heads.lr": 1e-4, "network.momentum": 0.996},
     "spice": {"confident.by_cluster": False, "neighbours.count": 100},
     "deepcluster": {"train.schedule": "constant", "train.warmup": 0, "train.weight_decay": 1e-5},
-    "dccm": {"network.dimension": 64, "train.lr": 8e-4, "train.batch_size": 32},  # 1e-4 for 32 images
+    "dccm": {"network.dimension": 64, "train.batch_size": 32},
     "iic": {"train.lr": 1e-4},
     "pica": {"train.lr": 1e-4},
     "idfd": {

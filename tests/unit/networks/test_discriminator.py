@@ -78,15 +78,23 @@ def test_one_that_does_not_learn_is_not_asked():
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own, which it hides where warnings are none
-def test_a_compiled_backbone_makes_the_same_places_and_features():
+def test_a_compiled_backbone_makes_the_same_places_and_features_of_both_its_halves():
+    made = []
+
+    def counting(graph, _):
+        made.append(graph)
+        return graph.forward
+
     plain, compiled = network(), network()
-    compiled.compile_backbones(backend="aot_eager")
+    compiled.compile_backbones(backend=counting)
     for twin in (plain, compiled):
         twin.begin_step()
     ours, theirs = plain(VIEWS, None), compiled(VIEWS, None)
+    assert len(made) == 2
     for name in ("places", "features", "assignments"):
         for one, other in zip(getattr(ours, name), getattr(theirs, name), strict=True):
             torch.testing.assert_close(one, other)
+    torch.testing.assert_close(plain.eval().online.backbone(VIEWS[0]), compiled.eval().online.backbone(VIEWS[0]))
     torch._dynamo.reset()
 
 

@@ -1,4 +1,4 @@
-"""What views learn of answers given before the epoch: labels, a graph, and which places go with what is said."""
+"""What views learn of what is said of their plain images: labels, a graph, and which places go with it."""
 
 import math
 
@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from helpers import oracle
-from propos.methods import Answers, Seen
 from propos.networks import Discriminating, Discriminator
 from propos.objectives import (
     AnsweredGraph,
@@ -32,8 +31,7 @@ ABOVE = 0.7
 
 def outputs_of(first=FIRST, answers=ANSWERS, **more):
     said = torch.as_tensor(first), torch.tensor(SECOND)
-    table = {"answers": torch.as_tensor(answers)[:, None]}
-    return Outputs(said, said, said, assignments=said, prepared=table, **more)
+    return Outputs(said, said, said, assignments=said, again=torch.as_tensor(answers), **more)
 
 
 def labels_expected(first, answers=ANSWERS):
@@ -101,26 +99,26 @@ def test_the_graph_equals_the_oracle_in_value_and_gradient():
 
 def test_the_graph_by_hand():
     # Along (1, 0) and (0.6, 0.8): a cosine of 0.6, asked to be 1 or to be 0, twice among four pairs.
-    said, known = torch.tensor([[1.0, 0.0], [0.6, 0.8]]), torch.ones(2).bool()
-    assert float(answered_graph(said, torch.ones(2, 2).bool(), known)) == pytest.approx(-math.log(0.6) / 2, rel=1e-5)
-    assert float(answered_graph(said, torch.eye(2).bool(), known)) == pytest.approx(-math.log(0.4) / 2, rel=1e-5)
+    said = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    assert float(answered_graph(said, torch.ones(2, 2).bool())) == pytest.approx(-math.log(0.6) / 2, rel=1e-5)
+    assert float(answered_graph(said, torch.eye(2).bool())) == pytest.approx(-math.log(0.4) / 2, rel=1e-5)
 
 
-def test_answers_that_are_all_alike_say_nothing():
-    alike = answered_alike(torch.full((4, 3), 1 / 3), 0.95)
-    assert torch.equal(alike, torch.eye(4).bool())
-    two = answered_alike(torch.tensor([[1.0, 0.0], [0.98, 0.02], [0.0, 1.0]]), 0.95)
-    assert two.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
+def test_who_is_alike_by_hand():
+    alike = answered_alike(torch.tensor([[1.0, 0.0], [0.98, 0.02], [0.0, 1.0]]), 0.95)
+    assert alike.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
 
 
-def test_images_without_an_answer_take_no_part_in_labels_and_graph():
-    answers = ANSWERS.copy()
-    answers[2] = 0.0
+def test_no_gradient_reaches_the_plain_images():
+    answers = torch.tensor(ANSWERS, requires_grad=True)
+    torch.manual_seed(0)
+    more = {"places": tuple(torch.tensor(each) for each in MAPS)}
+    more["discriminator"] = Discriminator(CHANNELS, CLUSTERS, Discriminating(6)).double()
     first = torch.tensor(FIRST, requires_grad=True)
-    for objective in (AnsweredLabels(ABOVE), AnsweredGraph(ABOVE)):
-        objective(outputs_of(first, answers), NOBODY).backward()
-        assert first.grad[2].abs().sum() == 0
-        assert first.grad.abs().sum() > 0
+    for objective in (AnsweredLabels(ABOVE), AnsweredGraph(ABOVE), LocalInformation(ABOVE)):
+        objective(outputs_of(first, answers, **more), NOBODY).backward()
+    assert first.grad.abs().sum() > 0
+    assert answers.grad is None
 
 
 def test_views_as_sure_as_can_be_have_a_finite_loss_and_gradient():
@@ -144,12 +142,12 @@ def test_local_information_equals_the_oracle_in_value_and_gradient():
 
 
 def test_local_information_by_hand():
-    # Own scores of 0 cost log 2; of the others, one that is there has a score of 0 too, and the second is not.
-    own, others = torch.zeros(1, 2, 3), torch.tensor([[[0.0] * 3, [50.0] * 3]])
+    # Scores of 0 with what is near cost log 2; of the others, one that is there has 0 too, and the second is not there.
+    near, others = torch.zeros(1, 2, 3), torch.tensor([[[0.0] * 3, [50.0] * 3]])
     there = torch.tensor([[True, False]])
-    assert float(local_information(own, others, there)) == pytest.approx(2 * math.log(2))
-    assert float(local_information(own, others, ~there)) == pytest.approx(math.log(2) + 50)
-    assert float(local_information(own, others, there & False)) == pytest.approx(math.log(2))
+    assert float(local_information(near, others, there)) == pytest.approx(2 * math.log(2))
+    assert float(local_information(near, others, ~there)) == pytest.approx(math.log(2) + 50)
+    assert float(local_information(near, others, there & False)) == pytest.approx(math.log(2))
 
 
 def test_companions_are_the_next_of_the_batch_by_hand():
@@ -162,9 +160,3 @@ def test_companions_are_the_next_of_the_batch_by_hand():
     assert near.tolist() == [[0, 1], [1, 3], [2, 2], [3, 0]]
     assert there.tolist() == [[True, False], [True, False], [True, True], [True, False]]
     assert unlike[there].tolist() == [2, 2, 3, 0, 2]
-
-
-def test_answers_are_what_every_head_says_of_this_processs_images():
-    said = torch.rand(6, 2, 3, generator=torch.Generator().manual_seed(0))
-    seen = Seen(torch.zeros(6, 2), torch.zeros(6, 2), said, chosen=1, mine=slice(2, 5))
-    assert torch.equal(Answers()(seen), said[2:5])

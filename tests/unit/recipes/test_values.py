@@ -262,7 +262,10 @@ def test_dccm_has_its_own_settings():
     assert (parts.projector.norm_last, parts.cluster_head.norm_last, parts.cluster_head.relu_first) == (True,) * 3
     assert train.lr * train.batch_size / 256 == pytest.approx(1e-4)
     assert (train.batch_size, train.epochs, train.schedule, train.weight_decay) == (32, 2000, "constant", 0.0)
-    assert (views.rotation, views.flip, views.grey, views.hue) == (20.0, 0.5, 0.0, 0.0)
+    assert (train.optimiser, method.stages[0].pairs.again) == ("adam", "plain")
+    assert (views.rotation, views.flip, views.crop_scale, views.crop_ratio) == (20.0, 0.5, (0.72, 1.0), (1.0, 1.0))
+    assert (views.jitter, views.brightness, views.contrast) == (1.0, 0.1, 0.0)
+    assert (views.saturation, views.hue, views.grey) == (0.0, 0.0, 0.0)
 
 
 def test_secu_has_its_own_settings():

@@ -83,7 +83,7 @@ def test_every_method_is_tried_in_every_variant():
 @pytest.mark.parametrize("case", CASES)
 def test_no_step_waits(case):
     learner = learner_on_meta(**CASES[case])
-    found = watched_step(learner, digits(), opened(learner))
+    found = watched_step(learner, digits())
     assert found.waits == []
     assert found.unrepeatable == []
     pairs = learner.stage.pairs
