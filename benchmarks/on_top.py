@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 import propos
-from propos.data import open_source
 from propos.runs import Run
+from sets import published
 
 Row = dict[str, Any]
 SCORES = ("accuracy", "nmi", "ari")
@@ -52,9 +52,8 @@ def images(name: str) -> Row:
     if name in ("imagenette", SCRATCH):
         files = sorted((data / "imagenette-160").rglob("*.JPEG"))  # of train and val, whose kinds are the same
         return {"source": files, "labels": [file.parent.name for file in files]}
-    source = open_source("fashion-mnist:train", data=data)
-    assert source.labels is not None
-    return {"source": source.batch(np.arange(3000))[:, 0], "labels": np.asarray(source.labels[:3000])}
+    source = published(name, 3000)
+    return {"source": source.batch(np.arange(3000))[:, 0], "labels": np.asarray(source.labels)}
 
 
 def cell(folder: Path, data: str, seed: int, method: str) -> Row:
