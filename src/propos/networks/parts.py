@@ -24,10 +24,10 @@ class Parts:
     projections; one that does not start small starts as torch's layers do. A cluster head reads the backbone's
     features, or the projections, and ends in a softmax; of several, one is chosen by its loss. A head's target is its
     moving average, which then answers. An over-clustering head beside it, or as many, reads the same, sorts into more
-    clusters and never answers. A decoder makes images again from their embeddings. A discriminator asks
-    whether what a cluster head says goes with what the backbone's first stage sees. Without a projector an image's
-    embedding is what the backbone makes of it: its pixels, its whitened features, or, where a pretrained network is
-    tuned, what that network makes by now.
+    clusters and never answers. A decoder makes images again from their embeddings. A discriminator asks whether
+    what a cluster head says goes with what the backbone's first stage sees. Without a projector an image's embedding is
+    what the backbone makes of it: its pixels, its whitened features, or, where a pretrained network is tuned, what that
+    network makes by now.
     """
 
     projector: Head | None

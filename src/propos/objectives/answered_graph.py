@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from propos.objectives.objective import log_chance
+from propos.objectives.objective import yes_or_no
 from propos.outputs import Outputs
 
 
@@ -20,8 +20,7 @@ def answered_alike(answers: Float[Tensor, "B K"], above: float) -> Bool[Tensor, 
 def answered_graph(assignments: Float[Tensor, "B K"], alike: Bool[Tensor, "B B"]) -> Float[Tensor, ""]:
     """Return mean_ij −log(s_ij where i and j are alike, else 1 − s_ij), s_ij the cosine of two assignments."""
     unit = F.normalize(assignments, dim=1)
-    cosines = unit @ unit.T
-    return -torch.where(alike, log_chance(cosines), log_chance(1 - cosines)).mean()
+    return yes_or_no(unit @ unit.T, alike).mean()
 
 
 class AnsweredGraph:

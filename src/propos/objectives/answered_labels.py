@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.objectives.objective import log_chance
+from propos.objectives.objective import yes_or_no
 from propos.outputs import Outputs
 
 
@@ -19,8 +19,7 @@ def answered_labels(
     """
     sureness, label = answers.detach().max(dim=1)
     said = torch.arange(answers.shape[1], device=label.device) == label[:, None]
-    surprise = -torch.where(said, log_chance(assignments), log_chance(1 - assignments)).mean(dim=1)
-    return (surprise * (sureness >= above)).mean()
+    return (yes_or_no(assignments, said).mean(dim=1) * (sureness >= above)).mean()
 
 
 class AnsweredLabels:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.outputs import Outputs, Pair
@@ -29,6 +30,11 @@ class Objective(Protocol):
 def log_chance(chances: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
     """Return the logarithm of chances, finite where there is none."""
     return chances.clamp(min=LEAST).log()
+
+
+def yes_or_no(chances: Float[Tensor, "*N"], true: Bool[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """Return −log of each chance where it should come true, and −log of its opposite where it should not."""
+    return -torch.where(true, log_chance(chances), log_chance(1 - chances))
 
 
 def both_directions(
