@@ -1,50 +1,106 @@
-"""SCAN: neighbours share a cluster, then sure images label themselves (Van Gansbeke et al., ECCV 2020)."""
+"""SCAN: neighbours share a cluster, then confident images label themselves (Van Gansbeke et al., ECCV 2020)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
-from propos.config import Config
-from propos.methods.method import Method, Pairing, Stage, Term
-from propos.methods.parts import by_heads, linear_head
-from propos.methods.preparations import Neighbours
-from propos.methods.pretext import without_head
-from propos.objectives import ChosenHead, ClusterBalance, EachHead, NeighbourAgreement, SelfLabel
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
 
-# Of the steps after the pretext, whose batches here have one size: 50 epochs of 390 and 200 of 50 on CIFAR-10.
+from propos.config import Count, NotNegative, Positive
+from propos.losses import cluster_balance, neighbour_agreement, self_labelling
+from propos.methods.base import AllImages, Batch, Stage, StepContext
+from propos.methods.heads_training import heads_training, neighbours_and_itself
+from propos.methods.pretext import BuildsOn, PretextSettings
+from propos.methods.setup import Setup
+from propos.networks import ClusterHeads, Mlp, Neighbours
+
+# Shares of the steps after the pretext: 50 epochs of 390 steps and 200 of 50 on CIFAR-10.
 CLUSTERING, LABELLING = 2 / 3, 1 / 3
 
 
-def scan(config: Config) -> Method:
-    """Let heads put each image with its neighbours, in clusters of equal shares; then label the sure ones by itself.
+class Scan(BuildsOn):
+    """Let heads assign each image to its neighbours' cluster, in clusters of equal size; then learn confident labels.
 
-    As in its public code, but: heads are chosen by the loss they are trained with, of the last epoch, not by another on
-    test images; labels come from the network as it predicts, not with the batch's statistics; a batch without a sure
-    image asks for nothing.
+    Deviations from the public code: heads are chosen by their training loss of the last epoch, not by a loss on test
+    images; labels come from the network in eval mode, not with the batch's statistics; a batch without a confident
+    image has no loss.
     """
-    first, stages = without_head(config)
-    rest = 1 - config.pretext.share
-    clustering = Stage(
-        "clustering",
-        terms=(
-            Term("agreement", EachHead(NeighbourAgreement())),
-            Term("balance", EachHead(ClusterBalance(first_alone=True)), config.balance.weight),
-        ),
-        share=CLUSTERING * rest,
-        changes=by_heads(config),
-        trains=("backbone", "cluster_head"),
-        pairs=Pairing(partner="neighbour", first="strong", second="strong"),
-        opens_with=(Neighbours(config.neighbours.count, itself=True),),
-        answer="head",
-    )
-    labelling = Stage(
-        "self-labelling",
-        terms=(Term("labels", ChosenHead(SelfLabel(config.confident.above, config.confident.by_cluster))),),
-        share=LABELLING * rest,
-        changes=by_heads(config),
-        trains=("backbone", "cluster_head"),
-        pairs=Pairing(first="plain", second="strong", settled=True),
-        answer="head",
-    )
-    parts = replace(first.parts, cluster_head=linear_head(config), heads=config.heads.count)
-    return Method(parts, (*stages, clustering, labelling), embeds=first.embeds)
+
+    class Settings(PretextSettings):
+        """Neighbours, heads and confident labels."""
+
+        pretext: str = "simclr"
+        pretext_share: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.625
+        neighbours: Count = 20
+        heads: Count = 1  # of which the one with the lowest loss is chosen
+        heads_lr: Positive = 1e-3  # the learning rate of both stages, for 256 images
+        balance_weight: NotNegative = 5.0  # how strongly clusters are held to equal sizes
+        confidence: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.99  # above which an assignment becomes a label,
+        confidence_per_cluster: bool = True  # or less, where a cluster has fewer confident images than others
+
+    year, reference = 2020, "Van Gansbeke et al., ECCV (arXiv 2005.12320)"
+    verified = "terms and settings against its public code"
+    has_head = True
+    at_scale: ClassVar[Mapping[str, Any]] = {"scan.heads_lr": 1e-4, "scan.confidence_per_cluster": False}
+
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        super().__init__(settings, setup)
+        self.settings = settings
+        assert setup.clusters is not None
+        clusters, width = setup.clusters, self.online.features
+        self.heads = ClusterHeads(lambda: Mlp(width, clusters), settings.heads)
+        self.neighbours = Neighbours(setup.images)
+
+    @classmethod
+    def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
+        """Return clustering and self-labelling."""
+        trains = ("pretext.online.backbone", "heads")
+        train = heads_training(settings.heads_lr)
+        return (
+            Stage("clustering", CLUSTERING, trains, train, tables_every=0, decides="head"),
+            Stage("self-labelling", LABELLING, trains, train, decides="head"),
+        )
+
+    def own_losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return the losses of the stage."""
+        return self._clustering(batch, ctx) if ctx.stage.name == "clustering" else self._labelling(batch, ctx)
+
+    def own_tables(self, images: AllImages, ctx: StepContext) -> None:
+        """Find each image's neighbours, itself the first."""
+        points = F.normalize(images.apply(self.embedder), dim=1)
+        self.neighbours["table"] = images.gather(neighbours_and_itself(points, self.settings.neighbours, images))
+
+    def own_end_epoch(self, ctx: StepContext) -> None:
+        """Choose the head with the lowest loss."""
+        if ctx.stage.name == "clustering":
+            self.heads.choose()
+
+    def assign(self, features: Tensor) -> Tensor:
+        """Return the logits of the chosen head."""
+        return self.heads.pick(self.heads(features))
+
+    def _clustering(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return −log p·p' of neighbours and the balance, summed over the heads."""
+        a, b = batch.view("strong", 0), batch.partners(self.neighbours).view("strong", 1)
+        of_image, of_neighbour = ctx.gather(*self._logits(ctx, a, b))
+        pairs = list(zip(of_image.softmax(dim=-1).unbind(1), of_neighbour.softmax(dim=-1).unbind(1), strict=True))
+        agreement = torch.stack([neighbour_agreement(p, q) for p, q in pairs])
+        balance = self.settings.balance_weight * torch.stack([cluster_balance(p) for p, _ in pairs])
+        self.heads.record(agreement + balance)
+        return {"agreement": agreement.sum(), "balance": balance.sum()}
+
+    def _labelling(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return the classification of strong views into the confident labels of plain ones."""
+        settings = self.settings
+        features = ctx.predict(self.online.backbone, batch.view("plain", 0))
+        plain = ctx.predict(self.heads, features)
+        (strong,) = self._logits(ctx, batch.view("strong", 1))
+        plain, strong = (self.heads.pick(each).softmax(dim=-1) for each in ctx.gather(plain, strong))
+        return {"labels": self_labelling(plain, strong, settings.confidence, settings.confidence_per_cluster)}
+
+    def _logits(self, ctx: StepContext, *views: Tensor) -> list[Tensor]:
+        return ctx.encode(self.heads, *ctx.encode(self.online.backbone, *views))

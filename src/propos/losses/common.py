@@ -1,0 +1,28 @@
+"""Helpers that several losses share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+SMALLEST = 1e-30  # a probability whose logarithm is finite
+
+
+def log_prob(probabilities: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """Return log-probabilities, finite where a probability is 0."""
+    return probabilities.clamp(min=SMALLEST).log()
+
+
+def binary_cross_entropy(probabilities: Float[Tensor, "*N"], true: Bool[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """Return −log p where the answer is true and −log(1 − p) where it is false."""
+    return -torch.where(true, log_prob(probabilities), log_prob(1 - probabilities))
+
+
+def symmetric(
+    loss: Callable[..., Float[Tensor, ""]], first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor], *shared: object
+) -> Float[Tensor, ""]:
+    """Return the mean of a loss over two pairs of views; further arguments are the same for both."""
+    return (loss(*first, *shared) + loss(*second, *shared)) / 2

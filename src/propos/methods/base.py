@@ -1,0 +1,236 @@
+"""The contract of a method: its settings, its networks, its losses, and the stages that train them.
+
+A method is one class in one file. The training loop calls the hooks below and knows nothing else of it; a method
+reaches the outside through `Batch`, `StepContext`, `AllImages` and `Clustered` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from propos.config import Config, Section
+from propos.methods.setup import Setup
+from propos.networks import Encoder, Neighbours
+
+ViewKind = Literal["random", "strong", "plain"]
+
+
+class MethodSettings(Section):
+    """A method's own settings: the section of the configuration that is named for the method."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The learning rate of a module, relative to the schedule's."""
+
+    scale: float = 1.0
+    constant: bool = False  # stay at the schedule's peak
+    first_epoch: int = 0  # of the stage; 0 before it
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of training with an optimiser and a schedule of its own."""
+
+    name: str = "train"
+    share: float = 1.0  # of the run's epochs, relative to the other stages' shares
+    trains: tuple[str, ...] | None = None  # submodules by dotted name, the others are frozen; None: everything
+    train: Mapping[str, Any] = field(default_factory=dict)  # overrides of the `train` settings
+    rates: Mapping[str, Rate] = field(default_factory=dict)  # learning rates of submodules by dotted name
+    first_clusters: int | None = None  # the first epoch of the stage that reads cluster assignments; None: none does
+    tables_every: int | None = None  # call `make_tables` when the stage opens and every n epochs (0: once; None: never)
+    decides: Literal["k-means", "head"] = "k-means"  # what assigns images to clusters
+
+
+class Batch(Protocol):
+    """The images of a step. Views are drawn when they are asked for, for this process's share of the batch."""
+
+    images: Int[Tensor, " B"]  # positions of the whole batch's images, on the device
+    labels: Int[Tensor, " B"]  # their clusters from the last E-step; -1: unknown
+    clustered: bool  # False for images that are trained on but not clustered
+
+    def views(self, **changes: Any) -> tuple[Float[Tensor, "b ..."], Float[Tensor, "b ..."]]:
+        """Return two random views of each image; `changes` override the `views` settings."""
+        ...
+
+    def view(self, kind: ViewKind, number: int = 0, **changes: Any) -> Float[Tensor, "b ..."]:
+        """Return one view. Views with different numbers (0, 1 or 2) are drawn independently."""
+        ...
+
+    def partners(self, neighbours: Neighbours) -> Batch:
+        """Return a batch with one random neighbour of each image."""
+        ...
+
+    def rows(self, table: Tensor) -> Tensor:
+        """Return the rows of this process's images from a table with one row an image."""
+        ...
+
+
+class StepContext(Protocol):
+    """What a method may ask of the outside during a step. Draws are seeded by purpose and step."""
+
+    stage: Stage
+    epoch: int  # of the stage
+    clusters: int | None
+    labels: Int[Tensor, " N"]  # the clusters of all images from the last E-step; -1: unknown
+    prototypes: Float[Tensor, "K D"]  # unit vectors from the last E-step; no rows before the first
+    momentum: float  # of the moving average that makes targets
+
+    def encode(self, module: Callable[[Tensor], Tensor], *views: Tensor, shuffled: bool = False) -> list[Tensor]:
+        """Pass views through a module in the run's precision and batch-norm groups.
+
+        With `shuffled`, batch norm groups the batch in a random order where `network.shuffle_bn` asks for it.
+        """
+        ...
+
+    def predict(self, module: nn.Module, view: Tensor) -> Tensor:
+        """Pass a view through a module in eval mode, without a gradient."""
+        ...
+
+    def gather(self, *tensors: Tensor) -> list[Tensor]:
+        """Return the rows of all processes, in float32, with gradients; use one call for everything."""
+        ...
+
+    def noise_like(self, *tensors: Tensor, sigma: float) -> list[Tensor]:
+        """Return Gaussian noise of this standard deviation for each tensor."""
+        ...
+
+    def after_backward(self, action: Callable[..., object], *arguments: Any) -> None:
+        """Call an action once the gradients of this batch are computed: what it changes may be part of the graph."""
+        ...
+
+    def report_embeddings(self, *views: Float[Tensor, "B D"]) -> None:
+        """Report the batch's embeddings, for E-steps that reuse them (`estep.embeddings = streamed`)."""
+        ...
+
+    def reinitialise(self, linear: nn.Module) -> None:
+        """Draw the weights of a module's linear layers again, N(0, 0.01), and clear the optimiser's state of them."""
+        ...
+
+
+class AllImages(Protocol):
+    """All images, when a stage computes tables of them."""
+
+    mine: slice  # this process's share
+
+    def apply(self, function: Callable[[Tensor], Tensor]) -> Float[Tensor, "N ..."]:
+        """Return a function's outputs for the plain views of all images, in eval mode, on every process.
+
+        The rows of images that corrections leave out are zero.
+        """
+        ...
+
+    def gather(self, mine: Tensor) -> Tensor:
+        """Return all processes' rows of a table of which each computed its share."""
+        ...
+
+    def prototypes(self) -> Float[Tensor, "K D"]:
+        """Cluster the present embeddings by k-means and return the prototypes."""
+        ...
+
+
+class Clustered(Protocol):
+    """The embeddings that an E-step has just clustered, for methods that want further clusterings of them."""
+
+    points: Float[Tensor, "p D"]  # unit vectors of this process's images
+    sharded: bool  # whether other processes hold further points
+
+    def kmeans(
+        self, clusters: int, number: int, points: Float[Tensor, "p D"], previous: Float[Tensor, "M D"] | None
+    ) -> tuple[Int[Tensor, " p"], Float[Tensor, "M D"]]:
+        """Find further clusters (`number` names the clustering); return this process's labels and the centres."""
+        ...
+
+    def of_all(self, labels: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
+        """Return the labels of all images on the device; -1 for those that corrections leave out."""
+        ...
+
+
+class Method(nn.Module):
+    """A clustering method. Subclasses define `__init__`, `losses` and, where they differ, the other hooks.
+
+    What a method keeps between steps is a buffer of a `Memory` submodule, so that checkpoints need no special case.
+    """
+
+    Settings: ClassVar[type[MethodSettings]] = MethodSettings
+    year: ClassVar[int | None] = None
+    reference: ClassVar[str] = ""
+    verified: ClassVar[str] = "nothing more"  # what was compared with the authors' paper or code
+    trains: ClassVar[bool] = True
+    has_head: ClassVar[bool] = False  # a cluster head that needs the number of clusters from the start
+    inputs: ClassVar[tuple[str, ...]] = ("images",)  # "images", "features" of a pretrained network, or both
+    defaults: ClassVar[Mapping[str, Any]] = {}  # changes to a recipe's settings, by dotted key
+    at_scale: ClassVar[Mapping[str, Any]] = {}  # further changes to the paper's recipes
+    continued: ClassVar[Mapping[str, Any]] = {}  # changes to its own settings when it continues a finished run
+    as_pretext: ClassVar[Mapping[str, Any]] = {}  # changes to its own settings when another method builds on it
+
+    online: Encoder  # trained by gradients
+    target: nn.Module | None = None
+    predictor: nn.Module | None = None
+    starts_clustered: bool = False  # embeddings form good clusters before training: a pretrained network's
+
+    def __init__(self, settings: MethodSettings, setup: Setup) -> None:
+        super().__init__()
+        self.settings, self.setup = settings, setup
+
+    @classmethod
+    def stages(cls, settings: Any, setup: Setup) -> tuple[Stage, ...]:
+        """Return the stages of a run; networks are not needed for it."""
+        return (Stage(),)
+
+    @classmethod
+    def adapt(cls, recipe: Config, at_scale: bool) -> dict[str, Any]:
+        """Return the changes to a recipe's settings, by dotted key, that make it one for this method."""
+        return {**cls.defaults, **(cls.at_scale if at_scale else {})}
+
+    @classmethod
+    def check(cls, settings: Any, setup: Setup, distinct: Callable[[int], int]) -> None:
+        """Refuse settings that do not suit the images; `distinct(n)` counts different images up to n."""
+
+    @property
+    def embedder(self) -> Encoder:
+        """The encoder whose normalised outputs are the embeddings."""
+        return self.online
+
+    def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Float[Tensor, ""]]:
+        """Return the weighted loss terms of a batch; their sum is minimised."""
+        raise NotImplementedError
+
+    def assign(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"] | None:
+        """Return the cluster head's logits for the online backbone's features; None without a cluster head."""
+        return None
+
+    def begin_epoch(self, ctx: StepContext) -> None:
+        """Act before the first step of an epoch."""
+
+    def make_tables(self, images: AllImages, ctx: StepContext) -> None:
+        """Compute tables of all images when the stage asks for it (`Stage.tables_every`)."""
+
+    def after_clustering(self, clustered: Clustered, ctx: StepContext) -> None:
+        """Act on the embeddings of an E-step within the stage."""
+
+    def after_step(self, ctx: StepContext) -> None:
+        """Act after the optimiser's step: move targets."""
+
+    def end_epoch(self, ctx: StepContext) -> None:
+        """Act after the last step of an epoch."""
+
+    def sampling_labels(self) -> Int[Tensor, " N"] | None:
+        """Return labels of which each is to be drawn equally often; None: draw images uniformly."""
+        return None
+
+    def outputs(self, images: Float[Tensor, "B ..."]) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the unit embeddings, the backbone's features and the cluster head's probabilities of plain views."""
+        features = self.embedder.backbone(images)
+        embeddings = nn.functional.normalize(self.embedder.projector(features), dim=1)
+        if not self.has_head:
+            return embeddings, features, None
+        seen = features if self.embedder is self.online else self.online.backbone(images)
+        logits = self.assign(seen)
+        return embeddings, features, None if logits is None else torch.softmax(logits, dim=-1)

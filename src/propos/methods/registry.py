@@ -1,0 +1,96 @@
+"""The methods by name: each module of this package that defines one, and the entry points `propos.methods`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from pydantic import ValidationError
+
+from propos.config import Config, method_modules, method_names
+from propos.errors import InputError, shown
+from propos.methods.base import Method, MethodSettings, Stage
+from propos.methods.setup import Setup
+
+GROUP = "propos.methods"
+
+
+def check_method(name: str, option: str = "--method") -> None:
+    """Refuse a method that does not exist; `option` is where it was named."""
+    known = method_names()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f'did you mean "{near[0]}"?' if near else f"choose one of {', '.join(known)}"
+        raise InputError(f'{option} {name}: unknown method "{name}": {hint}')
+
+
+@cache
+def find_method(name: str, option: str = "--method") -> type[Method]:
+    """Return the class of a method."""
+    check_method(name, option)
+    modules = method_modules()
+    if name in modules:
+        module = importlib.import_module(modules[name])
+        kinds = [each for each in vars(module).values() if _is_method(each) and each.__module__ == module.__name__]
+        assert len(kinds) == 1, f"{module.__name__} defines {len(kinds)} methods, not one"
+        return kinds[0]
+    (point,) = entry_points(group=GROUP, name=name)
+    loaded = point.load()
+    if not _is_method(loaded):
+        raise InputError(f"{option} {name}: {point.value} is not a subclass of propos.methods.Method")
+    return loaded  # type: ignore[no-any-return]
+
+
+def _is_method(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, Method) and not inspect.isabstract(value)
+
+
+def parse_settings(
+    kind: type[Method], sections: Mapping[str, Mapping[str, Any]] | None, name: str, where: str = "settings"
+) -> Any:
+    """Check a method's own settings and return them complete, or say which key is wrong and how."""
+    given = (sections or {}).get(name, {})
+    known = list(kind.Settings.model_fields)
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+            hint = f"did you mean {name}.{near[0]}?" if near else f"{name} has {', '.join(known) or 'no settings'}"
+            raise InputError(f"{where}: unknown key {shown(f'{name}.{key}', quoted=False)}: {hint}")
+    try:
+        return kind.Settings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in (name, *first["loc"]))
+        problem = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{where}: {shown(key, quoted=False)} = {shown(first['input'])}: {problem}") from None
+
+
+def settings_of(config: Config, where: str = "settings") -> MethodSettings:
+    """Return the own settings of the method that a configuration names."""
+    settings: MethodSettings = parse_settings(find_method(config.method), config.sections, config.method, where)
+    return settings
+
+
+def complete_sections(config: Config, where: str = "settings") -> Config:
+    """Return a configuration with complete sections for its method and the one it builds on, and no others."""
+    wanted, name = {}, config.method
+    while name is not None:
+        settings = parse_settings(find_method(name), config.sections, name, where)
+        wanted[name] = settings.model_dump()
+        name = wanted[name].get("pretext")
+    for other, section in config.sections.items():
+        if other not in wanted and section:
+            key = f"{other}.{next(iter(section))}"
+            raise InputError(f"{where}: {key}: the method is {config.method}, which does not read it; leave it out")
+    return config.model_copy(update={"sections": wanted})
+
+
+def stages_of(config: Config) -> tuple[Stage, ...]:
+    """Return the stages of a configuration's method; none where nothing is trained."""
+    kind = find_method(config.method)
+    return kind.stages(settings_of(config), Setup.of(config)) if kind.trains else ()
