@@ -1,20 +1,73 @@
-"""CC whose cluster head is replaced by prototype scattering between the two online views."""
+"""CC with prototype scattering in place of its cluster head: a combination of ProPos's paper."""
 
 from __future__ import annotations
 
-from propos.config import Config
-from propos.methods.method import Method, Stage, Term
-from propos.methods.parts import plain_head
-from propos.networks import Parts
-from propos.objectives import NtXent, PrototypeScattering
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+from torch import Tensor
+
+from propos.config import Config, NotNegative, Positive
+from propos.losses import nt_xent, prototype_scattering, symmetric
+from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.setup import Setup
+from propos.networks import Mlp
 
 
-def cc_psl(config: Config) -> Method:
-    """Tell images apart as CC does; scatter the clusters of k-means in place of a cluster head."""
-    train = Stage(
-        terms=(
-            Term("contrast", NtXent(config.contrast.temperature)),
-            Term("psl", PrototypeScattering(config.psl.temperature), config.psl.weight, starts=config.psl_start),
-        ),
-    )
-    return Method(Parts(projector=plain_head(config, config.network.dimension)), (train,), embeds="online")
+class CcPsl(Method):
+    """Contrast images as CC does, and scatter the prototypes of k-means between the two online views."""
+
+    class Settings(MethodSettings):
+        """The temperature of the contrast, and λ_psl, τ and the start of PSL."""
+
+        temperature: Positive = 0.5
+        psl_weight: NotNegative = 0.1
+        psl_temperature: Positive = 0.5
+        psl_start: Annotated[int, Field(ge=0)] | None = None  # the epoch; None: after the warm-up
+
+    year, reference = 2022, "ProPos's paper (arXiv 2111.11821)"
+    verified = "the weight is our reading"
+    # As CC.
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "train.optimiser": "adam",
+        "train.lr": 3e-4,
+        "train.schedule": "constant",
+        "train.warmup": 0,
+        "train.weight_decay": 0.0,
+        "network.bn_groups": 1,
+        "network.shuffle_bn": False,
+    }
+    at_scale: ClassVar[Mapping[str, Any]] = {"network.dimension": 128}
+    continued: ClassVar[Mapping[str, Any]] = {"psl_start": 0}
+
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        super().__init__(settings, setup)
+        self.settings = settings
+        self.online = setup.encoder(lambda width: Mlp(width, width, setup.network.dimension, norm=False))
+
+    @classmethod
+    def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
+        """Return its one stage."""
+        return (Stage(first_clusters=cls._psl_start(settings, setup) if settings.psl_weight else None),)
+
+    @classmethod
+    def adapt(cls, recipe: Config, at_scale: bool) -> dict[str, Any]:
+        """Start PSL when ProPos does: without a warm-up of its own, after as many epochs as the recipe's takes."""
+        start = recipe.sections.get("propos", {}).get("psl_start")
+        return {**super().adapt(recipe, at_scale), "cc-psl.psl_start": recipe.train.warmup if start is None else start}
+
+    def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return the contrast of images and, once it has started, PSL between the projections of both views."""
+        settings = self.settings
+        za, zb = ctx.gather(*ctx.encode(self.online, *batch.views()))
+        ctx.report_embeddings(za, zb)
+        losses = {"contrast": nt_xent(za, zb, settings.temperature)}
+        if settings.psl_weight and batch.clustered and ctx.epoch >= self._psl_start(settings, self.setup):
+            shared = batch.labels, settings.psl_temperature, ctx.clusters
+            losses["psl"] = settings.psl_weight * symmetric(prototype_scattering, (za, zb), (zb, za), *shared)
+        return losses
+
+    @staticmethod
+    def _psl_start(settings: Settings, setup: Setup) -> int:
+        return setup.train.warmup if settings.psl_start is None else settings.psl_start

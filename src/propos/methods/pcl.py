@@ -1,21 +1,135 @@
-"""PCL: MoCo, and each image told from the prototypes of other clusters at several granularities."""
+"""PCL (Li et al., ICLR 2021): MoCo, and each image contrasted with the prototypes of several clusterings."""
 
 from __future__ import annotations
 
-from propos.config import Config
-from propos.methods.method import Method, Stage, Term
-from propos.methods.parts import further_clusterings, moco_parts, negative_queue
-from propos.objectives import InfoNce, ProtoNce
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from propos.clustering import concentrations
+from propos.config import Count, NotNegative, Positive
+from propos.errors import InputError
+from propos.losses import info_nce, proto_nce
+from propos.methods.base import Batch, Clustered, Method, MethodSettings, Stage, StepContext
+from propos.methods.setup import Setup
+from propos.networks import EmaCopy, Encoder, Memory, Mlp, Queue, labels_of
+
+Numbers = Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)]
 
 
-def pcl(config: Config) -> Method:
-    """MoCo, and after the warm-up each image beside the prototypes of several clusterings."""
-    train = Stage(
-        terms=(
-            Term("contrast", InfoNce(config.contrast.temperature)),
-            Term("prototypes", ProtoNce(), config.pcl.weight, starts=config.train.warmup),
-        ),
-        queue=negative_queue(config),
-        further=further_clusterings(config),
-    )
-    return Method(moco_parts(config), (train,))
+class Pcl(Method):
+    """Contrast each image with the keys of earlier batches and, after the warm-up, with prototypes; the keys embed.
+
+    Prototypes are the centres of several clusterings, of different numbers of clusters. Each has a temperature of its
+    own, its concentration: low for tight clusters.
+    """
+
+    class Settings(MethodSettings):
+        """MoCo's temperature and queue, and the clusterings."""
+
+        temperature: Positive = 1.0
+        queue_size: Count = 4096
+        prototypes_weight: NotNegative = 0.01
+        clusters: Numbers = (250, 500, 1000)  # of each clustering
+        concentration: Positive = 1.0  # the mean of the prototypes' temperatures
+
+    year, reference = 2021, "Li et al., ICLR (arXiv 2005.04966)"
+    verified = "settings as ProPos's paper has them"
+    # As MoCo: keys are always shuffled.
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "network.momentum": 0.99,
+        "network.bn_groups": 4,
+        "network.shuffle_bn": True,
+        "train.weight_decay": 1e-4,
+    }
+    at_scale: ClassVar[Mapping[str, Any]] = {"train.batch_size": 512}
+
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        super().__init__(settings, setup)
+        self.settings = settings
+        self.online = setup.encoder(lambda width: Mlp(width, width, setup.network.dimension, norm=False))
+        self.target: EmaCopy[Encoder] = EmaCopy(self.online)
+        self.queue = Queue(settings.queue_size, setup.network.dimension, setup.rows, setup.generator("queue"))
+        self.clusterings = Clusterings(settings.clusters)
+
+    @classmethod
+    def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
+        """Return its one stage."""
+        return (Stage(first_clusters=setup.train.warmup),)
+
+    @classmethod
+    def check(cls, settings: Settings, setup: Setup, distinct: Callable[[int], int]) -> None:
+        """Refuse more clusters than there are different images."""
+        check_clusters(settings.clusters, "pcl.clusters", distinct)
+
+    @property
+    def embedder(self) -> Encoder:
+        """The key encoder."""
+        return self.target.module
+
+    def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return InfoNCE of both directions, summed, and ProtoNCE once there are clusterings."""
+        settings = self.settings
+        a, b = batch.views()
+        qa, qb = ctx.encode(self.online, a, b)
+        ka, kb = ctx.encode(self.target, a, b, shuffled=True)
+        qa, qb, ka, kb = ctx.gather(qa, qb, ka, kb)
+        ctx.report_embeddings(ka, kb)
+        ctx.after_backward(self.queue.push, torch.cat([ka, kb]), batch.images.repeat(2))
+        shared = self.queue["vectors"], settings.temperature
+        losses = {"contrast": info_nce(qa, kb, *shared) + info_nce(qb, ka, *shared)}
+        if settings.prototypes_weight and batch.clustered and ctx.epoch >= self.setup.train.warmup:
+            losses["prototypes"] = settings.prototypes_weight * self.clusterings.contrast(batch.images, qa, qb)
+        return losses
+
+    def after_clustering(self, clustered: Clustered, ctx: StepContext) -> None:
+        """Find the clusterings, from the end of the warm-up on."""
+        if ctx.epoch >= self.setup.train.warmup:
+            self.clusterings.find(clustered, self.settings.concentration)
+
+    def after_step(self, ctx: StepContext) -> None:
+        """Move the key encoder."""
+        self.target.move(ctx.momentum)
+
+
+class Clusterings(Memory):
+    """Clusterings of all images into different numbers of clusters: labels, centres and concentrations of each."""
+
+    def __init__(self, numbers: tuple[int, ...]) -> None:
+        super().__init__({f"labels_{place}": number for place, number in enumerate(numbers)})
+        self.numbers = numbers
+
+    def find(self, clustered: Clustered, temperature: float) -> None:
+        """Cluster the present embeddings, starting from the last centres where there are any."""
+        points = clustered.points
+        for place, number in enumerate(self.numbers):
+            last = self[f"centres_{place}"].to(points.device) if f"centres_{place}" in self else None
+            labels, centres = clustered.kmeans(number, place, points, last)
+            found = concentrations(points, labels, centres, temperature, sharded=clustered.sharded)
+            of_all = clustered.of_all(labels)
+            self[f"labels_{place}"] = of_all
+            self[f"centres_{place}"] = centres.to(of_all.device)
+            self[f"concentrations_{place}"] = found.to(of_all.device)
+
+    def contrast(self, images: Int[Tensor, " B"], *views: Float[Tensor, "B D"]) -> Float[Tensor, ""]:
+        """Return ProtoNCE summed over the views and averaged over the clusterings."""
+        losses = []
+        for place in range(len(self.numbers)):
+            labels = labels_of(images, self[f"labels_{place}"])
+            prototypes = self[f"centres_{place}"], self[f"concentrations_{place}"]
+            losses += [proto_nce(view, *prototypes, labels) for view in views]
+        return sum(losses[1:], start=losses[0]) / len(self.numbers)
+
+
+def check_clusters(numbers: tuple[int, ...], key: str, distinct: Callable[[int], int]) -> None:
+    """Refuse clusterings of more clusters than there are different images; `key` is the setting."""
+    finest = max(numbers)
+    different = distinct(finest)
+    if different < finest:
+        raise InputError(
+            f"{key} makes {finest} clusters: only {different} images differ; set it smaller (--set {key}=…)"
+        )

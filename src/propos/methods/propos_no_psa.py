@@ -1,21 +1,14 @@
-"""ProPos without positive sampling (an ablation of the paper): instance alignment stays."""
+"""ProPos without positive sampling: an ablation of its paper."""
 
 from __future__ import annotations
 
-from propos.config import Config
-from propos.methods.method import Method, Stage, Term
-from propos.methods.parts import byol_parts, prototype_queue
-from propos.objectives import Alignment, PrototypeScattering
+from propos.methods.propos import ProPos
+from propos.methods.variant import variant
 
 
-def propos_no_psa(config: Config) -> Method:
-    """ProPos without noise: each image with its other view, and the scattering of clusters."""
-    train = Stage(
-        terms=(
-            Term("alignment", Alignment()),
-            Term("psl", PrototypeScattering(config.psl.temperature), config.psl.weight, starts=config.psl_start),
-        ),
-        queue=prototype_queue(config),
-        predictor_rate=config.train.predictor_rate,
-    )
-    return Method(byol_parts(config), (train,))
+@variant(ProPos, sigma=0.0, contrast_weight=0.0, pull_weight=0.0)
+class ProPosNoPsa:
+    """Align each image with its other view, without noise, and scatter the clusters' prototypes."""
+
+    reference = "ProPos's ablation (arXiv 2111.11821)"
+    inputs, tunes = ("images",), False

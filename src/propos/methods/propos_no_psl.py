@@ -1,19 +1,14 @@
-"""ProPos without prototype scattering (an ablation of the paper)."""
+"""ProPos without prototype scattering: an ablation of its paper."""
 
 from __future__ import annotations
 
-from propos.config import Config
-from propos.methods.method import Method, Stage, Term
-from propos.methods.parts import byol_parts
-from propos.objectives import Alignment
+from propos.methods.propos import ProPos
+from propos.methods.variant import variant
 
 
-def propos_no_psl(config: Config) -> Method:
-    """ProPos without scattering: each image with noisy neighbours of its other view, no prototypes."""
-    train = Stage(
-        terms=(Term("psa", Alignment()),),
-        noise=config.psa.sigma,
-        noise_starts=config.psl_start,
-        predictor_rate=config.train.predictor_rate,
-    )
-    return Method(byol_parts(config), (train,))
+@variant(ProPos, psl_weight=0.0, contrast_weight=0.0, pull_weight=0.0)
+class ProPosNoPsl:
+    """Align each image with noisy neighbours of its other view; there are no prototypes."""
+
+    reference = "ProPos's ablation (arXiv 2111.11821)"
+    inputs, tunes = ("images",), False
