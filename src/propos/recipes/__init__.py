@@ -6,42 +6,45 @@ import difflib
 
 from propos.config import Config
 from propos.errors import InputError
-from propos.recipes.against import Row, against_paper
 from propos.recipes.choose import choose_recipe
-from propos.recipes.fared import FARED
+from propos.recipes.expected_accuracy import EXPECTED_ACCURACY
 from propos.recipes.length import fit_length
-from propos.recipes.methods import for_method, on_top
+from propos.recipes.methods import for_method, on_top, own_sections
+from propos.recipes.paper_diff import Row, paper_diff
 from propos.recipes.pretrained import TUNING
 from propos.recipes.table import PAPER, RECIPES, SYSTEMS
 
 __all__ = [
-    "FARED",
+    "EXPECTED_ACCURACY",
     "PAPER",
     "RECIPES",
     "SYSTEMS",
     "TUNING",
     "Row",
-    "against_paper",
     "build_recipe",
     "choose_recipe",
     "describe",
     "fit_length",
     "for_method",
     "on_top",
+    "paper_diff",
 ]
 
 
 def build_recipe(name: str, method: str | None = None, below: str | None = None) -> Config:
-    """Return the settings of a recipe as a method wants them; without one, as its own does.
+    """Return the settings of a recipe for a method; without one, for the recipe's own.
 
-    `below` is the method that it builds on, where that is not the usual.
+    `below` is the method that it builds on, where that is not the usual one.
     """
     if name not in RECIPES:
         near = difflib.get_close_matches(name, RECIPES, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(RECIPES)}"
-        raise InputError(f"--recipe {name}: there is none of this name: {hint}")
+        raise InputError(f'--recipe {name}: unknown recipe "{name}": {hint}')
     recipe = RECIPES[name]()
-    return recipe if method is None else for_method(recipe, method, name in PAPER, below)
+    pretext = recipe.sections.get(recipe.method, {}).get("pretext")
+    if method in (None, recipe.method) and below in (None, pretext):
+        return own_sections(recipe)
+    return for_method(recipe, method or recipe.method, name in PAPER, below)
 
 
 def describe(name: str) -> str:

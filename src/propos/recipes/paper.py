@@ -71,8 +71,10 @@ def tiny_imagenet() -> Config:
 
 
 def tiny_imagenet_queue() -> Config:
-    """Tiny-ImageNet in the figure of memory queues: 200 epochs, a queue of 1,024 (--set queue.size=… for others)."""
-    return _recipe("tiny-imagenet-queue", **_photographs(224, "resnet18"), **{"queue.size": 1024, "train.epochs": 200})
+    """Tiny-ImageNet in the figure of memory queues: 200 epochs, a queue of 1,024 (--set propos.queue_size=…)."""
+    return _recipe(
+        "tiny-imagenet-queue", **_photographs(224, "resnet18"), **{"propos.queue_size": 1024, "train.epochs": 200}
+    )
 
 
 def imagenet_1k() -> Config:

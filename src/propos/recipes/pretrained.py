@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from propos.config import (
-    Config,
-    EstepSettings,
-    NetworkSettings,
-    PslSettings,
-    StartSettings,
-    TrainSettings,
-    ViewSettings,
-)
+from propos.config import Config, EstepSettings, NetworkSettings, StartSettings, TrainSettings, ViewSettings
 
 # What tuning a pretrained network changes: a few careful epochs from clusters that are there from the start.
 TUNING: Mapping[str, Any] = {
     "method": "propos",
-    "psl.start": 0,
+    "propos.psl_start": 0,
     "train.epochs": 5,
     "train.batch_size": 128,
     "train.lr": 0.01,
@@ -38,6 +30,6 @@ def pretrained() -> Config:
         # With 10 starts one seed in six ended in a worse optimum, by its own measure too; 50 take a second.
         estep=EstepSettings(restarts=50, averaged=7),
         # For methods that train heads on the features.
-        psl=PslSettings(start=20),
         train=TrainSettings(epochs=60, batch_size=256, lr=0.2, warmup=3),
+        sections={"propos": {"psl_start": 20}},
     )

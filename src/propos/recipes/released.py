@@ -12,7 +12,7 @@ from propos.recipes.paper import cifar_10_r18, cifar_20, cifar_20_r18, imagenet_
 PSL_ON_FOUR = 0.1 / 4  # λ on four processes
 
 CIFAR_20 = {
-    "psl.weight": PSL_ON_FOUR,
+    "propos.psl_weight": PSL_ON_FOUR,
     "train.schedule": "cosine-of-all",
     "network.momentum_schedule": "cosine",
     "network.joint_views": True,
@@ -25,7 +25,7 @@ def cifar_10_r18_released() -> Config:
     return cifar_10_r18().with_settings(
         {
             "recipe": "cifar-10-r18-released",
-            "psl.weight": PSL_ON_FOUR,
+            "propos.psl_weight": PSL_ON_FOUR,
             "train.batch_size": 512,
             "train.schedule": "cosine-of-all",
         }
@@ -75,9 +75,9 @@ def imagenet_1k_released() -> Config:
             "network.shuffle_bn": False,
             "network.momentum": 0.99,
             "network.momentum_schedule": "cosine",
-            "psa.sigma": 1e-4,
-            "psl.weight": 0.001 / 8,
-            "queue.size": 10_240,
+            "propos.sigma": 1e-4,
+            "propos.psl_weight": 0.001 / 8,
+            "propos.queue_size": 10_240,
             "estep.every": 10,
             "train.optimiser": "lars",
             "train.lr": 0.3,
@@ -87,6 +87,6 @@ def imagenet_1k_released() -> Config:
             "train.warmup": 10,
             "train.weight_decay": 1e-6,
             "train.decay_norms": False,
-            "train.predictor_rate": 1.0,
+            "propos.predictor_rate": 1.0,
         }
     )

@@ -1,20 +1,12 @@
-"""Recipes for one ordinary machine without a GPU: a small network, short runs, scattering that starts late."""
+"""Recipes for one ordinary machine without a GPU: a small network, short runs, a late start of PSL."""
 
 from __future__ import annotations
 
-from propos.config import (
-    Config,
-    ContrastSettings,
-    NetworkSettings,
-    PslSettings,
-    PullSettings,
-    TrainSettings,
-    ViewSettings,
-)
+from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
 
 SMALL_NETWORK = NetworkSettings(backbone="resnet-small", stem="small", hidden=512, dimension=128, momentum=0.99)
-APART = ContrastSettings(weight=1.0)  # each image from the others of its batch: docs/results.md
-TOGETHER = PullSettings(weight=1.0)  # those that their neighbours agree with, at the end
+# Ours, for grey images: contrast the images of a batch; at the end pull those together whose neighbours agree.
+GREY = {"contrast_weight": 1.0, "pull_weight": 1.0}  # docs/results.md
 
 
 def digits() -> Config:
@@ -23,10 +15,8 @@ def digits() -> Config:
         recipe="digits",
         views=ViewSettings(preset="digits", size=8),
         network=SMALL_NETWORK,
-        psl=PslSettings(start=50),
-        contrast=APART,
-        pull=TOGETHER,
         train=TrainSettings(epochs=100, batch_size=128, lr=0.2, warmup=3),
+        sections={"propos": {"psl_start": 50, **GREY}},
     )
 
 
@@ -36,10 +26,8 @@ def small_grey() -> Config:
         recipe="small-grey",
         views=ViewSettings(preset="greyscale", size=16),
         network=SMALL_NETWORK,
-        psl=PslSettings(start=10),
-        contrast=APART,
-        pull=TOGETHER,
         train=TrainSettings(epochs=20, batch_size=64, lr=0.2, warmup=2),
+        sections={"propos": {"psl_start": 10, **GREY}},
     )
 
 
@@ -49,8 +37,8 @@ def small_colour() -> Config:
         recipe="small-colour",
         views=ViewSettings(preset="natural", size=24, crop_scale=(0.2, 1.0)),
         network=SMALL_NETWORK,
-        psl=PslSettings(start=20),
         train=TrainSettings(epochs=40, batch_size=64, lr=0.2, warmup=4),
+        sections={"propos": {"psl_start": 20}},
     )
 
 
@@ -60,6 +48,6 @@ def photos() -> Config:
         recipe="photos",
         views=ViewSettings(preset="natural", size=64, crop_scale=(0.2, 1.0)),
         network=NetworkSettings(backbone="resnet-small", stem="imagenet", hidden=512, dimension=128, momentum=0.99),
-        psl=PslSettings(start=50),
         train=TrainSettings(epochs=100, batch_size=64, lr=0.2, warmup=5),
+        sections={"propos": {"psl_start": 50}},
     )

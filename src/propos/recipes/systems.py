@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from propos.config import Config
@@ -13,12 +15,26 @@ from propos.recipes.pretrained import pretrained
 _SIMCLR = {
     "views.crop_scale": (0.2, 1.0),
     "network.dimension": 128,
-    "contrast.temperature": 0.1,
+    "simclr.temperature": 0.1,
     "train.batch_size": 512,
     "train.lr": 0.2,  # 0.4 for 512 images
     "train.warmup": 0,
     "train.weight_decay": 1e-4,
 }
+
+SYSTEMS: dict[str, Callable[[], Config]] = {}
+
+
+def _system(build: Callable[[], Config]) -> Callable[[], Config]:
+    """Add a recipe to `SYSTEMS` by its function's name."""
+    name = build.__name__.replace("_", "-")
+
+    @wraps(build)
+    def recipe() -> Config:
+        return build().with_settings({"recipe": name})
+
+    SYSTEMS[name] = recipe
+    return recipe
 
 
 def _views(crop: tuple[float, float], hue: float, grey: float) -> dict[str, Any]:
@@ -27,6 +43,7 @@ def _views(crop: tuple[float, float], hue: float, grey: float) -> dict[str, Any]
     return {"views.crop_scale": crop, "views.jitter": 1.0, **colours, "views.hue": hue, "views.grey": grey}
 
 
+@_system
 def scan_cifar_10() -> Config:
     """CIFAR-10 with SCAN, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as it has.
 
@@ -36,14 +53,14 @@ def scan_cifar_10() -> Config:
     return config.with_settings(
         {
             **_SIMCLR,
-            "recipe": "scan-cifar-10",
-            "pretext.share": 500 / 800,
-            "heads.lr": 5e-5,  # 1e-4 whatever the batch
+            "scan.pretext_share": 500 / 800,
+            "scan.heads_lr": 5e-5,  # 1e-4 whatever the batch
             "train.epochs": 800,
         }
     )
 
 
+@_system
 def nnm_cifar_10() -> Config:
     """CIFAR-10 with NNM, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as it has.
 
@@ -53,20 +70,19 @@ def nnm_cifar_10() -> Config:
     return config.with_settings(
         {
             **_SIMCLR,
-            "recipe": "nnm-cifar-10",
-            "pretext.share": 500 / 757,
-            "heads.lr": 5e-5,  # 1e-4 whatever the batch
+            "nnm.pretext_share": 500 / 757,
+            "nnm.heads_lr": 5e-5,  # 1e-4 whatever the batch
             "train.epochs": 757,
         }
     )
 
 
+@_system
 def temi_dino() -> Config:
     """Photographs with TEMI on DINO's ViT-B/16 (timm), as in its public code: 16 heads, 50 neighbours, 100 epochs."""
     config = for_method(pretrained(), "temi", at_scale=True)
     return config.with_settings(
         {
-            "recipe": "temi-dino",
             "start.network": "timm/vit_base_patch16_224.dino",
             "network.components": 768,  # all, none of them evened out
             "network.whitening": 0.0,
@@ -76,6 +92,7 @@ def temi_dino() -> Config:
     )
 
 
+@_system
 def spice_cifar_10() -> Config:
     """CIFAR-10 with SPICE, as in its public code: ResNet-18, 1,000 epochs of MoCo, then 240 passes of the heads.
 
@@ -86,46 +103,51 @@ def spice_cifar_10() -> Config:
     moco = {
         "network.dimension": 128,
         "network.momentum": 0.999,
-        "contrast.temperature": 0.2,
-        "queue.size": 12800,
+        "moco.temperature": 0.2,
+        "moco.queue_size": 12800,
         "train.lr": 0.03,  # 0.015 for 128 images
         "train.warmup": 0,
         "train.batch_size": 128,
     }
-    sizes = {"pretext.share": 1000 / 1720, "train.epochs": 1720}
-    return config.with_settings({"recipe": "spice-cifar-10", **views, **moco, **sizes})
+    sizes = {"spice.pretext_share": 1000 / 1720, "train.epochs": 1720}
+    return config.with_settings({**views, **moco, **sizes})
 
 
+@_system
 def dcboost_cifar_10() -> Config:
     """CIFAR-10 with DCBoost on ProPos, as its paper says: ResNet-34, put in at epoch 800 of 1,000."""
     config = for_method(cifar_10(), "dcboost", at_scale=True)
-    return config.with_settings({"recipe": "dcboost-cifar-10", "train.batch_size": 512})
+    return config.with_settings({"train.batch_size": 512})
 
 
+@_system
 def conr_cifar_10() -> Config:
     """CIFAR-10 with CoNR on BYOL, as in its public code: ResNet-18, batches of 512, put in at epoch 800 of 1,000.
 
     There one cosine is as long as all epochs; here BYOL's ends with its 800.
     """
     byol = {"network.momentum_schedule": "cosine", "train.batch_size": 512, "train.schedule": "cosine-of-all"}
-    return for_method(cifar_10_r18(), "conr", at_scale=True).with_settings({"recipe": "conr-cifar-10", **byol})
+    return for_method(cifar_10_r18(), "conr", at_scale=True).with_settings(byol)
 
 
+@_system
 def idfd_cifar_10() -> Config:
     """CIFAR-10 with IDFD, as in its public code: ResNet-18, 2,000 epochs in batches of 128."""
     views = {**_views((0.2, 1.0), hue=0.0, grey=0.2), "views.flip": 0.0}
     config = for_method(cifar_10_r18(), "idfd", at_scale=True)
-    return config.with_settings({"recipe": "idfd-cifar-10", **views, "train.epochs": 2000, "estep.restarts": 20})
+    return config.with_settings({**views, "train.epochs": 2000, "estep.restarts": 20})
 
 
+@_system
 def secu_cifar_10() -> Config:
     """CIFAR-10 with SeCu, as in its public code with sizes held: ResNet-18, centres of 10, 20, … 100 clusters."""
     config = for_method(cifar_10_r18(), "secu", at_scale=True)
     views = {"crop_scale": (0.3, 1.0), "saturation": 0.2, "blur": (1.0, 0.1), "solarise": (0.0, 0.2)}
     changes = {f"views.{name}": value for name, value in views.items()}
-    return config.with_settings({"recipe": "secu-cifar-10", **changes, "train.epochs": 401})
+    return config.with_settings({**changes, "train.epochs": 401})
 
 
+@_system
 def mice_cifar_10() -> Config:
     """CIFAR-10 with MiCE, as in its public code: ResNet-34, ten experts, 1,000 epochs in batches of 256.
 
@@ -133,16 +155,18 @@ def mice_cifar_10() -> Config:
     """
     config = for_method(cifar_10(), "mice", at_scale=True)
     views = _views((0.2, 1.0), hue=0.4, grey=0.2)
-    return config.with_settings({"recipe": "mice-cifar-10", **views, "train.batch_size": 256})
+    return config.with_settings({**views, "train.batch_size": 256})
 
 
+@_system
 def localagg_imagenet_1k() -> Config:
     """ImageNet-1k with LocalAgg, as in its public code: ResNet-18, 200 epochs, ten clusterings into 30,000."""
     config = for_method(imagenet_1k(), "localagg", at_scale=True)
-    changes = {"recipe": "localagg-imagenet-1k", "network.backbone": "resnet18"}
+    changes = {"network.backbone": "resnet18"}
     return config.with_settings({**changes, **_views((0.2, 1.0), hue=0.4, grey=0.2)})
 
 
+@_system
 def dccm_cifar_10() -> Config:
     """CIFAR-10 with DCCM, as in its public code but with ResNet-18 and Adam: images turned and cropped, 32 a step.
 
@@ -154,9 +178,10 @@ def dccm_cifar_10() -> Config:
     views |= dict.fromkeys(("contrast", "saturation", "hue", "grey"), 0.0)
     changes = {f"views.{name}": value for name, value in views.items()}
     rate = {"train.lr": 1e-4 * 256 / 32, "train.epochs": 2000}
-    return config.with_settings({"recipe": "dccm-cifar-10", **changes, **rate})
+    return config.with_settings({**changes, **rate})
 
 
+@_system
 def iic_cifar_10() -> Config:
     """CIFAR-10 with IIC, as in its public code: ResNet-34, five heads each of 10 and of 70 clusters, 660 pairs a step.
 
@@ -165,9 +190,10 @@ def iic_cifar_10() -> Config:
     views = {**_views((0.39, 0.39), hue=0.125, grey=0.0), "views.crop_ratio": (1.0, 1.0)}  # 20 of 32 pixels a side
     config = for_method(cifar_10(), "iic", at_scale=True)
     sizes = {"train.lr": 1e-4 * 256 / 220, "train.batch_size": 220, "train.epochs": 6000}
-    return config.with_settings({"recipe": "iic-cifar-10", **views, **sizes})
+    return config.with_settings({**views, **sizes})
 
 
+@_system
 def pica_cifar_10() -> Config:
     """CIFAR-10 with PICA, as in its public code for CIFAR-100: ResNet-34, heads of 10 and of 70 clusters.
 
@@ -175,9 +201,10 @@ def pica_cifar_10() -> Config:
     """
     config = for_method(cifar_10(), "pica", at_scale=True)
     views = _views((0.2, 1.0), hue=0.4, grey=0.2)
-    return config.with_settings({"recipe": "pica-cifar-10", **views, "train.batch_size": 256, "train.epochs": 600})
+    return config.with_settings({**views, "train.batch_size": 256, "train.epochs": 600})
 
 
+@_system
 def tcl_cifar_10() -> Config:
     """CIFAR-10 with TCL, as in its public code: ResNet-34 at 224 px, 1,000 epochs and 200 of boosting, 4 × 256 images.
 
@@ -187,9 +214,10 @@ def tcl_cifar_10() -> Config:
     sizes = {"views.size": 224, "views.plain": "centre", "network.stem": "imagenet", "strong.cutout": 75 / 224}
     four_devices = {"train.batch_size": 1024, "train.lr": 2.5e-5, "network.bn_groups": 4}  # 1e-4 whatever the batch
     config = for_method(cifar_10(), "tcl", at_scale=True)
-    return config.with_settings({"recipe": "tcl-cifar-10", **weak, **sizes, **four_devices, "train.epochs": 1200})
+    return config.with_settings({**weak, **sizes, **four_devices, "train.epochs": 1200})
 
 
+@_system
 def swav_imagenet_1k() -> Config:
     """ImageNet-1k with SwAV, as in its public code for two crops: ResNet-50, 3,000 prototypes, 400 epochs of 4,096.
 
@@ -197,15 +225,16 @@ def swav_imagenet_1k() -> Config:
     """
     colours = {f"views.{name}": 0.8 for name in ("brightness", "contrast", "saturation")}
     views = {"views.crop_scale": (0.08, 1.0), **colours, "views.hue": 0.2, "views.blur": (0.5, 0.5)}
-    sizes = {"overclustering.times": 3, "train.batch_size": 4096, "train.epochs": 400}
+    sizes = {"swav.overclustering": 3, "train.batch_size": 4096, "train.epochs": 400}
     config = for_method(imagenet_1k(), "swav", at_scale=True)
-    return config.with_settings({"recipe": "swav-imagenet-1k", **views, **sizes})
+    return config.with_settings({**views, **sizes})
 
 
+@_system
 def gcc_cifar_10() -> Config:
     """CIFAR-10 with GCC, as in its public code: ResNet-18, 50 epochs of contrast and 950 on a graph, 256 images a step.
 
     There one cosine, to a thousandth, goes through both; here one to 0 through the second.
     """
     config = for_method(cifar_10_r18(), "gcc", at_scale=True)
-    return config.with_settings({"recipe": "gcc-cifar-10", "views.crop_scale": (0.2, 1.0)})
+    return config.with_settings({"views.crop_scale": (0.2, 1.0)})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from propos.config import Config
-from propos.recipes import paper, released, small, systems
+from propos.recipes import paper, released, small
 from propos.recipes.pretrained import pretrained
+from propos.recipes.systems import SYSTEMS
 
 Recipe = Callable[[], Config]
 
@@ -43,23 +44,5 @@ PAPER: dict[str, Recipe] = {
     "byol-released": released.byol_released,
     "imagenet-dogs-released": released.imagenet_dogs_released,
     "imagenet-1k-released": released.imagenet_1k_released,
-}
-SYSTEMS: dict[str, Recipe] = {
-    "scan-cifar-10": systems.scan_cifar_10,
-    "nnm-cifar-10": systems.nnm_cifar_10,
-    "temi-dino": systems.temi_dino,
-    "spice-cifar-10": systems.spice_cifar_10,
-    "dcboost-cifar-10": systems.dcboost_cifar_10,
-    "conr-cifar-10": systems.conr_cifar_10,
-    "idfd-cifar-10": systems.idfd_cifar_10,
-    "secu-cifar-10": systems.secu_cifar_10,
-    "mice-cifar-10": systems.mice_cifar_10,
-    "localagg-imagenet-1k": systems.localagg_imagenet_1k,
-    "dccm-cifar-10": systems.dccm_cifar_10,
-    "iic-cifar-10": systems.iic_cifar_10,
-    "pica-cifar-10": systems.pica_cifar_10,
-    "gcc-cifar-10": systems.gcc_cifar_10,
-    "tcl-cifar-10": systems.tcl_cifar_10,
-    "swav-imagenet-1k": systems.swav_imagenet_1k,
 }
 RECIPES = SMALL | PAPER | SYSTEMS
