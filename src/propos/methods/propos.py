@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
-from propos.config import Config, Fraction, NotNegative, Positive
+from propos.config import Fraction, NotNegative, Positive
 from propos.losses import (
     alignment,
     confident_pull,
@@ -39,10 +40,14 @@ class ProPos(Method):
 
         psl_weight: NotNegative = 0.1  # λ_psl
         temperature: Positive = 0.5  # τ
-        psl_start: int | None = None  # the epoch from which PSL and the noise take part; None: after the warm-up
+        psl_start: Annotated[int, Field(ge=0)] | None = (
+            None  # the epoch from which PSL and the noise take part; None: after the warm-up
+        )
         prototypes: Literal["scattered", "aligned", "uniform"] = "scattered"  # the others are the paper's ablations
         sigma: NotNegative = 0.001  # σ
-        queue_size: int = 0  # target embeddings of earlier batches that take part in prototypes
+        queue_size: Annotated[int, Field(ge=0, le=10**9)] = (
+            0  # target embeddings of earlier batches that take part in prototypes
+        )
         predictor_rate: Positive = 10.0  # the predictor's learning rate, relative to the network's
         contrast_weight: NotNegative = 0.0  # ours: NT-Xent
         contrast_temperature: Positive = 0.5
@@ -52,6 +57,7 @@ class ProPos(Method):
     year, reference = 2022, "Huang et al., TPAMI (arXiv 2111.11821)"
     verified = "settings and readings against the paper and its released code"
     inputs = ("images", "features")
+    tunes = True
     continued: ClassVar[Mapping[str, Any]] = {"psl_start": 0}
     as_pretext: ClassVar[Mapping[str, Any]] = {"pull_weight": 0.0}
 
@@ -75,11 +81,6 @@ class ProPos(Method):
         readers = [start] * bool(settings.psl_weight) + [pull] * bool(settings.pull_weight)
         rates = {"predictor": Rate(settings.predictor_rate)}
         return (Stage(rates=rates, first_clusters=min(readers, default=None), **Pairs.stage_options(setup)),)
-
-    @classmethod
-    def adapt(cls, recipe: Config, at_scale: bool) -> dict[str, Any]:
-        """Keep what a recipe says of ProPos; the ablations start scattering when ProPos does."""
-        return super().adapt(recipe, at_scale)
 
     @property
     def embedder(self) -> Encoder:
