@@ -42,10 +42,11 @@ def run(
     """Learn clusters from images and write them to a run folder, as `propos run` does; return the opened run.
 
     `source` is whatever the command takes, or an array. `k` is a number, or a range to choose from: "5..40" or (5, 40).
-    `earlier` is the command's --from. Settings are given by dotted key, or as keywords: psl__weight=0.2 is psl.weight.
+    `earlier` is the command's --from. Settings are given by dotted key, or as keywords: train__lr=0.1 is train.lr, and
+    cc_psl__psl_weight=0.2 is cc-psl.psl_weight.
     `labels` is "folders", or one label an image. Under torchrun all processes call this; the first returns the run.
     """
-    by_key = {key.replace("__", "."): value for key, value in more_settings.items()}
+    by_key = {_dotted(key): value for key, value in more_settings.items()}
     request = Request(
         source,
         k,
@@ -64,6 +65,12 @@ def run(
         _path(weights),
     )
     return perform_shown(request, resume, device, quiet, report)
+
+
+def _dotted(keyword: str) -> str:
+    """Return the key of a setting; no section has an underscore in its name, but methods have hyphens."""
+    section, dots, setting = keyword.partition("__")
+    return f"{section.replace('_', '-')}.{setting}" if dots else keyword
 
 
 def _path(given: str | Path | None) -> Path | None:

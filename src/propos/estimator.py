@@ -22,6 +22,7 @@ from propos.data import Source, What
 from propos.data.arrays import check_labels
 from propos.errors import InputError
 from propos.evaluation import nmi
+from propos.methods import complete_sections
 from propos.recipes import RECIPES, build_recipe
 from propos.runner import Request, Unwatched, carry_out, open_like, plan, save
 from propos.runs import JUNK, Run, rows_of
@@ -179,6 +180,13 @@ def _what(X: Images) -> What:
     return np.asarray(X)
 
 
+def _recipe_of(config: Config) -> Config:
+    """Return the complete settings of a run's recipe for its method and its number of epochs."""
+    pretext = config.sections.get(config.method, {}).get("pretext")
+    recipe = build_recipe(str(config.recipe), config.method, pretext)
+    return complete_sections(recipe.with_epochs(config.train.epochs))
+
+
 def _beyond_recipe(config: Config) -> tuple[str | None, dict[str, Any]]:
     """Return the recipe of complete settings, and what they change in it; fitting with both gives them again.
 
@@ -186,7 +194,7 @@ def _beyond_recipe(config: Config) -> tuple[str | None, dict[str, Any]]:
     """
     recipe = config.recipe if config.recipe in RECIPES else None
     preset: dict[str, Any] = {"views.preset": config.views.preset}
-    before = build_recipe(recipe).with_epochs(config.train.epochs).with_settings(preset).flat() if recipe else {}
+    before = _recipe_of(config).with_settings(preset).flat() if recipe else {}
     own = ("source", "recipe", "labels", "method", "clusters", "seed")
     return recipe, preset | {
         key: value

@@ -77,8 +77,8 @@ def _print(overview: Overview, views: Path | None) -> None:
     if overview.views is not None:
         line("views", overview.views)
     line("it takes", f"about {duration(overview.seconds)}")
-    if overview.fared is not None:
-        line("to expect", f"{overview.fared} (docs/results.md)")
+    if overview.expected_accuracy is not None:
+        line("to expect", f"{overview.expected_accuracy} (docs/results.md)")
     if views is not None:
         line("drawn", str(views))
 

@@ -15,9 +15,10 @@ from propos.evaluation.classes import Classes
 from propos.evaluation.linear import ProbeSettings, held_out
 from propos.evaluation.neighbours import nearest_classes
 from propos.evaluation.preservation import REPEATS, preservation_rates
+from propos.methods.seeds import generator
 from propos.training.probing import Classified, linear_accuracy, probe_draws
-from propos.training.seeds import generator
 
+SIGMA = 0.001  # the paper's, for runs of methods that draw no neighbours
 ONE_OUT = "each image against all others"
 Probe = Literal["paper", "fast"]
 
@@ -95,7 +96,7 @@ def preservation(subject: Subject, asked: int | None, sigma: float | None) -> Me
     Those who vote are the run's images, the queries the test images; what is among both has no vote.
     """
     alone, config = subject.test is None, subject.model.config
-    sigma = config.psa.sigma if sigma is None else sigma
+    sigma = config.sections.get(config.method, {}).get("sigma", SIGMA) if sigma is None else sigma
     own = subject.model.online_projections(subject.own_images)
     classes, queries, how = subject.own_classes, own, ONE_OUT
     if not alone:

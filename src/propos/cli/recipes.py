@@ -36,27 +36,30 @@ def show(
     ] = None,
 ) -> None:
     """Print all settings of a recipe; every key works with `propos run --set`."""
-    from propos.methods import check_method
-    from propos.recipes import against_paper, build_recipe
+    from propos.methods import check_method, complete_sections
+    from propos.recipes import build_recipe, paper_diff
 
     if method is not None:
         check_method(method)
-    config = build_recipe(name, method)
+    config = complete_sections(build_recipe(name, method))
     if against is None:
         typer.echo(config.to_yaml(), nl=False)
         return
-    typer.echo(f"{'setting':26} {'here':>18}   {'the paper':>18}   where")
-    for row in against_paper(name, config):
+    typer.echo(f"{'setting':28} {'here':>18}   {'the paper':>18}   where")
+    for row in paper_diff(name, config):
         typer.echo(_line(row))
 
 
 def _line(row: Row) -> str:
-    said = "not said" if row.said is None or not row.said.paper else _shown(row.said.value)
-    words = [] if row.said is None else [row.said.where]
-    if row.differs and row.said is not None and not row.said.paper:
-        words = [f"{row.said.where}: {_shown(row.said.value)}"]
+    reference = row.reference
+    paper = "not said" if reference is None or not reference.paper else _shown(reference.value)
+    words = [] if reference is None else [reference.where]
+    if row.differs and reference is not None and not reference.paper:
+        words = [f"{reference.where}: {_shown(reference.value)}"]
     words += [] if row.note is None else [f"here: {row.note}" if row.differs else row.note]
-    return f"{row.key:26} {_shown(row.ours):>18} {'≠' if row.differs else ' '} {said:>18}   {'; '.join(words)}".rstrip()
+    return (
+        f"{row.key:28} {_shown(row.ours):>18} {'≠' if row.differs else ' '} {paper:>18}   {'; '.join(words)}".rstrip()
+    )
 
 
 def _shown(value: Any) -> str:

@@ -43,7 +43,7 @@ def run(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of everything random.")] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="How long to train; warm-up and start of scattering scale along.")
+        int | None, typer.Option(help="Number of epochs; warm-up and *_start settings scale with it.")
     ] = None,
     budget: Annotated[
         str | None, typer.Option("--time", metavar="30m", help="Train about so long: 45s, 30m or 2h; sets the epochs.")

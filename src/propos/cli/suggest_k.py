@@ -58,8 +58,8 @@ def _of_run(request: Request) -> Suggestion:
 
     from propos.clustering import suggest_clusters
     from propos.errors import InputError
+    from propos.methods.seeds import generator
     from propos.runs import Run
-    from propos.training.seeds import generator
 
     if any(value is not None for value in (request.method, request.recipe, request.epochs)) or request.settings:
         raise InputError(f"{request.source}: is a run, whose embeddings are as they are: give only -k and --seed")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from propos.errors import InputError
-from propos.methods import FEATURES_ALONE, METHODS, check_method
+from propos.methods import check_method, find_method, method_names
+from propos.recipes import sections_of
 from propos.runner.request import Request, resolved, seconds_in
 
 
@@ -67,7 +68,12 @@ class Wanted:
         }
 
     def request(self, method: str) -> Request:
-        """Return what `propos run` would be asked for."""
+        """Return what `propos run` would be asked for; settings of the other compared methods are left out."""
+        read, compared = (
+            {section for name in names for section in sections_of(name, self.settings)}
+            for names in ([method], self.methods)
+        )
+        settings = {key: value for key, value in self.settings.items() if _section(key) not in compared - read}
         return Request(
             self.source,
             self.clusters,
@@ -75,7 +81,7 @@ class Wanted:
             self.recipe,
             seed=0,
             epochs=self.epochs,
-            settings=self.settings,
+            settings=settings,
             labels=self.labels,
             time=self.time,
             data=self.data,
@@ -95,10 +101,14 @@ def read_methods(text: str) -> list[str]:
     if not names:
         raise InputError("--methods: names none; write them with commas, as in --methods propos,byol,kmeans-pixels")
     if names == ["all"]:
-        return [name for name in METHODS if name not in FEATURES_ALONE]
+        return [name for name in method_names() if "images" in find_method(name).inputs]
     for name in names:
         check_method(name, "--methods")
     return list(dict.fromkeys(names))
+
+
+def _section(key: str) -> str:
+    return key.partition(".")[0]
 
 
 def _plain(value: Any) -> Any:

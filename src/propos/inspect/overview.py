@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from propos.data import UnopenedSource
 from propos.data.files.survey import Survey, survey
-from propos.methods import build_method
-from propos.recipes import FARED
+from propos.methods import find_method
+from propos.recipes import EXPECTED_ACCURACY
 from propos.runner import Plan
 from propos.training import estimate_seconds
 
@@ -34,7 +34,7 @@ class Overview:
     odd: list[str]
     recipe: str
     epochs: int | None  # None where nothing is trained
-    fared: str | None  # how such images fared with this recipe, where that was measured
+    expected_accuracy: str | None  # of such images with this recipe, where it was measured
     views: str | None  # which changes leave these images what they are
     seconds: float
 
@@ -66,8 +66,8 @@ def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds
         tiny=[h.entry.name for h in headers if min(h.width, h.height) < TINY_SIDE and seen and not seen.common_size],
         odd=[h.entry.name for h in headers if max(h.width, h.height) > ODD_ASPECT * min(h.width, h.height)],
         recipe=str(plan.config.recipe),
-        epochs=plan.config.train.epochs if build_method(plan.config).terms else None,
-        fared=FARED.get(str(plan.config.recipe)),
+        epochs=plan.config.train.epochs if find_method(plan.config.method).trains else None,
+        expected_accuracy=EXPECTED_ACCURACY.get(str(plan.config.recipe)),
         views=None if plan.kept is None else str(plan.kept),
         seconds=seconds,
     )

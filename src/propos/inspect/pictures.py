@@ -11,8 +11,8 @@ from PIL import Image
 from propos.augment import RandomViews, plain_view, shapes_of
 from propos.config import Config
 from propos.data import Source
+from propos.methods.seeds import generator
 from propos.runs import write_atomically
-from propos.training.seeds import generator
 
 ROWS, PAIRS, TILE, GAP = 8, 4, 96, 4
 

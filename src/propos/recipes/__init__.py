@@ -9,7 +9,7 @@ from propos.errors import InputError
 from propos.recipes.choose import choose_recipe
 from propos.recipes.expected_accuracy import EXPECTED_ACCURACY
 from propos.recipes.length import fit_length
-from propos.recipes.methods import for_method, on_top, own_sections
+from propos.recipes.methods import for_method, on_top, own_sections, sections_of
 from propos.recipes.paper_diff import Row, paper_diff
 from propos.recipes.pretrained import TUNING
 from propos.recipes.table import PAPER, RECIPES, SYSTEMS
@@ -28,6 +28,7 @@ __all__ = [
     "for_method",
     "on_top",
     "paper_diff",
+    "sections_of",
 ]
 
 

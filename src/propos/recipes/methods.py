@@ -39,10 +39,18 @@ def on_top(config: Config, method: str) -> Config:
     return config.with_settings({"sections": kept, **changes})
 
 
+def sections_of(method: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the methods whose settings a method reads: its own, and those of the one it builds on."""
+    from propos.methods import find_method
+
+    pretext = settings.get(f"{method}.pretext") or _usual_pretext(find_method(method).Settings.model_fields)
+    return (method,) if pretext is None else (method, *sections_of(pretext, settings))
+
+
 def own_sections(recipe: Config) -> Config:
     """Return a recipe with the sections of its method and of the pretext, and no others."""
-    pretext = recipe.sections.get(recipe.method, {}).get("pretext")
-    kept = {name: recipe.sections[name] for name in (recipe.method, pretext) if name in recipe.sections}
+    read = sections_of(recipe.method, recipe.flat())
+    kept = {name: recipe.sections[name] for name in read if name in recipe.sections}
     return recipe.with_settings({"sections": kept})
 
 

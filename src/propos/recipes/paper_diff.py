@@ -250,6 +250,7 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     },
 }
 _CC = "“For CC, we used their official code”, which has this"
+_ABLATION = "what the ablation takes away"
 _OWN = "the method's own default"
 OWN_DEFAULTS = {"cc": _CC, "cc-psl": _CC}
 _NO_WARMUP = {"cc-psl.psl_start": "there is no warm-up: as many epochs as the paper's takes"}
@@ -273,10 +274,11 @@ def paper_diff(name: str, config: Config) -> list[Row]:
         if key.startswith(PERSONAL):
             continue
         section, _, setting = key.partition(".")
-        known = f"propos.{setting}" if section.startswith("propos-") else key  # the paper's ablations
+        ablation = section.startswith("propos-")
+        known = f"propos.{setting}" if ablation else key
         row = Row(key, ours, references.get(known), UNRELATED.get(key))
         if row.differs:
-            row = replace(row, note=notes.get(known, notes.get(key, otherwise)))
+            row = replace(row, note=notes.get(known, _ABLATION if ablation else otherwise))
         elif row.reference is None and section in config.sections:
             row = replace(row, note="the method's own setting; the paper gives no value")
         rows.append(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from propos.config import Config
 from propos.durations import duration
@@ -21,7 +22,7 @@ def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Cor
         ("Clusters", f"{len(corrected.clusters):,}, {'corrected by hand' if corrected.regrouped else _asked(config)}"),
         ("Method", f"{method_in_words(config)}{_recipe(config)}"),
         *(_learnt(config, info, width) if info.start is None else _started(config, info, info.start)),
-        *_scattering(config),
+        *_own_settings(config),
         ("Seed", str(config.seed)),
         ("Command", info.command or "not recorded"),
         ("Begun", _moment(info.started)),
@@ -90,7 +91,16 @@ def _time(info: RunInfo) -> str:
     return f", {duration(seconds)} on {info.device}"
 
 
-def _scattering(config: Config) -> list[tuple[str, str]]:
-    if config.method != "propos":
-        return []
-    return [("Scattering", f"clusters are pushed apart from epoch {config.psl_start} on, weight {config.psl.weight:g}")]
+def _own_settings(config: Config) -> list[tuple[str, str]]:
+    """Return the method's own settings by name, but those that are not set."""
+    own = config.sections.get(config.method, {})
+    words = [f"{key.replace('_', ' ')} {_value(value)}" for key, value in own.items() if value is not None]
+    return [("Settings", ", ".join(words))] if words else []
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return " and ".join(_value(each) for each in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -14,7 +14,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from propos.config import Config, NetworkSettings, PclSettings, PslSettings, TrainSettings, ViewSettings
+from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
+from propos.methods import complete_sections, settings_of
 from propos.recipes import build_recipe, for_method
 from propos.reproduce.cells import Cell, Setup
 from propos.reproduce.images import Images, is_there
@@ -40,6 +41,11 @@ class Reduced:
     recipe: Config
 
 
+def _clusterings(*clusters: int) -> dict[str, dict[str, Any]]:
+    """Return the sections of methods that have further clusterings."""
+    return {method: {"clusters": clusters} for method in ("pcl", "byol-pcl")}
+
+
 SMALL = Reduced(
     images=10_000,
     classes=None,
@@ -48,9 +54,8 @@ SMALL = Reduced(
         recipe="small study",
         views=ViewSettings(size=16, crop_scale=(0.2, 1.0)),
         network=NetworkSettings(width=0.25, hidden=512, dimension=128, momentum=0.99),
-        psl=PslSettings(start=10),
-        pcl=PclSettings(clusters=(40, 80, 160)),
         train=TrainSettings(epochs=20, batch_size=64, lr=0.2, warmup=2),
+        sections={"propos": {"psl_start": 10}, **_clusterings(40, 80, 160)},
     ),
 )
 TINY = Reduced(
@@ -61,8 +66,8 @@ TINY = Reduced(
         recipe="tiny trial",
         views=ViewSettings(size=12, crop_scale=(0.2, 1.0)),
         network=NetworkSettings(width=0.125, hidden=64, dimension=32, momentum=0.9),
-        pcl=PclSettings(clusters=(12, 24, 48)),
         train=TrainSettings(epochs=4, batch_size=50, lr=0.2, warmup=1),
+        sections=_clusterings(12, 24, 48),
     ).with_settings({"estep.restarts": 3}),
 )
 REDUCED: dict[Budget, Reduced] = {"tiny": TINY, "small": SMALL}
@@ -90,9 +95,8 @@ class Task:
     @property
     def scaled(self) -> dict[str, tuple[Any, Any]]:
         """What is not as in the paper: of each setting the paper's value and this one."""
-        theirs, ours = paper_config(self.cell).flat(), self.config.flat()
-        aside = PERSONAL if "pcl" in self.cell.setup.method else (*PERSONAL, "pcl.")
-        return {k: (theirs[k], value) for k, value in ours.items() if not k.startswith(aside) and theirs[k] != value}
+        theirs, ours = (complete_sections(each).flat() for each in (paper_config(self.cell), self.config))
+        return {k: (theirs[k], value) for k, value in ours.items() if not k.startswith(PERSONAL) and theirs[k] != value}
 
 
 @cache
@@ -117,15 +121,17 @@ def paper_config(cell: Cell) -> Config:
 
 def reduced_config(cell: Cell, reduced: Reduced) -> Config:
     """Return the reduced study's settings with what a cell varies: sizes in proportion, all else as it is."""
-    setup, recipe = cell.setup, build_recipe(cell.setup.recipe)
+    setup, recipe = cell.setup, build_recipe(cell.setup.recipe, cell.setup.method)
     base = reduced.recipe.with_settings({"network.backbone": recipe.network.backbone})
     if setup.recipe.endswith(LARGE):
         base = base.with_settings({"views.size": 2 * base.views.size})
     config = for_method(base, setup.method, at_scale=False)
     batches = base.train.batch_size / PAPER_BATCH
-    queue = recipe.queue.size or config.queue.size
-    changes = {"queue.size": round(queue * batches), **_in_proportion(dict(setup.changes), base, batches)}
-    config = config.with_settings({**changes, "seed": cell.seed})
+    queue = settings_of(recipe).model_dump().get("queue_size")
+    sizes = {f"{setup.method}.queue_size": queue} if queue else {}
+    config = config.with_settings(
+        {**_in_proportion({**sizes, **dict(setup.changes)}, base, batches), "seed": cell.seed}
+    )
     return config.with_settings({"keep_epochs": kept_epochs(cell, config.train.epochs)})
 
 
@@ -133,9 +139,8 @@ def _in_proportion(changes: dict[str, Any], base: Config, batches: float) -> dic
     """Scale the sizes that a cell varies as the recipe's own are."""
     if "network.dimension" in changes:
         changes["network.dimension"] = round(changes["network.dimension"] * base.network.dimension / PAPER_WIDTH)
-    if "queue.size" in changes:
-        changes["queue.size"] = round(changes["queue.size"] * batches)
-    return changes
+    queues = {key: round(size * batches) for key, size in changes.items() if key.endswith(".queue_size")}
+    return {**changes, **queues}
 
 
 def kept_epochs(cell: Cell, epochs: int) -> tuple[int, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 
 import torch
 
 from propos.config import Config, NetworkSettings
 from propos.data import benchmark
 from propos.methods import build_method
-from propos.networks import TwinNetwork
+from propos.networks import EmaCopy
 from propos.networks.resnet import Bottleneck, shape_of
 from propos.reproduce.budgets import Task
 from propos.training import choose_device
@@ -18,6 +19,7 @@ A100 = 312e12  # operations a second that it can do at most, in bfloat16
 UTILISATION = 0.2  # the share of them that training residual networks is taken to reach
 BACKWARD = 2  # a backward pass costs two forward passes
 MEASURED_BATCH, MEASURED_SIDE = 64, 16
+SMALL = {"network.width": 0.25, "network.hidden": 512, "network.dimension": 128, "clusters": 2}
 
 
 def operations(task: Task) -> float:
@@ -26,13 +28,19 @@ def operations(task: Task) -> float:
     A step passes both views through the online network and back, and through the target where there is one; each
     E-step passes every image once.
     """
-    config = task.config.with_settings({"clusters": 2})  # whose number hardly matters
-    method = build_method(config)
+    config = task.config
     forward = forward_operations(config.network, config.views.size)
-    views = 2 * (1 + BACKWARD) + (2 if method.parts.target == "moving average" else 0)
+    views = 2 * (1 + BACKWARD) + (2 if _has_target(config.method) else 0)
     clustered, others = _images(task)
     esteps = 1 + -(-config.train.epochs // config.estep.every)
     return float(forward * (views * config.train.epochs * (clustered + others) + esteps * clustered))
+
+
+@cache
+def _has_target(method: str) -> bool:
+    """Return whether a method passes views through a moving average of its network too."""
+    built = build_method(Config(method=method).with_settings(SMALL), channels=3)
+    return any(isinstance(module, EmaCopy) for module in built.modules())
 
 
 def _images(task: Task) -> tuple[int, int]:
@@ -71,13 +79,13 @@ def forward_operations(network: NetworkSettings, size: int) -> int:
 def speed(device: str) -> float:
     """Return the operations a second of this machine in training, from some steps of a small network."""
     chosen = choose_device(device)
-    config = Config().with_settings({"network.width": 0.25, "network.hidden": 512, "network.dimension": 128})
-    network = TwinNetwork(config.network, build_method(config).parts, 3).to(chosen)
+    config = Config().with_settings(SMALL)
+    method = build_method(config, channels=3).to(chosen)
     images = torch.rand(MEASURED_BATCH, 3, MEASURED_SIDE, MEASURED_SIDE, device=chosen)
     times = []
     for _ in range(4):
         begin = time.perf_counter()
-        network.online(images).square().mean().backward()
+        method.online(images).square().mean().backward()
         if chosen.type == "cuda":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)

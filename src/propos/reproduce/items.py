@@ -73,19 +73,19 @@ def varied(data: str, method: str = "propos", **changes: Any) -> Setup:
     """
     kept = {key.replace("__", "."): value for key, value in changes.items()}
     usual = {
-        "psa.sigma": 1e-3,
-        "psl.weight": 0.1,
+        "propos.sigma": 1e-3,
+        "propos.psl_weight": 0.1,
         "estep.every": 1,
         "network.dimension": 256,
         "network.backbone": "resnet18",
         "clusters": CLASSES.get(data),
     }
     kept = {key: value for key, value in kept.items() if usual.get(key) != value}
-    if method == "propos" and kept.get("psa.sigma") == 0:
-        kept.pop("psa.sigma")
+    if method == "propos" and kept.get("propos.sigma") == 0:
+        kept.pop("propos.sigma")
         method = "propos-no-psa"
-    if method == "propos" and kept.get("psl.weight") == 0:
-        kept.pop("psl.weight")
+    if method == "propos" and kept.get("propos.psl_weight") == 0:
+        kept.pop("propos.psl_weight")
         method = "propos-no-psl"
     return Setup(data, f"{data}-r18", method, tuple(sorted(kept.items())))
 
@@ -124,7 +124,7 @@ def split_and_size() -> dict[str, dict[str, Setup]]:
 def queues() -> tuple[Setup, ...]:
     """Return Tiny-ImageNet with queues of several sizes."""
     return tuple(
-        Setup("tiny-imagenet", "tiny-imagenet-queue", changes=() if size == 1024 else (("queue.size", size),))
+        Setup("tiny-imagenet", "tiny-imagenet-queue", changes=() if size == 1024 else (("propos.queue_size", size),))
         for size in QUEUES
     )
 
@@ -173,8 +173,8 @@ def _items() -> Iterable[Item]:
     numbers = sweep("clusters", NUMBERS_OF_CLUSTERS)
     yield Item("figure-5", "K from 5 to 50; BYOL clustered anew", (*numbers, *ablation(["byol"])))
     yield Item("figure-6a", "how often k-means is performed, r", sweep("estep__every", EVERY))
-    yield Item("figure-6b", "σ of positive sampling", sweep("psa__sigma", SIGMAS))
-    yield Item("figure-6c", "λ of prototype scattering", sweep("psl__weight", LAMBDAS))
+    yield Item("figure-6b", "σ of positive sampling", sweep("propos__sigma", SIGMAS))
+    yield Item("figure-6c", "λ of prototype scattering", sweep("propos__psl_weight", LAMBDAS))
     yield Item("figure-6d", "the width of the projection", sweep("network__dimension", WIDTHS, both))
     yield Item("figure-6e", "the backbone", sweep("network__backbone", BACKBONES, both))
     changed = tuple(

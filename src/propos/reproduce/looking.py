@@ -14,13 +14,14 @@ from PIL import Image
 
 from propos.data import Source, upright
 from propos.evaluation import numbered
+from propos.methods import settings_of
+from propos.methods.seeds import generator
 from propos.report.layout import lay_out
 from propos.reproduce.budgets import Task
 from propos.reproduce.place import Place
 from propos.runner import open_source_of
 from propos.runs import Run
 from propos.training import Model, choose_device
-from propos.training.seeds import generator
 
 MOST_DOTS = 2_000
 INPUTS, SAMPLES = 6, 3
@@ -59,18 +60,19 @@ def neighbours(run: Run, task: Task, place: Place, device: str) -> dict[str, Any
     """Show images, the one nearest to each, and those nearest to three neighbours that positive sampling draws."""
     epoch = min(run.kept_weights, key=lambda each: abs(each - run.config.train.epochs / 10))
     model = Model.as_found(run, choose_device(device), epoch)
+    sigma = settings_of(run.config).model_dump()["sigma"]
     draws = generator(run.config.seed, "sampled neighbours")
     with open_source_of(run, place.root) as source:
         raw = model.online_projections(source).cpu()
         units = F.normalize(raw, dim=1)
         rows = []
         for number in np.linspace(0, len(raw) - 1, INPUTS).round().astype(int).tolist():
-            sampled = raw[number] + run.config.psa.sigma * torch.randn((SAMPLES, raw.shape[1]), generator=draws)
+            sampled = raw[number] + sigma * torch.randn((SAMPLES, raw.shape[1]), generator=draws)
             wanted = torch.cat([units[number][None], F.normalize(sampled, dim=1)])
             likeness = wanted @ units.T
             likeness[:, number] = -2.0
             rows.append([_thumb(source, each) for each in (number, *likeness.argmax(dim=1).tolist())])
-    return {"epoch": epoch, "sigma": run.config.psa.sigma, "rows": rows}
+    return {"epoch": epoch, "sigma": sigma, "rows": rows}
 
 
 def outliers(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from propos.data import Source, image_digests, places_apart
 from propos.evaluation import scores
 from propos.evaluation.classes import Classes
 from propos.evaluation.preservation import preservation_rates
+from propos.methods.seeds import generator
 from propos.reproduce.budgets import Task
 from propos.reproduce.images import Images, is_there, source_of
 from propos.reproduce.items import NUMBERS_OF_CLUSTERS, SIGMAS
@@ -22,7 +23,6 @@ from propos.runner import open_like, open_source_of
 from propos.runs import Run
 from propos.training import Model, choose_device
 from propos.training.probing import Classified, clustered_anew, linear_accuracy, probe_draws
-from propos.training.seeds import generator
 
 TRAIN_SHARE = 5 / 6  # of CIFAR, whose train images come first
 NEIGHBOURS = 20

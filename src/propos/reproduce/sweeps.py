@@ -76,12 +76,12 @@ def figure_6a(results: Results) -> list[Part]:
 
 def figure_6b(results: Results) -> list[Part]:
     """σ."""
-    return _cifar(results, "σ", _values("psa.sigma", SIGMAS), {"ProPos": "propos"})
+    return _cifar(results, "σ", _values("propos.sigma", SIGMAS), {"ProPos": "propos"})
 
 
 def figure_6c(results: Results) -> list[Part]:
     """λ."""
-    return _cifar(results, "λ", _values("psl.weight", LAMBDAS), {"ProPos": "propos"})
+    return _cifar(results, "λ", _values("propos.psl_weight", LAMBDAS), {"ProPos": "propos"})
 
 
 def figure_6d(results: Results) -> list[Part]:

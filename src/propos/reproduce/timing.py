@@ -26,10 +26,10 @@ from propos.reproduce.place import Place
 from propos.reproduce.results import Results
 from propos.runner import Plan
 from propos.runs import held, write_atomically
+from propos.training.e_step import expectation
 from propos.training.estimate import late_state
-from propos.training.expectation import expectation
 from propos.training.learner import Learner, build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.numerics import numerics
 from propos.training.order import epoch_order
 from propos.training.reading import reading_ahead
@@ -92,7 +92,7 @@ def _timed(byol: Plan, propos: Plan) -> dict[str, Any]:
 def _step(learner: Learner, source: Source) -> Callable[[], object]:
     """Return what makes a step with every term at work."""
     positions, state = epoch_order(learner.config.seed, 0, learner.schedule)[0], late_state(learner)
-    return lambda: maximization_step(learner, source, positions, state)
+    return lambda: m_step(learner, source, positions, state)
 
 
 def _seconds(work: Callable[[], object], device: torch.device) -> float:
