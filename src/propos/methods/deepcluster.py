@@ -1,37 +1,102 @@
-"""DeepCluster (Caron et al., 2018): k-means gives labels, a network learns them, k-means sorts what it learnt."""
+"""DeepCluster (Caron et al., ECCV 2018): k-means gives labels, the network learns them, k-means clusters it again."""
 
 from __future__ import annotations
 
-from propos.config import Config
-from propos.methods.method import FurtherClusterings, Method, Stage, Term
-from propos.networks import Head, Parts
-from propos.objectives import PseudoLabels
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.clustering import whitened
+from propos.config import Count
+from propos.errors import InputError
+from propos.losses import log_prob
+from propos.methods.base import Batch, Clustered, Method, MethodSettings, Stage, StepContext
+from propos.methods.setup import Setup
+from propos.networks import Memory, Mlp, labels_of
 
 
-def deepcluster(config: Config) -> Method:
-    """Sort images into many clusters, learn to tell these apart by a head that begins anew each time, sort again.
+class DeepCluster(Method):
+    """Cluster the images into many clusters and classify them by a head that is re-initialised after each clustering.
 
-    Clusters of training are found in whitened embeddings, and each is drawn from as often. The run's own clusters are
-    those of k-means on the embeddings, as with every method here.
+    The many clusters are found in whitened embeddings, and each is sampled equally often. The run's own clusters are
+    those of k-means on the embeddings.
     """
-    assert config.clusters is not None
-    many = config.overclustering.times * config.clusters
-    train = Stage(
-        terms=(Term("pseudo_labels", PseudoLabels()),),
-        further=FurtherClusterings(
-            (many,),
-            starts=0,
-            temperature=1.0,
-            setting="overclustering.times",
-            at_most_half=True,
-            whitened=True,
-            balanced=True,
-        ),
-        resets=("cluster_head",),
-    )
-    parts = Parts(
-        projector=Head((config.network.hidden, config.network.dimension)),
-        cluster_head=Head((many,), norm=False, relu_first=True),
-        cluster_head_reads="projections",
-    )
-    return Method(parts, (train,), embeds="online")
+
+    class Settings(MethodSettings):
+        """The number of clusters that are learnt."""
+
+        overclustering: Count = 10  # times the number of clusters, but never more than half of the images
+
+    year, reference = 2018, "Caron et al., ECCV (arXiv 1807.05520)"
+    verified = "steps against its public code; see the docs"
+    needs_clusters = True
+    defaults: ClassVar[Mapping[str, Any]] = {"network.bn_groups": 1, "network.shuffle_bn": False}
+    at_scale: ClassVar[Mapping[str, Any]] = {
+        "train.schedule": "constant",
+        "train.warmup": 0,
+        "train.weight_decay": 1e-5,
+    }
+
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        super().__init__(settings, setup)
+        self.settings = settings
+        assert setup.clusters is not None
+        hidden, dimension = setup.network.hidden, setup.network.dimension
+        many = settings.overclustering * setup.clusters
+        self.online = setup.encoder(lambda width: Mlp(width, hidden, dimension))
+        self.head = Mlp(dimension, many, norm=False, relu_first=True)
+        self.memory = Memory({"labels": many})
+
+    @classmethod
+    def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
+        """Return its one stage, which starts with a clustering."""
+        return (Stage(first_clusters=0),)
+
+    @classmethod
+    def check(cls, settings: Settings, setup: Setup, distinct: Callable[[int], int]) -> None:
+        """Refuse more clusters than different images."""
+        many = cls._count(settings, setup)
+        if distinct(many) < many:
+            key = "deepcluster.overclustering"
+            raise InputError(
+                f"{key} makes {many} clusters: only {distinct(many)} images differ; set it smaller (--set {key}=…)"
+            )
+
+    def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return the classification of both views into the clusters; images without one have no loss."""
+        if not batch.clustered:
+            return {}
+        za, zb = ctx.encode(self.online, *batch.views())
+        za, zb, la, lb = ctx.gather(za, zb, *ctx.encode(self.head, za, zb))
+        ctx.report_embeddings(za, zb)
+        labels = labels_of(batch.images, self.memory["labels"])
+        first, second = (pseudo_label_loss(logits.softmax(dim=1), labels) for logits in (la, lb))
+        return {"pseudo_labels": (first + second) / 2}
+
+    def after_clustering(self, clustered: Clustered, ctx: StepContext) -> None:
+        """Find the many clusters again, not from the previous ones: whitening has changed the axes."""
+        points = whitened(clustered.points, sharded=clustered.sharded)
+        labels, _ = clustered.kmeans(self._count(self.settings, self.setup), number=0, points=points, previous=None)
+        self.memory["labels"] = clustered.of_all(labels)
+        ctx.reinitialise(self.head)
+
+    def sampling_labels(self) -> Int[Tensor, " N"] | None:
+        """Return the many clusters, once there are any."""
+        if "labels" not in self.memory:
+            return None
+        return self.memory["labels"]
+
+    @staticmethod
+    def _count(settings: Settings, setup: Setup) -> int:
+        assert setup.clusters is not None
+        return min(settings.overclustering * setup.clusters, max(2, setup.images // 2))
+
+
+def pseudo_label_loss(probabilities: Float[Tensor, "B M"], labels: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+    """Return −mean_i log p_i at each image's label; images labelled -1 take no part, and without any it is 0."""
+    known = labels >= 0
+    own = probabilities.gather(1, labels.clamp(min=0)[:, None])[:, 0]
+    return torch.where(known, -log_prob(own), 0.0).sum() / known.sum().clamp(min=1)

@@ -1,19 +1,17 @@
-"""IDEC: DEC that goes on to make its images again while it clusters them (Guo et al., IJCAI 2017)."""
+"""IDEC: DEC whose decoder is trained on while the clusters are (Guo et al., IJCAI 2017)."""
 
 from __future__ import annotations
 
-from propos.config import Config
-from propos.methods.autoencoder import autoencoding
-from propos.methods.method import Method, Term
-from propos.objectives import Reconstruction, Sharpening
-
-SHARPENING = 0.1  # γ: how much clusters count beside the images themselves
+from propos.methods.dec import Dec
+from propos.methods.variant import variant
 
 
-def idec(config: Config) -> Method:
-    """Learn to make images again from their embeddings; then also to be surer of their clusters.
+@variant(Dec, sharpening_weight=0.1, reconstruction_weight=1.0)
+class Idec:
+    """Train an autoencoder; then keep its reconstructions while assignments to the centres become more confident.
 
-    Losses and their weight are those of its public code; all else is as in `dec`, whose autoencoder that code is given.
+    Losses and their weights are those of its public code. All else is as in DEC, whose autoencoder that code is given.
     """
-    terms = Term("reconstruction", Reconstruction()), Term("sharpening", Sharpening(), weight=SHARPENING)
-    return autoencoding(config, terms, trains=("backbone", "projector", "cluster_head", "decoder"))
+
+    year, reference = 2017, "Guo et al., IJCAI"
+    verified = "losses and their weight against its public code; see the docs"
