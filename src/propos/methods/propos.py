@@ -40,14 +40,11 @@ class ProPos(Method):
 
         psl_weight: NotNegative = 0.1  # λ_psl
         temperature: Positive = 0.5  # τ
-        psl_start: Annotated[int, Field(ge=0)] | None = (
-            None  # the epoch from which PSL and the noise take part; None: after the warm-up
-        )
+        # The epoch from which PSL and the noise take part; None: after the warm-up.
+        psl_start: Annotated[int, Field(ge=0)] | None = None
         prototypes: Literal["scattered", "aligned", "uniform"] = "scattered"  # the others are the paper's ablations
         sigma: NotNegative = 0.001  # σ
-        queue_size: Annotated[int, Field(ge=0, le=10**9)] = (
-            0  # target embeddings of earlier batches that take part in prototypes
-        )
+        queue_size: Annotated[int, Field(ge=0, le=10**9)] = 0  # target embeddings of earlier batches, for prototypes
         predictor_rate: Positive = 10.0  # the predictor's learning rate, relative to the network's
         contrast_weight: NotNegative = 0.0  # ours: NT-Xent
         contrast_temperature: Positive = 0.5
