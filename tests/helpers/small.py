@@ -3,28 +3,58 @@
 import numpy as np
 import torch
 
+from propos.config import Config
 from propos.data import open_source
 from propos.data.arrays import ArraySource
-from propos.methods import build_method
-from propos.recipes import build_recipe
+from propos.methods import complete_sections, find_method, stages_of
+from propos.recipes import build_recipe, sections_of
 from propos.runs import RunFolder
-from propos.training import Silent, prepare, train
-from propos.training.choosing import estep_due
+from propos.training import Silent, prepare, stage_epochs, train
+from propos.training.choose_k import estep_due
 
 CPU = torch.device("cpu")
-QUICK = {
+# Own settings of whichever method has them, unless they are off by default.
+OWN = {
+    "psl_start": 1,
+    "contrast_weight": 0.0,  # ProPos as in the paper
+    "pull_weight": 0.0,
+    "clusters": (8, 16),
+    "queue_size": 96,
+    "confidence": 0.1,  # so few epochs make no head more confident
+}
+SHARED = {
     "network.hidden": 32,
     "network.dimension": 16,
     "train.batch_size": 64,
     "train.epochs": 3,
     "train.warmup": 1,
-    "psl.start": 1,
     "estep.restarts": 2,
-    "pcl.clusters": (8, 16),
-    "contrast.weight": 0.0,  # ProPos as in the paper
-    "pull.weight": 0.0,
-    "confident.above": 0.1,  # so few epochs make no head surer
 }
+
+
+def quick(method="propos", **settings):
+    """Return settings for a run of a few seconds by dotted key; in the given ones dots are double underscores.
+
+    A name without a section is the method's own setting, unless all methods share one of this name.
+    """
+    own = find_method(method).Settings.model_fields.keys() - Config.model_fields.keys()
+    given = {f"{method}.{key}" if key in own else dotted(key): value for key, value in settings.items()}
+    usual = {
+        f"{section}.{key}": OWN[key]
+        for section in sections_of(method, given)
+        for key, field in find_method(section).Settings.model_fields.items()
+        if key in OWN and not (key == "queue_size" and not field.default)
+    }
+    return {**SHARED, **usual, **given}
+
+
+def dotted(keyword):
+    """Return the key that a keyword stands for: cc_psl__psl_weight is cc-psl.psl_weight."""
+    section, dots, setting = keyword.partition("__")
+    return f"{section.replace('_', '-')}.{setting}" if dots else keyword
+
+
+QUICK = quick()
 
 
 def digits(count=200):
@@ -47,11 +77,11 @@ def finished_run(folder, source):
 
 
 def quick_config(source=None, **settings):
-    """Return complete settings for a run of a few seconds; dots in keys are written as double underscores."""
-    dotted = {key.replace("__", "."): value for key, value in settings.items()}
-    recipe = build_recipe("digits", dotted.get("method", "propos"))
-    queue = {"queue.size": 96} if recipe.queue.size else {}
-    return prepare(recipe.with_settings({**QUICK, **queue, **dotted}), source or digits())
+    """Return complete settings for a run of a few seconds, given as for `quick`."""
+    method = settings.pop("method", "propos")
+    changes = quick(method, **settings)
+    recipe = build_recipe("digits", method, changes.get(f"{method}.pretext"))
+    return prepare(complete_sections(recipe.with_settings(changes)), source or digits())
 
 
 def quick_train(source=None, run=None, progress=None, stop=lambda: False, **settings):
@@ -62,9 +92,9 @@ def quick_train(source=None, run=None, progress=None, stop=lambda: False, **sett
 
 def esteps(config):
     """Return the epochs that an E-step opens."""
-    method = build_method(config)
-    stages = zip(method.stages, method.spans(config.train.epochs), strict=True)
-    return [epoch for stage, span in stages for epoch in span if estep_due(config, stage, epoch - span.start, epoch)]
+    stages = stages_of(config)
+    spans = zip(stages, stage_epochs(stages, config.train.epochs), strict=True)
+    return [epoch for stage, span in spans for epoch in span if estep_due(config, stage, epoch - span.start, epoch)]
 
 
 def same_weights(first, second):
