@@ -2,45 +2,121 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
-from propos.config import Config
-from propos.methods.method import Method, Stage, Term
-from propos.methods.parts import ASKED, feeding
-from propos.methods.pretext import clusterer, epochs_after
-from propos.networks import Head
-from propos.objectives import Alignment, ConfidentPull, ConfidentPush
+from propos.config import NotNegative
+from propos.losses import alignment, confident_labels, confident_pull, membership, prototypes, symmetric
+from propos.methods.base import AllImages, Batch, Rate, Stage, StepContext
+from propos.methods.pairs import Pairs
+from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare, has_predictor, own_epochs
+from propos.methods.setup import Setup
+from propos.networks import Float32, Mlp, initialise_small
 
-HIDDEN = 512  # of a predictor that the trained network had not
+HIDDEN = 512  # of a predictor that the pretext does not have
 PREDICTOR_RATE = 10.0
-LATE = 0.1  # of the rate: about what a cosine over 1,000 epochs has left at epoch 800, where the authors begin
-ALONE = 0.05  # of the epochs (10 of their 200): a new predictor learns before clusters are pulled
+RATE = 0.1  # of the learning rate: about what a cosine over 1,000 epochs has left at epoch 800, where the authors begin
+PREDICTOR_ALONE = 0.05  # of the epochs (10 of their 200): a new predictor is trained before clusters are pulled
 
 
-def dcboost(config: Config) -> Method:
-    """Pull together the images whose neighbours agree with them, cluster by cluster, on a network another trained.
+class DcBoost(BuildsOn):
+    """Pull the images of each cluster together whose neighbours agree with them, on a network another method trained.
 
     No code was found: the terms are third parties' notes that fit the paper's prose. Unverified: the normaliser of the
     push (here the mean over pairs), projections before the predictor, neighbours other than the image itself, by the
-    target's embeddings alone, both directions averaged, and the rate.
+    target's embeddings alone, both directions averaged, and the learning rate.
     """
-    first, stages = clusterer(config)
-    new, epochs = first.parts.predictor is None, epochs_after(config)
-    wait = min(max(1, round(ALONE * epochs)), epochs - 1) if new else 0
-    assert first.parts.projector is not None
-    predictor = Head((HIDDEN, first.parts.projector.widths[-1])) if new else first.parts.predictor
-    boost = Stage(
-        "boost",
-        terms=(
-            Term("instances", Alignment()),
-            Term("pull", ConfidentPull(ASKED), starts=wait),
-            Term("push", ConfidentPush(ASKED), starts=wait),
-        ),
-        share=1 - config.pretext.share,
-        changes={"lr": LATE * config.train.lr, "warmup": 0, "schedule": "cosine"},
-        noise=config.psa.sigma,
-        predictor_rate=PREDICTOR_RATE,
-        **{"trains": ("backbone", "projector", "predictor"), **feeding(config)},
-    )
-    parts = replace(first.parts, predictor=predictor, target="moving average")
-    return Method(parts, (*stages, boost))
+
+    class Settings(PretextSettings):
+        """The noise of positive sampling."""
+
+        pretext: str = "propos"
+        pretext_share: PretextShare = 0.8
+        sigma: NotNegative = 0.001  # σ
+
+    year, reference = 2025, "NeurIPS (arXiv 2511.21193)"
+    verified = "nothing against code, of which none was found; see the docs"
+    inputs = ("images", "features")
+
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        super().__init__(settings, setup)
+        self.settings = settings
+        if not self.pretext.trains:  # a pretrained network's features alone
+            self.online.projector = identity_layer(self.online.features)
+            self.starts_clustered = True
+        self.add_target()
+        self.clusters_start = clusters_start(settings, setup)
+        self.added_predictor: nn.Module | None = None
+        if not has_predictor(settings, setup):
+            width = self.online.dimension
+            self.added_predictor = Mlp(width, HIDDEN, width)
+            initialise_small(self.added_predictor)
+        self.pairs = Pairs(setup)
+
+    @classmethod
+    def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
+        """Return the boost."""
+        from_features = setup.start.network is not None
+        predictors = ("pretext.predictor", "added_predictor")
+        return (
+            Stage(
+                "boost",
+                trains=("pretext.online.projector" if from_features else "pretext.online", *predictors),
+                train={"lr": RATE * setup.train.lr, "warmup": 0, "schedule": "cosine"},
+                rates=dict.fromkeys(predictors, Rate(PREDICTOR_RATE)),
+                first_clusters=clusters_start(settings, setup),
+                tables_every=0 if from_features else None,
+            ),
+        )
+
+    def own_losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return the alignment of images and, among images whose neighbours agree, the pull and the push."""
+        predictor = self.added_predictor or self.pretext.predictor
+        assert predictor is not None
+        a, b = self.pairs.of(batch)
+        za, zb = ctx.encode(self.pairs.part(self.online), a, b)
+        ta, tb = ctx.encode(self.pairs.part(self.embedder), a, b, shuffled=True)
+        na, nb = ctx.noise_like(za, zb, sigma=self.settings.sigma)
+        pa, pb = ctx.encode(predictor, za + na, zb + nb)
+        za, zb, ta, tb, pa, pb = ctx.gather(za, zb, ta, tb, pa, pb)
+        ctx.report_embeddings(*((ta, tb) if self.pairs.symmetric else (ta,)))
+        losses = {"instances": symmetric(alignment, (pa, tb), (pb, ta))}
+        if batch.clustered and ctx.epoch >= self.clusters_start:
+            for name, loss in (("pull", confident_pull), ("push", confident_push)):
+                losses[name] = symmetric(loss, (za, tb), (zb, ta), batch.labels, ctx.clusters)
+        return losses
+
+    def own_tables(self, images: AllImages, ctx: StepContext) -> None:
+        """Find the neighbours that stand in for views."""
+        self.pairs.make_tables(self.embedder, images)
+
+
+def clusters_start(settings: DcBoost.Settings, setup: Setup) -> int:
+    """Return the epoch from which clusters are pulled: a new predictor is trained alone first."""
+    epochs = own_epochs(settings, setup)
+    return 0 if has_predictor(settings, setup) else min(max(1, round(PREDICTOR_ALONE * epochs)), epochs - 1)
+
+
+def identity_layer(width: int) -> nn.Module:
+    """Return a linear layer that starts as the identity."""
+    layer = nn.Linear(width, width)
+    nn.init.eye_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return Float32(layer)
+
+
+def confident_push(
+    online: Float[Tensor, "B D"], target: Float[Tensor, "B D"], labels: Int[Tensor, " B"], clusters: int | None = None
+) -> Float[Tensor, ""]:
+    """Push each cluster's prototype from the targets' prototypes of the others: −mean_{a≠b} ‖μ_a − μ'_b‖².
+
+    Prototypes are of images whose neighbours in the batch agree. Clusters with no image in the batch, and images
+    labelled -1, take no part; with one cluster the loss is 0. No gradient reaches the target.
+    """
+    members, present = membership(confident_labels(target, labels), online.dtype, clusters)
+    ours, theirs = prototypes(online, members), prototypes(target.detach(), members)
+    itself = torch.eye(len(ours), dtype=torch.bool, device=ours.device)
+    pairs = present & present[:, None] & ~itself
+    apart = torch.where(pairs, 2 - 2 * ours @ theirs.T, 0).sum()
+    return -apart / pairs.sum().clamp(min=1)

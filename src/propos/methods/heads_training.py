@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor
 
 from propos.clustering import nearest_neighbours
 from propos.methods.base import AllImages
+from propos.networks import ClusterHeads, Encoder
+
+Confidence = Annotated[float, Field(ge=0.0, lt=1.0)]  # the probability above which an assignment becomes a label
 
 
 def heads_training(lr: float) -> dict[str, Any]:
@@ -22,3 +27,24 @@ def neighbours_and_itself(points: Float[Tensor, "N D"], count: int, images: AllI
     others = nearest_neighbours(points, min(count, len(points) - 1), images.mine)
     own = torch.arange(images.mine.start, images.mine.stop, device=others.device)
     return torch.cat([own[:, None], others], dim=1)
+
+
+def features_and_probabilities(
+    images: AllImages, embedder: Encoder, online: Encoder, heads: ClusterHeads
+) -> tuple[Float[Tensor, "N F"], Float[Tensor, "N H K"]]:
+    """Return the embedder's features of all images, and every head's probabilities by the online backbone."""
+
+    def both(view: Tensor) -> Tensor:
+        features = embedder.backbone(view)
+        seen = features if embedder is online else online.backbone(view)
+        return torch.cat([features.float(), heads(seen).softmax(dim=-1).flatten(1)], dim=1)
+
+    rows = images.apply(both)
+    features, probabilities = rows[:, : embedder.features], rows[:, embedder.features :]
+    return features, probabilities.unflatten(1, (len(heads.each), -1))
+
+
+def sum_over_heads(heads: ClusterHeads, losses: Mapping[str, Float[Tensor, " H"]]) -> dict[str, Float[Tensor, ""]]:
+    """Record the loss of each head, by which one is chosen, and return the terms summed over the heads."""
+    heads.record(torch.stack(list(losses.values())).sum(dim=0))
+    return {name: of_heads.sum() for name, of_heads in losses.items()}

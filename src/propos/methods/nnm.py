@@ -1,51 +1,126 @@
-"""NNM: nearest neighbours of now, in the batch and among all images, share a cluster (Dang et al., CVPR 2021)."""
+"""NNM: nearest neighbours, in the batch and among all images, share a cluster (Dang et al., CVPR 2021)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from propos.config import Config
-from propos.methods.method import Method, Pairing, Stage, Term
-from propos.methods.parts import by_heads, linear_head
-from propos.methods.preparations import NearestAnswers, Neighbours
-from propos.methods.pretext import without_head
-from propos.objectives import (
-    ClusterBalance,
-    ClusterMatching,
-    EachHead,
-    NearestInBatch,
-    NearestOfAll,
-    NeighbourAgreement,
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.clustering import nearest_neighbours
+from propos.config import Count, NotNegative, Positive
+from propos.losses import cluster_balance, cluster_matching, neighbour_agreement
+from propos.methods.base import AllImages, Batch, Stage, StepContext
+from propos.methods.heads_training import (
+    features_and_probabilities,
+    heads_training,
+    neighbours_and_itself,
+    sum_over_heads,
 )
+from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
+from propos.methods.setup import Setup
+from propos.networks import ClusterHeads, Memory, Mlp, Neighbours
 
-GLOBAL_STARTS = 1  # in the first epoch heads say nothing yet that could be matched
+GLOBAL_START = 1  # the epoch from which images are matched with all others: before it the heads are untrained
 
 
-def nnm(config: Config) -> Method:
-    """Match images with their neighbours, with their nearest in the batch and, from the second epoch, with that of all.
+class Nnm(BuildsOn):
+    """Match images with their neighbours, the nearest image in the batch and, later, the nearest of all images.
 
-    As in its public code, but: the nearest of all images is that of the image itself (there, shuffled rows are read by
-    the numbers of images, so it is anyone's), by the cosine of plain views (there of strong ones); head and epoch are
-    chosen by no labels.
+    Deviations from the public code: the nearest of all images is that of the image itself (there, shuffled rows are
+    read by the numbers of images, so it is any image's), by the cosine of plain views (there of strong ones); the head
+    and the epoch are chosen without labels.
     """
-    first, stages = without_head(config)
 
-    matching = Stage(
-        "matching",
-        terms=(
-            Term("agreement", EachHead(NearestInBatch(NeighbourAgreement()))),
-            Term("clusters", EachHead(NearestInBatch(ClusterMatching()))),
-            Term("balance", EachHead(NearestInBatch(ClusterBalance(first_alone=True))), config.balance.weight),
-            Term("all_agreement", EachHead(NearestOfAll(NeighbourAgreement())), starts=GLOBAL_STARTS),
-            Term("all_clusters", EachHead(NearestOfAll(ClusterMatching())), starts=GLOBAL_STARTS),
-        ),
-        share=1 - config.pretext.share,
-        changes=by_heads(config),
-        trains=("backbone", "cluster_head"),
-        pairs=Pairing(partner="neighbour", first="strong", second="strong", again="strong"),
-        opens_with=(Neighbours(config.neighbours.count, of="features", itself=True),),
-        refreshes=(NearestAnswers(),),
-        answer="head",
-    )
-    parts = replace(first.parts, cluster_head=linear_head(config), heads=config.heads.count)
-    return Method(parts, (*stages, matching), embeds=first.embeds)
+    class Settings(PretextSettings):
+        """Neighbours and heads."""
+
+        pretext: str = "simclr"
+        pretext_share: PretextShare = 0.66
+        neighbours: Count = 20
+        heads: Count = 3  # of which the one with the lowest loss is chosen
+        heads_lr: Positive = 1e-3  # the learning rate of the stage, for 256 images
+        balance_weight: NotNegative = 5.0  # how strongly clusters are held to equal sizes
+
+    year, reference = 2021, "Dang et al., CVPR"
+    verified = "terms and settings against its public code"
+    has_head = True
+    at_scale: ClassVar[Mapping[str, Any]] = {"nnm.heads_lr": 1e-4}
+
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        super().__init__(settings, setup)
+        self.settings = settings
+        assert setup.clusters is not None
+        clusters, width = setup.clusters, self.online.features
+        self.heads = ClusterHeads(lambda: Mlp(width, clusters), settings.heads)
+        self.neighbours, self.memory = Neighbours(setup.images), Memory()
+
+    @classmethod
+    def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
+        """Return the matching."""
+        trains, train = ("pretext.online.backbone", "heads"), heads_training(settings.heads_lr)
+        return (Stage("matching", 1.0, trains, train, tables_every=1, decides="head"),)
+
+    def own_losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return the losses of the pairs in the batch and, from the second epoch, with the nearest of all images."""
+        a, b = batch.view("strong", 0), batch.partners(self.neighbours).view("strong", 1)
+        features, of_neighbour = ctx.encode(self.online.backbone, a, b)
+        logits = ctx.encode(self.heads, features, of_neighbour)
+        self.pass_target(ctx, a, b)
+        logits += ctx.encode(self.heads, *ctx.encode(self.online.backbone, batch.view("strong", 2)))
+        *logits, features = ctx.gather(*logits, features)
+        nearest = nearest_in_batch(features)
+        image, neighbour, third = (each.softmax(dim=-1).unbind(1) for each in logits)
+        pairs = [pairs_to_match(*of_head, nearest) for of_head in zip(image, neighbour, third, strict=True)]
+        losses = {
+            "agreement": torch.stack([neighbour_agreement(*pair) for pair in pairs]),
+            "clusters": torch.stack([cluster_matching(*pair) for pair in pairs]),
+        }
+        if self.settings.balance_weight:
+            balance = torch.stack([cluster_balance(first) for first, _ in pairs])
+            losses["balance"] = self.settings.balance_weight * balance
+        if ctx.epoch >= GLOBAL_START:
+            theirs = self.memory["nearest"][batch.images].repeat(4, 1, 1).unbind(1)
+            with_all = [(torch.cat(pair), of_head) for pair, of_head in zip(pairs, theirs, strict=True)]
+            losses["all_agreement"] = torch.stack([neighbour_agreement(*pair) for pair in with_all])
+            losses["all_clusters"] = torch.stack([cluster_matching(*pair) for pair in with_all])
+        return sum_over_heads(self.heads, losses)
+
+    def own_tables(self, images: AllImages, ctx: StepContext) -> None:
+        """Find each image's neighbours once, and before each epoch the probabilities of the nearest image."""
+        features, probabilities = features_and_probabilities(images, self.embedder, self.online, self.heads)
+        points = F.normalize(features, dim=1)
+        if ctx.epoch == 0:
+            table = neighbours_and_itself(points, self.settings.neighbours, images)
+            self.neighbours["table"] = images.gather(table)
+        nearest = nearest_neighbours(points, 1, images.mine)[:, 0]
+        self.memory["nearest"] = images.gather(probabilities[nearest])
+
+    def own_end_epoch(self, ctx: StepContext) -> None:
+        """Choose the head with the lowest loss."""
+        self.heads.choose()
+
+    def assign(self, features: Tensor) -> Tensor:
+        """Return the logits of the chosen head."""
+        return self.heads.pick(self.heads(features))
+
+
+def nearest_in_batch(features: Float[Tensor, "B F"]) -> Int[Tensor, " B"]:
+    """Return for each image of a batch the other one whose features are nearest by Euclidean distance."""
+    features = features.detach()
+    squares = features.square().sum(dim=1)
+    distances = squares - 2 * features @ features.T  # of each row, less what is the same for all others
+    return distances.fill_diagonal_(torch.inf).argmin(dim=1)
+
+
+def pairs_to_match(
+    image: Float[Tensor, "B K"],
+    neighbour: Float[Tensor, "B K"],
+    third: Float[Tensor, "B K"],
+    nearest: Int[Tensor, " B"],
+) -> tuple[Float[Tensor, "2*B K"], Float[Tensor, "2*B K"]]:
+    """Pair images with their neighbours, and their third views with the nearest image in the batch."""
+    return torch.cat([image, third]), torch.cat([neighbour, image[nearest]])

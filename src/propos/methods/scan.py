@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor
 
 from propos.config import Count, NotNegative, Positive
 from propos.losses import cluster_balance, neighbour_agreement, self_labelling
 from propos.methods.base import AllImages, Batch, Stage, StepContext
-from propos.methods.heads_training import heads_training, neighbours_and_itself
-from propos.methods.pretext import BuildsOn, PretextSettings
+from propos.methods.heads_training import Confidence, heads_training, neighbours_and_itself, sum_over_heads
+from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
 from propos.networks import ClusterHeads, Mlp, Neighbours
 
@@ -34,12 +33,12 @@ class Scan(BuildsOn):
         """Neighbours, heads and confident labels."""
 
         pretext: str = "simclr"
-        pretext_share: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.625
+        pretext_share: PretextShare = 0.625
         neighbours: Count = 20
         heads: Count = 1  # of which the one with the lowest loss is chosen
         heads_lr: Positive = 1e-3  # the learning rate of both stages, for 256 images
         balance_weight: NotNegative = 5.0  # how strongly clusters are held to equal sizes
-        confidence: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.99  # above which an assignment becomes a label,
+        confidence: Confidence = 0.99  # above which an assignment becomes a label,
         confidence_per_cluster: bool = True  # or less, where a cluster has fewer confident images than others
 
     year, reference = 2020, "Van Gansbeke et al., ECCV (arXiv 2005.12320)"
@@ -86,19 +85,23 @@ class Scan(BuildsOn):
     def _clustering(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return −log p·p' of neighbours and the balance, summed over the heads."""
         a, b = batch.view("strong", 0), batch.partners(self.neighbours).view("strong", 1)
-        of_image, of_neighbour = ctx.gather(*self._logits(ctx, a, b))
-        pairs = list(zip(of_image.softmax(dim=-1).unbind(1), of_neighbour.softmax(dim=-1).unbind(1), strict=True))
-        agreement = torch.stack([neighbour_agreement(p, q) for p, q in pairs])
-        balance = self.settings.balance_weight * torch.stack([cluster_balance(p) for p, _ in pairs])
-        self.heads.record(agreement + balance)
-        return {"agreement": agreement.sum(), "balance": balance.sum()}
+        logits = self._logits(ctx, a, b)
+        self.pass_target(ctx, a, b)
+        of_image, of_neighbour = (each.softmax(dim=-1).unbind(1) for each in ctx.gather(*logits))
+        agreement = [neighbour_agreement(p, q) for p, q in zip(of_image, of_neighbour, strict=True)]
+        losses = {"agreement": torch.stack(agreement)}
+        if self.settings.balance_weight:
+            balance = torch.stack([cluster_balance(p) for p in of_image])
+            losses["balance"] = self.settings.balance_weight * balance
+        return sum_over_heads(self.heads, losses)
 
     def _labelling(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return the classification of strong views into the confident labels of plain ones."""
-        settings = self.settings
+        settings, strong_view = self.settings, batch.view("strong", 1)
         features = ctx.predict(self.online.backbone, batch.view("plain", 0))
         plain = ctx.predict(self.heads, features)
-        (strong,) = self._logits(ctx, batch.view("strong", 1))
+        (strong,) = self._logits(ctx, strong_view)
+        self.pass_target(ctx, strong_view)
         plain, strong = (self.heads.pick(each).softmax(dim=-1) for each in ctx.gather(plain, strong))
         return {"labels": self_labelling(plain, strong, settings.confidence, settings.confidence_per_cluster)}
 

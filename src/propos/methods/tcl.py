@@ -1,48 +1,139 @@
-"""TCL: contrastive clustering of weak and strong views, then of its surest labels (Li et al., IJCV 2022)."""
+"""TCL: contrastive clustering of weak and strong views, then of its most confident labels (Li et al., IJCV 2022)."""
 
 from __future__ import annotations
 
-from propos.config import Config
-from propos.methods.method import Method, Pairing, Stage, Term
-from propos.methods.parts import deep_head
-from propos.methods.preparations import SureLabels
-from propos.networks import Parts
-from propos.objectives import ClusterBalance, ClusterContrast, GivenLabels, LabelledContrast, NtXent
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.config import Positive
+from propos.losses import balanced_cross_entropy, cluster_balance, cluster_contrast, nt_xent
+from propos.methods.base import AllImages, Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.heads_training import Confidence
+from propos.methods.setup import Setup
+from propos.networks import Memory, Mlp
 
 TRAINING, BOOSTING = 1000, 200  # epochs of the two stages
-LABELLED = 0.5  # γ: the share of the images that may be labelled at once
-
-WEAK_AND_STRONG = Pairing(first="random", second="strong")
+LABELLED = 0.5  # γ: the share of the images that may have a label at once
 
 
-def tcl(config: Config) -> Method:
-    """Tell images and clusters apart in weak and strong views; then label the surest, and learn and spare their labels.
+class Tcl(Method):
+    """Contrast images and clusters of weak and strong views; then learn the labels of the most confident images.
 
-    As in its public code, but: labels are renewed before each epoch, of all images (there in each step, of the batch);
-    the layer that both heads read first is each head's own; cluster heads start as torch's layers do; labels go to as
-    many clusters as there are, and to the images they were found for.
+    Images with the same label are then no longer told apart. Deviations from the public code: labels are computed
+    again before each epoch, of all images (there in each step, of the batch); the layer that both heads read first is
+    each head's own; cluster heads start as torch's layers do; there are labels for all clusters, and they are given to
+    the images they were found for.
     """
-    assert config.clusters is not None
-    contrast = config.contrast
-    train = Stage(
-        terms=(
-            Term("contrast", NtXent(contrast.temperature)),
-            Term("cluster_contrast", ClusterContrast(contrast.cluster_temperature)),
-            Term("cluster_balance", ClusterBalance()),
-        ),
-        share=TRAINING,
-        pairs=WEAK_AND_STRONG,
-        answer="head",
-    )
-    boost = Stage(
-        "boost",
-        terms=(Term("contrast", LabelledContrast(contrast.temperature)), Term("labels", GivenLabels())),
-        share=BOOSTING,
-        pairs=WEAK_AND_STRONG,
-        refreshes=(SureLabels(LABELLED, config.confident.above),),
-        answer="head",
-    )
-    parts = Parts(
-        projector=deep_head(config, config.network.dimension), cluster_head=deep_head(config, config.clusters)
-    )
-    return Method(parts, (train, boost), embeds="online")
+
+    class Settings(MethodSettings):
+        """The temperatures of both contrasts, and labels."""
+
+        temperature: Positive = 0.5
+        cluster_temperature: Positive = 1.0
+        confidence: Confidence = 0.99  # below which an image loses its label
+
+    year, reference = 2022, "Li et al., IJCV"
+    verified = "losses, labels and settings against its public code; see the docs"
+    has_head = True
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "train.optimiser": "adam",
+        "train.lr": 1e-3,
+        "train.schedule": "constant",
+        "train.warmup": 0,
+        "train.weight_decay": 1e-4,
+        "network.bn_groups": 1,
+        "network.shuffle_bn": False,
+    }
+    at_scale: ClassVar[Mapping[str, Any]] = {"network.dimension": 128, "train.lr": 1e-4}
+
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        super().__init__(settings, setup)
+        self.settings = settings
+        assert setup.clusters is not None
+        self.online = setup.encoder(lambda width: Mlp(width, width, width, setup.network.dimension))
+        width = self.online.features
+        self.head = Mlp(width, width, width, setup.clusters)
+        self.memory = Memory({"labels": setup.clusters})
+
+    @classmethod
+    def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
+        """Return the contrast, and the boost by labels."""
+        return (
+            Stage(share=TRAINING, decides="head"),
+            Stage("boost", BOOSTING, tables_every=1, decides="head"),
+        )
+
+    def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return the contrasts of images and clusters and the balance; then the contrast by labels and the labels'."""
+        settings = self.settings
+        weak, strong = batch.view("random", 0), batch.view("strong", 1)
+        features = ctx.encode(self.online.backbone, weak, strong)
+        projections = ctx.encode(self.online.projector, *features)
+        za, zb, *logits = ctx.gather(*projections, *ctx.encode(self.head, *features))
+        pa, pb = (each.softmax(dim=1) for each in logits)
+        if ctx.stage.name == "boost":
+            labels = self.memory["labels"][batch.images]
+            return {
+                "contrast": labelled_contrast(za, zb, labels, settings.temperature),
+                "labels": balanced_cross_entropy(pb, labels),
+            }
+        return {
+            "contrast": nt_xent(za, zb, settings.temperature),
+            "cluster_contrast": cluster_contrast(pa, pb, settings.cluster_temperature),
+            "cluster_balance": cluster_balance(pa) + cluster_balance(pb),
+        }
+
+    def make_tables(self, images: AllImages, ctx: StepContext) -> None:
+        """Label the most confident images of each cluster; images keep their labels while they are confident."""
+        probabilities = images.apply(lambda view: self.head(self.online.backbone(view)).softmax(dim=1))
+        before = None if ctx.epoch == 0 else self.memory["labels"]
+        self.memory["labels"] = confident_images(probabilities, LABELLED, self.settings.confidence, before)
+
+    def assign(self, features: Tensor) -> Tensor:
+        """Return the head's logits."""
+        logits: Tensor = self.head(features)
+        return logits
+
+
+def confident_images(
+    probabilities: Float[Tensor, "N K"], share: float, threshold: float, before: Int[Tensor, " N"] | None = None
+) -> Int[Tensor, " N"]:
+    """Return a label for the most confident images of each cluster; -1 for others.
+
+    Of each cluster as many are labelled as make, over all clusters of equal size, a share of the images. An image keeps
+    the label that it had before, whatever its cluster is now, until its largest probability is below the threshold.
+    """
+    confidence, cluster = probabilities.max(dim=1)
+    most = math.ceil(share * len(cluster) / probabilities.shape[1])
+    labels = torch.where(ranks_in_cluster(confidence, cluster) < most, cluster, -1)
+    if before is not None:
+        labels = torch.where(before < 0, labels, before)
+    return torch.where(confidence < threshold, -1, labels)
+
+
+def ranks_in_cluster(confidence: Float[Tensor, " N"], cluster: Int[Tensor, " N"]) -> Int[Tensor, " N"]:
+    """Return how many images of its cluster come before each, by falling confidence and then by position."""
+    falling = confidence.argsort(descending=True, stable=True)
+    order = falling[cluster[falling].argsort(stable=True)]  # cluster by cluster
+    counts = torch.bincount(cluster)
+    starts = counts.cumsum(dim=0) - counts
+    ranks = torch.arange(len(order), device=order.device) - starts[cluster[order]]
+    return torch.empty_like(order).index_copy(0, order, ranks)
+
+
+def labelled_contrast(
+    first: Float[Tensor, "B D"], second: Float[Tensor, "B D"], labels: Int[Tensor, " B"], temperature: float
+) -> Float[Tensor, ""]:
+    """Tell each row's other view from the rows of images that do not have its label.
+
+    −mean_i log exp(cos(z_i, z_i⁺)/τ) / Σ_j exp(cos(z_i, z_j)/τ), over z_i⁺ and all rows of other images but those with
+    the label of i. Images labelled -1 are told from all.
+    """
+    others = ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    alike = (labels[:, None] == labels) & (labels >= 0)[:, None] & others
+    return nt_xent(first, second, temperature, alike)

@@ -1,49 +1,157 @@
-"""TEMI: heads on frozen features that maximise the weighted information of neighbours (Adaloglou et al., BMVC 2023)."""
+"""TEMI: heads on frozen features, trained by weighted mutual information (Adaloglou et al., BMVC 2023)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from propos.config import Config
-from propos.methods.method import Method, Pairing, Stage, Term
-from propos.methods.preparations import Features, Neighbours
-from propos.methods.pretext import frozen_features
-from propos.networks import Head
-from propos.objectives import WeightedInformation
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
 
-WIDTHS = 512, 256
+from propos.clustering import nearest_neighbours
+from propos.config import Count, Positive
+from propos.methods.base import AllImages, Batch, Stage, StepContext
+from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
+from propos.methods.setup import Setup
+from propos.networks import ClusterHeads, EmaCopy, Float32, Memory, Neighbours
+
+HIDDEN = 512, 256
 TEMPERATURE = 0.1
 POWER = 0.6  # β
 WARMUP = 0.2  # of the epochs
+SHARES_STEP = 0.1  # how far a batch moves the running mean of the clusters' shares
+SMALLEST = 1e-16  # a product of probabilities whose power has a finite gradient
 
 
-def temi(config: Config) -> Method:
-    """Let several heads, each with a moving average of its own, put an image's frozen features with its neighbours'.
+class Temi(BuildsOn):
+    """Let several heads, each with a moving average, assign an image's frozen features to its neighbours' cluster.
 
-    As in its public code, but: the last layer learns from the first epoch on, and no image is its own neighbour however
-    many there are. The features are a pretrained network's, centred and evened out as the settings say, or those of
-    the method that learns the images first.
+    The features are a pretrained network's, whitened as the settings say, or those of the pretext. Deviations from the
+    public code: the last layer is trained from the first epoch on, and no image is its own neighbour.
     """
-    assert config.clusters is not None
-    first, stages = frozen_features(config)
-    epochs = max(1, round((1 - config.pretext.share if stages else 1) * config.train.epochs))
-    heads = Stage(
-        "heads",
-        terms=(Term("information", WeightedInformation(POWER)),),
-        share=1 - config.pretext.share,
-        changes={
+
+    class Settings(PretextSettings):
+        """Neighbours and heads."""
+
+        pretext: str = "simclr"
+        pretext_share: PretextShare = 0.5
+        neighbours: Count = 50
+        heads: Count = 16  # of which the one with the lowest loss is chosen
+        heads_lr: Positive = 4e-3  # the learning rate of the heads, for 256 images
+
+    year, reference = 2023, "Adaloglou et al., BMVC (arXiv 2303.17896)"
+    verified = "terms and settings against its public code"
+    has_head = True
+    inputs = ("images", "features")
+    at_scale: ClassVar[Mapping[str, Any]] = {"temi.heads_lr": 1e-4, "network.momentum": 0.996}
+
+    def __init__(self, settings: Settings, setup: Setup) -> None:
+        super().__init__(settings, setup)
+        self.settings = settings
+        assert setup.clusters is not None
+        clusters, width = setup.clusters, self.online.features
+        self.heads = ClusterHeads(lambda: build_head(width, clusters), settings.heads)
+        self.averages: EmaCopy[ClusterHeads] = EmaCopy(self.heads)
+        self.neighbours = Neighbours(setup.images)
+        self.memory = Memory(shares=torch.full((settings.heads, clusters), 1 / clusters))
+
+    @classmethod
+    def pretext_name(cls, settings: Settings, setup: Setup) -> str:
+        """Return the pretext; on a pretrained network's features there is nothing to train before the heads."""
+        return settings.pretext if setup.start.network is None else "kmeans-features"
+
+    @classmethod
+    def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
+        """Return the training of the heads."""
+        share = 1 - settings.pretext_share if cls.pretext_stages(settings, setup) else 1
+        epochs = max(1, round(share * setup.train.epochs))
+        train = {
             "optimiser": "adamw",
-            "lr": config.heads.lr,
+            "lr": settings.heads_lr,
             "schedule": "constant",
             "warmup": round(WARMUP * epochs),
             "weight_decay": 1e-4,
             "decay_norms": False,
-        },
-        trains=("cluster_head",),
-        pairs=Pairing(partner="neighbour", of="features"),
-        opens_with=(Features(), Neighbours(config.neighbours.count, of="features")),
-        answer="head",
-    )
-    head = Head((*WIDTHS, config.clusters), norm=False, smooth=True, directions=True, temperature=TEMPERATURE)
-    parts = replace(first.parts, cluster_head=head, heads=config.heads.count, head_target=True)
-    return Method(parts, (*stages, heads), embeds=first.embeds)
+        }
+        return (Stage("heads", 1.0, ("heads",), train, tables_every=0, decides="head"),)
+
+    def own_losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return the weighted information of both directions, averaged over directions and heads."""
+        features = self.memory["features"]
+        a, b = batch.rows(features), batch.partners(self.neighbours).rows(features)
+        logits = ctx.gather(*ctx.encode(self.heads, a, b), *ctx.encode(self.averages, a, b))
+        sa, sb, ta, tb = (each.softmax(dim=-1) for each in logits)
+        shares, weights = self._move_shares(ta, tb), pair_weights(ta, tb)
+        forward = weighted_information(sa, tb, shares, weights, POWER)
+        backward = weighted_information(sb, ta, shares, weights, POWER)
+        of_heads = (forward + backward) / (2 * len(shares))
+        self.heads.record(of_heads)
+        return {"information": of_heads.sum()}
+
+    def own_tables(self, images: AllImages, ctx: StepContext) -> None:
+        """Compute the features of all images, and find each image's neighbours by them."""
+        features = images.apply(self.online.backbone)
+        points, count = F.normalize(features, dim=1), min(self.settings.neighbours, len(features) - 1)
+        self.memory["features"] = features
+        self.neighbours["table"] = images.gather(nearest_neighbours(points, count, images.mine))
+
+    def own_after_step(self, ctx: StepContext) -> None:
+        """Move the averages of the heads."""
+        self.averages.move(ctx.momentum)
+
+    def own_end_epoch(self, ctx: StepContext) -> None:
+        """Choose the head with the lowest loss."""
+        self.heads.choose()
+
+    def assign(self, features: Tensor) -> Tensor:
+        """Return the logits of the chosen head's moving average."""
+        return self.heads.pick(self.averages(features))
+
+    @torch.no_grad()
+    def _move_shares(self, first: Float[Tensor, "B H K"], second: Float[Tensor, "B H K"]) -> Float[Tensor, "H K"]:
+        """Move the running mean of the clusters' shares towards those of both views, and return it."""
+        now = (first.mean(dim=0) + second.mean(dim=0)) / 2
+        return self.memory["shares"].lerp_(now, SHARES_STEP)
+
+
+class Directions(nn.Module):
+    """A layer that compares directions: the cosine with each row, times a learnt gain, divided by the temperature."""
+
+    def __init__(self, inner: int, outer: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(nn.Linear(inner, outer, bias=False).weight.detach())
+        self.gain = nn.Parameter(torch.ones(outer))
+
+    def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:
+        """Return the logits."""
+        cosines = F.linear(F.normalize(features, dim=1), F.normalize(self.weight, dim=1))
+        return cosines * self.gain / TEMPERATURE
+
+
+def build_head(inner: int, clusters: int) -> nn.Module:
+    """Build a head of three layers; there is no activation before the last, which compares directions."""
+    first, second = HIDDEN
+    return Float32(nn.Linear(inner, first), nn.GELU(), nn.Linear(first, second), Directions(second, clusters))
+
+
+def weighted_information(
+    student: Float[Tensor, "B H K"],
+    teacher: Float[Tensor, "B H K"],
+    shares: Float[Tensor, "H K"],
+    weights: Float[Tensor, " B"],
+    power: float,
+) -> Float[Tensor, " H"]:
+    """Assign an image to its neighbour's cluster, where large clusters count for less.
+
+    −mean_i w_i log Σ_k (s(k|x_i) t(k|x'_i))^β / p_k for each head; no gradient reaches teacher, shares and weights.
+    """
+    together = (student * teacher.detach()).clamp(min=SMALLEST).pow(power)
+    likely = (together / shares.detach()).sum(dim=-1).log()
+    return -(weights.detach()[:, None] * likely).mean(dim=0)
+
+
+def pair_weights(first: Float[Tensor, "B H K"], second: Float[Tensor, "B H K"]) -> Float[Tensor, " B"]:
+    """Return the probability that a pair is in one cluster: the mean over heads of Σ_k t(k|x) t(k|x')."""
+    return (first * second).sum(dim=-1).mean(dim=-1)
