@@ -43,8 +43,7 @@ class Portable(nn.Module):
         self.size: int = model.config.views.size if seeing is None else seeing.weights.network.side
         self.grey = seeing is None and model.channels == 1
         self.seeing: nn.Module = nn.Identity() if seeing is None else seeing.network
-        self.encoder = model.encoder
-        self.answering = model.network if model.by_head else None
+        self.method, self.by_head = model.method, model.by_head
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
         self.register_buffer("prototypes", model.prototypes.clone())
@@ -60,14 +59,12 @@ class Portable(nn.Module):
             pixels = torch.floor((red + green + blue + 32_768) / 65_536)
         view = (pixels / 255 - self.get_buffer("mean")) / self.get_buffer("std")
         fed = self.seeing(view)
-        features = self.encoder.backbone(fed)
-        embedding = F.normalize(self.encoder.projector(features), dim=1)
-        if self.answering is None:
-            weights = torch.softmax(embedding @ self.get_buffer("prototypes").T / CONFIDENCE_TEMPERATURE, dim=1)
+        if self.by_head:
+            embedding, _, weights = self.method.outputs(fed)
+            assert weights is not None
         else:
-            online = self.answering.online
-            seen = features if self.encoder is online else online.backbone(fed)
-            weights = torch.softmax(self.answering.answered(seen), dim=1)
+            embedding = F.normalize(self.method.embedder(fed), dim=1)
+            weights = torch.softmax(embedding @ self.get_buffer("prototypes").T / CONFIDENCE_TEMPERATURE, dim=1)
         confidence, rows = weights.max(dim=1)
         return self.get_buffer("ids")[rows], confidence, embedding
 

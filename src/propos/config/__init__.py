@@ -1,18 +1,22 @@
 """One strict tree of settings."""
 
+from propos.config.methods import GROUP, method_modules, method_names
 from propos.config.sections import (
     VIEW_PRESETS,
-    ContrastSettings,
+    Count,
     EstepSettings,
+    Fraction,
     NetworkSettings,
-    PclSettings,
+    NotNegative,
     PixelSettings,
-    PslSettings,
-    PullSettings,
+    Positive,
+    Section,
+    Share,
     StartSettings,
     StrongSettings,
     TrainSettings,
     ViewSettings,
+    Width,
 )
 from propos.config.tree import (
     Config,
@@ -25,21 +29,27 @@ from propos.config.tree import (
 )
 
 __all__ = [
+    "GROUP",
     "VIEW_PRESETS",
     "Config",
-    "ContrastSettings",
+    "Count",
     "EstepSettings",
+    "Fraction",
     "NetworkSettings",
-    "PclSettings",
+    "NotNegative",
     "PixelSettings",
-    "PslSettings",
-    "PullSettings",
+    "Positive",
+    "Section",
+    "Share",
     "StartSettings",
     "StrongSettings",
     "TrainSettings",
     "ViewSettings",
+    "Width",
     "from_yaml",
     "keys",
+    "method_modules",
+    "method_names",
     "parse",
     "parse_assignment",
     "parse_assignments",

@@ -137,101 +137,6 @@ class StartSettings(Section):
         return self.network is not None and self.learns != "all"
 
 
-class PsaSettings(Section):
-    """Positive sampling alignment."""
-
-    sigma: NotNegative = 0.001
-
-
-class PslSettings(Section):
-    """Prototype scattering; `start` is an epoch, by default the end of the warm-up."""
-
-    weight: NotNegative = 0.1
-    temperature: Positive = 0.5
-    start: Annotated[int, Field(ge=0)] | None = None
-
-
-class QueueSettings(Section):
-    """Target embeddings of earlier batches: they join prototypes (ProPos) or are the negatives (MoCo)."""
-
-    size: Annotated[int, Field(ge=0, le=10**9)] = 0
-
-
-class ContrastSettings(Section):
-    """The temperatures of methods that tell an image, or a cluster, from others, and how much ProPos does so too."""
-
-    weight: NotNegative = 0.0  # beside ProPos's own losses: the paper has none
-    temperature: Positive = 0.5
-    cluster_temperature: Positive = 1.0
-
-
-class PullSettings(Section):
-    """The last share of the epochs, in which ProPos pulls together what clusters and neighbours agree on."""
-
-    weight: NotNegative = 0.0  # beside ProPos's own losses: the paper has none
-    share: Fraction = 0.25
-
-
-class PclSettings(Section):
-    """The contrast with prototypes of several clusterings."""
-
-    weight: NotNegative = 0.01
-    clusters: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)] = (250, 500, 1000)
-    temperature: Positive = 1.0
-
-
-class HeadSettings(Section):
-    """Cluster heads on a trained network: how many, of which the lowest loss chooses one, and their rate."""
-
-    count: Annotated[int, Field(ge=1, le=1000)] = 1
-    lr: Positive = 1e-3  # for 256 images
-
-
-class NeighbourSettings(Section):
-    """The images that may stand beside an image, by the cosine of what a trained network makes of them."""
-
-    count: Annotated[int, Field(ge=1, le=10_000)] = 20
-
-
-class BalanceSettings(Section):
-    """How much cluster heads are held to equal shares."""
-
-    weight: NotNegative = 5.0
-
-
-class ConfidentSettings(Section):
-    """From which assignment on a cluster head's answer counts as a label."""
-
-    above: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.99
-    by_cluster: bool = True  # lower where a cluster has fewer sure images than others
-
-
-class PretextSettings(Section):
-    """What learns the images before a method that builds on a trained network: another method, for so many epochs."""
-
-    method: str | None = None
-    share: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.5  # of all epochs; 0: a finished run is gone on from
-
-
-class BankSettings(Section):
-    """A memory bank: an embedding of every image, which each step moves by a share of 1 − momentum."""
-
-    momentum: Fraction = 0.5
-
-
-class DecorrelationSettings(Section):
-    """Features told from one another."""
-
-    weight: NotNegative = 1.0
-    temperature: Positive = 2.0
-
-
-class OverclusteringSettings(Section):
-    """More clusters than are looked for, which a head tells apart: so many times as many, or one for two images."""
-
-    times: Count = 10
-
-
 class SuggestSettings(Section):
     """Choosing K from this range when scattering starts; once K is known, the range says that it was suggested."""
 
@@ -273,7 +178,6 @@ class TrainSettings(Section):
     weight_decay: NotNegative = 5e-4
     decay_norms: bool = True  # weight decay on biases and batch norm too
     sgd_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
-    predictor_rate: Positive = 10.0
     precision: Literal["float32", "bfloat16", "float16"] = "float32"  # of the backbone; all else has float32
     deterministic: bool = False  # on a GPU too the same bits each time, for a price
     compile: bool = False  # have torch compile the backbone: minutes at the start, faster steps on a GPU

@@ -11,26 +11,13 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, ValidationError
 
+from propos.config.methods import method_names
 from propos.config.sections import (
     VIEW_PRESETS,
-    BalanceSettings,
-    BankSettings,
-    ConfidentSettings,
-    ContrastSettings,
-    DecorrelationSettings,
     EstepSettings,
-    HeadSettings,
     LogSettings,
-    NeighbourSettings,
     NetworkSettings,
-    OverclusteringSettings,
-    PclSettings,
     PixelSettings,
-    PretextSettings,
-    PsaSettings,
-    PslSettings,
-    PullSettings,
-    QueueSettings,
     Section,
     StartSettings,
     StrongSettings,
@@ -56,63 +43,53 @@ class Config(Section):
     strong: StrongSettings = StrongSettings()
     start: StartSettings = StartSettings()
     network: NetworkSettings = NetworkSettings()
-    psa: PsaSettings = PsaSettings()
-    psl: PslSettings = PslSettings()
-    queue: QueueSettings = QueueSettings()
-    contrast: ContrastSettings = ContrastSettings()
-    pull: PullSettings = PullSettings()
-    pcl: PclSettings = PclSettings()
-    pretext: PretextSettings = PretextSettings()
-    heads: HeadSettings = HeadSettings()
-    neighbours: NeighbourSettings = NeighbourSettings()
-    balance: BalanceSettings = BalanceSettings()
-    confident: ConfidentSettings = ConfidentSettings()
-    bank: BankSettings = BankSettings()
-    decorrelation: DecorrelationSettings = DecorrelationSettings()
-    overclustering: OverclusteringSettings = OverclusteringSettings()
     suggest: SuggestSettings = SuggestSettings()
     estep: EstepSettings = EstepSettings()
     train: TrainSettings = TrainSettings()
     pixels: PixelSettings = PixelSettings()
     log: LogSettings = LogSettings()
     keep_epochs: tuple[Annotated[int, Field(ge=0)], ...] = ()
-
-    @property
-    def psl_start(self) -> int:
-        """The epoch at which prototype scattering and the noise of positive sampling begin."""
-        return self.train.warmup if self.psl.start is None else self.psl.start
-
-    @property
-    def pull_start(self) -> int:
-        """The epoch at which pulling together begins, if there is any, and the contrast of images ends."""
-        pulled = round(self.pull.share * self.train.epochs) if self.pull.weight else 0
-        return self.train.epochs - pulled
+    # The own settings of methods, by method: plain values, which `propos.methods` checks and completes.
+    sections: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def with_epochs(self, epochs: int) -> Config:
-        """Return these settings for another length, warm-up and start of scattering in proportion."""
+        """Return these settings for another length; the warm-up and settings named `*_start` scale with it."""
         longer = self.with_settings({"train.epochs": epochs})
         scale = longer.train.epochs / self.train.epochs
-        start = None if self.psl.start is None else round(self.psl.start * scale)
-        warmup = round(self.train.warmup * scale)
-        return longer.with_settings({"train.warmup": warmup, "psl.start": start})
+        starts = {
+            f"{section}.{key}": round(value * scale)
+            for section, settings in self.sections.items()
+            for key, value in settings.items()
+            if key.endswith("_start") and value is not None
+        }
+        return longer.with_settings({"train.warmup": round(self.train.warmup * scale), **starts})
 
     def with_settings(self, settings: Mapping[str, Any]) -> Config:
         """Return these settings with some dotted keys changed; a new preset brings its own views."""
-        tree = self.model_dump()
+        tree = self.tree()
         preset = settings.get("views.preset")
         if isinstance(preset, str):
             tree["views"].update(VIEW_PRESETS.get(preset, {}))
         for key, value in settings.items():
-            _plant(tree, key, value)  # a key may also name a whole section
+            if key == "sections":
+                tree = {name: section for name, section in tree.items() if name not in self.sections} | dict(value)
+            else:
+                _plant(tree, key, value)  # a key may also name a whole section
         return parse(tree)
+
+    def tree(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
+        """Return all values as nested dictionaries; a method's section stands under its name."""
+        tree = self.model_dump(mode=mode)
+        sections: dict[str, Any] = tree.pop("sections")
+        return {**tree, **sections}
 
     def flat(self) -> dict[str, Any]:
         """Return every value by its dotted key."""
-        return dict(_items(self.model_dump()))
+        return dict(_items(self.tree()))
 
     def to_yaml(self) -> str:
         """Write the complete settings; reading them back gives the same."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+        return yaml.safe_dump(self.tree(mode="json"), sort_keys=False)
 
 
 def parse(tree: Any, where: str = "settings") -> Config:
@@ -121,8 +98,10 @@ def parse(tree: Any, where: str = "settings") -> Config:
         raise InputError(f"{where}: expected keys and values, found {type(tree).__name__}")
     for key in _leaves(tree):
         _refuse_unknown(key, where)
+    plain = _tuples(tree)
+    sections = {name: plain.pop(name) for name in list(plain) if name not in Config.model_fields}
     try:
-        return Config.model_validate(_tuples(tree))
+        return Config.model_validate({**plain, "sections": sections})
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -139,7 +118,7 @@ def parse_assignment(assignment: str) -> tuple[str, Any]:
     """Split `key=value` from the command line; the value is read as YAML."""
     key, equals, text = assignment.partition("=")
     if not equals:
-        raise InputError(f"--set {assignment}: write key=value, as in --set psl.weight=0.1")
+        raise InputError(f"--set {assignment}: write key=value, as in --set train.epochs=50")
     _refuse_unknown(key.strip(), "--set")
     value = parse_yaml(text, f"--set {shown(assignment, quoted=False)}")
     if isinstance(value, str):
@@ -170,8 +149,8 @@ def parse_clusters(text: str) -> dict[str, Any]:
 
 @cache
 def keys() -> tuple[str, ...]:
-    """List every dotted key."""
-    return tuple(_leaves(Config().model_dump()))
+    """List every dotted key that all methods share."""
+    return tuple(_leaves(Config().tree()))
 
 
 def _number(text: str) -> Any:
@@ -196,12 +175,15 @@ def _items(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def _refuse_unknown(key: str, where: str) -> None:
     known = keys()
-    if key in known:
-        return
-    # A section set to a plain value (psl=3) is a wrong value, not an unknown key.
+    section, _, rest = key.partition(".")
+    if key in known or (section in method_names() and rest):
+        return  # a method checks its own section when it is read
+    # A section set to a plain value (train=3) is a wrong value, not an unknown key.
     inside = [k for k in known if k.startswith(f"{key}.")]
     if inside:
-        raise InputError(f"{where}: {key} holds settings of its own: set one of {', '.join(inside)}")
+        raise InputError(f"{where}: {key} is a section: set one of {', '.join(inside)}")
+    if section in method_names():
+        raise InputError(f"{where}: {key} is the section of a method: set one of its settings, as in {key}.KEY=VALUE")
     by_last_part = [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
     near = by_last_part or difflib.get_close_matches(key, known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else "`propos recipes show digits` lists the keys"

@@ -163,7 +163,9 @@ class Method(nn.Module):
     reference: ClassVar[str] = ""
     verified: ClassVar[str] = "nothing more"  # what was compared with the authors' paper or code
     trains: ClassVar[bool] = True
-    has_head: ClassVar[bool] = False  # a cluster head that needs the number of clusters from the start
+    has_head: ClassVar[bool] = False  # a cluster head
+    needs_clusters: ClassVar[bool] = False  # the number of clusters has to be known from the start; heads imply it
+    tunes: ClassVar[bool] = False  # can train a pretrained network further
     inputs: ClassVar[tuple[str, ...]] = ("images",)  # "images", "features" of a pretrained network, or both
     defaults: ClassVar[Mapping[str, Any]] = {}  # changes to a recipe's settings, by dotted key
     at_scale: ClassVar[Mapping[str, Any]] = {}  # further changes to the paper's recipes
@@ -171,13 +173,14 @@ class Method(nn.Module):
     as_pretext: ClassVar[Mapping[str, Any]] = {}  # changes to its own settings when another method builds on it
 
     online: Encoder  # trained by gradients
-    target: nn.Module | None = None
-    predictor: nn.Module | None = None
     starts_clustered: bool = False  # embeddings form good clusters before training: a pretrained network's
 
     def __init__(self, settings: MethodSettings, setup: Setup) -> None:
         super().__init__()
-        self.settings, self.setup = settings, setup
+        self.settings: Any = settings
+        self.setup = setup
+        self.target: nn.Module | None = None  # a moving average of the encoder
+        self.predictor: nn.Module | None = None
 
     @classmethod
     def stages(cls, settings: Any, setup: Setup) -> tuple[Stage, ...]:
@@ -224,6 +227,12 @@ class Method(nn.Module):
     def sampling_labels(self) -> Int[Tensor, " N"] | None:
         """Return labels of which each is to be drawn equally often; None: draw images uniformly."""
         return None
+
+    def compile_networks(self, backend: str | Callable[..., Any] = "inductor") -> None:
+        """Have torch compile the backbones when they first meet a kind of batch."""
+        for module in self.modules():
+            if isinstance(module, Encoder):
+                module.backbone.compile(backend=backend)
 
     def outputs(self, images: Float[Tensor, "B ..."]) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the unit embeddings, the backbone's features and the cluster head's probabilities of plain views."""

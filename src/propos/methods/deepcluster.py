@@ -58,11 +58,11 @@ class DeepCluster(Method):
     @classmethod
     def check(cls, settings: Settings, setup: Setup, distinct: Callable[[int], int]) -> None:
         """Refuse more clusters than different images."""
-        many = cls._count(settings, setup)
-        if distinct(many) < many:
-            key = "deepcluster.overclustering"
+        many, key = cls._count(settings, setup), "deepcluster.overclustering"
+        different = distinct(many)
+        if different < many:
             raise InputError(
-                f"{key} makes {many} clusters: only {distinct(many)} images differ; set it smaller (--set {key}=…)"
+                f"{key} makes {many} clusters: only {different} images differ; set it smaller (--set {key}=…)"
             )
 
     def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:

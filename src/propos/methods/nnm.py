@@ -72,21 +72,16 @@ class Nnm(BuildsOn):
         self.pass_target(ctx, a, b)
         logits += ctx.encode(self.heads, *ctx.encode(self.online.backbone, batch.view("strong", 2)))
         *logits, features = ctx.gather(*logits, features)
-        nearest = nearest_in_batch(features)
-        image, neighbour, third = (each.softmax(dim=-1).unbind(1) for each in logits)
-        pairs = [pairs_to_match(*of_head, nearest) for of_head in zip(image, neighbour, third, strict=True)]
-        losses = {
-            "agreement": torch.stack([neighbour_agreement(*pair) for pair in pairs]),
-            "clusters": torch.stack([cluster_matching(*pair) for pair in pairs]),
-        }
+        image, neighbour, third = (each.softmax(dim=-1) for each in logits)
+        pairs = pairs_to_match(image, neighbour, third, nearest_in_batch(features))
+        losses = losses_of_pairs(*pairs)
         if self.settings.balance_weight:
-            balance = torch.stack([cluster_balance(first) for first, _ in pairs])
-            losses["balance"] = self.settings.balance_weight * balance
+            of_heads = [cluster_balance(first) for first in pairs[0].unbind(1)]
+            losses["balance"] = self.settings.balance_weight * torch.stack(of_heads)
         if ctx.epoch >= GLOBAL_START:
-            theirs = self.memory["nearest"][batch.images].repeat(4, 1, 1).unbind(1)
-            with_all = [(torch.cat(pair), of_head) for pair, of_head in zip(pairs, theirs, strict=True)]
-            losses["all_agreement"] = torch.stack([neighbour_agreement(*pair) for pair in with_all])
-            losses["all_clusters"] = torch.stack([cluster_matching(*pair) for pair in with_all])
+            theirs = self.memory["nearest"][batch.images].repeat(4, 1, 1)
+            with_all = losses_of_pairs(torch.cat(pairs), theirs)
+            losses |= {f"all_{name}": of_heads for name, of_heads in with_all.items()}
         return sum_over_heads(self.heads, losses)
 
     def own_tables(self, images: AllImages, ctx: StepContext) -> None:
@@ -117,10 +112,19 @@ def nearest_in_batch(features: Float[Tensor, "B F"]) -> Int[Tensor, " B"]:
 
 
 def pairs_to_match(
-    image: Float[Tensor, "B K"],
-    neighbour: Float[Tensor, "B K"],
-    third: Float[Tensor, "B K"],
+    image: Float[Tensor, "B H K"],
+    neighbour: Float[Tensor, "B H K"],
+    third: Float[Tensor, "B H K"],
     nearest: Int[Tensor, " B"],
-) -> tuple[Float[Tensor, "2*B K"], Float[Tensor, "2*B K"]]:
+) -> tuple[Float[Tensor, "2*B H K"], Float[Tensor, "2*B H K"]]:
     """Pair images with their neighbours, and their third views with the nearest image in the batch."""
     return torch.cat([image, third]), torch.cat([neighbour, image[nearest]])
+
+
+def losses_of_pairs(first: Float[Tensor, "P H K"], second: Float[Tensor, "P H K"]) -> dict[str, Float[Tensor, " H"]]:
+    """Return the agreement of pairs and the matching of their clusters, for each head."""
+    pairs = list(zip(first.unbind(1), second.unbind(1), strict=True))
+    return {
+        "agreement": torch.stack([neighbour_agreement(*pair) for pair in pairs]),
+        "clusters": torch.stack([cluster_matching(*pair) for pair in pairs]),
+    }

@@ -107,7 +107,7 @@ class Clusterings(Memory):
         """Cluster the present embeddings, starting from the last centres where there are any."""
         points = clustered.points
         for place, number in enumerate(self.numbers):
-            last = self[f"centres_{place}"].to(points.device) if f"centres_{place}" in self else None
+            last = self[f"centres_{place}"] if f"centres_{place}" in self else None
             labels, centres = clustered.kmeans(number, place, points, last)
             found = concentrations(points, labels, centres, temperature, sharded=clustered.sharded)
             of_all = clustered.of_all(labels)

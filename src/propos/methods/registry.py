@@ -10,14 +10,14 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
+import torch
 from pydantic import ValidationError
 
-from propos.config import Config, method_modules, method_names
+from propos.config import GROUP, Config, method_modules, method_names
 from propos.errors import InputError, shown
 from propos.methods.base import Method, MethodSettings, Stage
+from propos.methods.seeds import derive
 from propos.methods.setup import Setup
-
-GROUP = "propos.methods"
 
 
 def check_method(name: str, option: str = "--method") -> None:
@@ -94,3 +94,41 @@ def stages_of(config: Config) -> tuple[Stage, ...]:
     """Return the stages of a configuration's method; none where nothing is trained."""
     kind = find_method(config.method)
     return kind.stages(settings_of(config), Setup.of(config)) if kind.trains else ()
+
+
+def build_method(config: Config, channels: int, images: int = 0, unlabelled: int = 0) -> Method:
+    """Build the networks of a configuration's method; their initial weights depend on the seed alone."""
+    kind = find_method(config.method)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive(config.seed, "network"))
+        method = kind(settings_of(config), Setup.of(config, channels, images, unlabelled))
+    # Channels last measured faster, on CPUs too (docs/speed.md); torch leaves the keyword out of its types.
+    return method.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+def check_inputs(config: Config) -> None:
+    """Refuse methods that learn from images where the inputs are features, and the other way round."""
+    kind, start = find_method(config.method), config.start
+    if start.network is not None and "features" not in kind.inputs:
+        fitting = [name for name in method_names() if "features" in find_method(name).inputs]
+        raise InputError(
+            f"--method {config.method}: learns from images, not from a pretrained network's features: "
+            f"use --start scratch, or one of {', '.join(fitting)}"
+        )
+    if start.network is not None and config.network.backbone != "whitened":
+        raise InputError(
+            f"network.backbone = {config.network.backbone}: the backbone is the pretrained {start.network}: "
+            "use --start scratch to train another"
+        )
+    if start.learns != "nothing" and (start.network is None or not kind.tunes):
+        raise InputError(
+            f"start.learns = {start.learns}: only ProPos trains a pretrained network further: use --start pretrained "
+            "and --method propos"
+        )
+    if start.network is None and "images" not in kind.inputs:
+        raise InputError(f"--method {config.method}: needs a pretrained network: use --start pretrained")
+
+
+def describe(name: str) -> str:
+    """Return a method in one line."""
+    return (find_method(name).__doc__ or "").strip().splitlines()[0]

@@ -107,13 +107,10 @@ class Spice(BuildsOn):
     def _of_heads(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return the classification of both views into each head's labels, summed over the heads."""
         logits = self._logits(ctx, batch.view("strong", 0), batch.view("strong", 1))
-        first, second = (each.softmax(dim=-1).unbind(1) for each in ctx.gather(*logits))
-        labels = self.memory["prototype_labels"][batch.images].unbind(1)
-        of_heads = [
-            (several_labels(p, given) + several_labels(q, given)) / 2
-            for p, q, given in zip(first, second, labels, strict=True)
-        ]
-        return sum_over_heads(self.heads, {"labels": torch.stack(of_heads)})
+        first, second = (each.softmax(dim=-1) for each in ctx.gather(*logits))
+        labels = self.memory["prototype_labels"][batch.images]
+        of_heads = (several_labels(first, labels) + several_labels(second, labels)) / 2
+        return sum_over_heads(self.heads, {"labels": of_heads})
 
     def _of_network(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return the classification of weak views into agreed labels, and of strong ones into confident ones."""
@@ -162,11 +159,11 @@ def agreed_labels(
     return torch.where(agreed, cluster[rows], -1)
 
 
-def several_labels(probabilities: Float[Tensor, "B K"], labels: Bool[Tensor, "B K"]) -> Float[Tensor, ""]:
-    """Return −log softmax(p) at each label of each image, averaged over all labels; without any the loss is 0.
+def several_labels(probabilities: Float[Tensor, "B H K"], labels: Bool[Tensor, "B H K"]) -> Float[Tensor, " H"]:
+    """Return −log softmax(p) at each label of each image, averaged over all labels of a head; 0 without any.
 
     p is a softmax itself, so the odds of two clusters never exceed e, and a wrong label costs little more than a right
     one.
     """
-    losses = -F.log_softmax(probabilities, dim=1)
-    return (losses * labels).sum() / labels.sum().clamp(min=1)
+    losses = -F.log_softmax(probabilities, dim=-1)
+    return (losses * labels).sum(dim=(0, 2)) / labels.sum(dim=(0, 2)).clamp(min=1)

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from propos.clustering import nearest_neighbours
 from propos.config import Count, Positive
+from propos.losses import symmetric
 from propos.methods.base import AllImages, Batch, Stage, StepContext
+from propos.methods.heads_training import sum_over_heads
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
 from propos.networks import ClusterHeads, EmaCopy, Float32, Memory, Neighbours
@@ -84,11 +86,8 @@ class Temi(BuildsOn):
         logits = ctx.gather(*ctx.encode(self.heads, a, b), *ctx.encode(self.averages, a, b))
         sa, sb, ta, tb = (each.softmax(dim=-1) for each in logits)
         shares, weights = self._move_shares(ta, tb), pair_weights(ta, tb)
-        forward = weighted_information(sa, tb, shares, weights, POWER)
-        backward = weighted_information(sb, ta, shares, weights, POWER)
-        of_heads = (forward + backward) / (2 * len(shares))
-        self.heads.record(of_heads)
-        return {"information": of_heads.sum()}
+        of_heads = symmetric(weighted_information, (sa, tb), (sb, ta), shares, weights, POWER) / len(shares)
+        return sum_over_heads(self.heads, {"information": of_heads})
 
     def own_tables(self, images: AllImages, ctx: StepContext) -> None:
         """Compute the features of all images, and find each image's neighbours by them."""

@@ -1,10 +1,12 @@
-"""The networks: backbones, heads, and the twin of online and target."""
+"""The networks: backbones, encoders, heads, moving averages, and what is kept between steps."""
 
-from propos.networks.centres import Centres, CentreSets
-from propos.networks.decoder import Decoder, Decoding
-from propos.networks.discriminator import Discriminating, Discriminator
-from propos.networks.heads import Head, Heads, Mlp, restart
-from propos.networks.parts import EVERY_PART, PartName, Parts
+from propos.networks.cluster_heads import ClusterHeads
+from propos.networks.ema import EmaCopy
+from propos.networks.encoder import Encoder
+from propos.networks.frozen_backbone import Seeing
+from propos.networks.memory import Bank, Memory, Neighbours, Queue, labels_of
+from propos.networks.mlp import Float32, Mlp, initialise_small, mlp_layers, reinitialise
+from propos.networks.norm import BatchGroups, BatchNorm, set_groups
 from propos.networks.precision import autocast
 from propos.networks.pretrained import (
     EXTRA,
@@ -16,45 +18,45 @@ from propos.networks.pretrained import (
     origin_of,
     read_pretrained,
 )
+from propos.networks.prototype_layer import PrototypeLayer
 from propos.networks.resnet import ResNet, backbone, feature_width, smallest_side
-from propos.networks.seeing import Seeing
 from propos.networks.tuned import Tuned, Tuning, trunk_features
-from propos.networks.twin import Encoder, TwinNetwork, build_network
 from propos.networks.whitening import Whitening
 
 __all__ = [
-    "EVERY_PART",
     "EXTRA",
     "PRETRAINED",
-    "CentreSets",
-    "Centres",
-    "Decoder",
-    "Decoding",
-    "Discriminating",
-    "Discriminator",
+    "Bank",
+    "BatchGroups",
+    "BatchNorm",
+    "ClusterHeads",
+    "EmaCopy",
     "Encoder",
-    "Head",
-    "Heads",
+    "Float32",
+    "Memory",
     "Mlp",
-    "PartName",
-    "Parts",
+    "Neighbours",
     "Pretrained",
+    "PrototypeLayer",
+    "Queue",
     "ResNet",
     "Seeing",
     "Tuned",
     "Tuning",
-    "TwinNetwork",
     "Weights",
     "Whitening",
     "autocast",
     "backbone",
-    "build_network",
     "feature_width",
     "find_pretrained",
+    "initialise_small",
     "installed",
+    "labels_of",
+    "mlp_layers",
     "origin_of",
     "read_pretrained",
-    "restart",
+    "reinitialise",
+    "set_groups",
     "smallest_side",
     "trunk_features",
 ]

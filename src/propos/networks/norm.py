@@ -36,13 +36,14 @@ class BatchGroups:
         # Where each process has as many groups as the others, its share begins and ends with one of them.
         return cls(here, tuple(stop - start for start, stop in spans), shared=groups % world_size() != 0)
 
-    def doubled(self) -> BatchGroups:
-        """Return the groups of a batch that holds each image twice, group by group."""
-        return replace(self, here=tuple(2 * rows for rows in self.here), whole=tuple(2 * rows for rows in self.whole))
+    def together(self, views: int) -> BatchGroups:
+        """Return the groups of a batch that holds several views of each image, group by group."""
+        here, whole = (tuple(views * rows for rows in each) for each in (self.here, self.whole))
+        return replace(self, here=here, whole=whole)
 
-    def twice(self) -> BatchGroups:
-        """Return the groups of two batches that pass one behind the other, each with statistics of its own."""
-        return replace(self, here=2 * self.here, whole=2 * self.whole, passes=2)
+    def behind(self, views: int) -> BatchGroups:
+        """Return the groups of batches that pass one behind the other, each with statistics of its own."""
+        return replace(self, here=views * self.here, whole=views * self.whole, passes=views)
 
 
 ALONE = BatchGroups((), (), shared=False)

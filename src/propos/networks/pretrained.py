@@ -107,7 +107,7 @@ DEFAULT = "efficientnet-lite0"
 def find_pretrained(name: str) -> Pretrained:
     """Return a pretrained network by its name: one of ours, or timm/NAME."""
     if of_timm(name):
-        from propos.networks.of_timm import timm_network
+        from propos.networks.timm_adapter import timm_network
 
         return timm_network(name)
     if name not in PRETRAINED:
@@ -152,7 +152,7 @@ def read_pretrained(name: str | None, file: str | Path | None = None) -> Weights
         return _from_file(Path(file), name)
     network = find_pretrained(name or DEFAULT)
     if of_timm(network.name):
-        from propos.networks.of_timm import hub_weights
+        from propos.networks.timm_adapter import hub_weights
 
         state, digest = hub_weights(network)
         return Weights(network, _fitting(network, state, network.name), digest)

@@ -15,14 +15,14 @@ from propos.config import Config
 from propos.data import Source
 from propos.distributed import lost_another
 from propos.errors import InputError, Interrupted, RunFailed, describe_os_error
-from propos.methods import build_method
+from propos.methods import find_method, stages_of
 from propos.runner.following import announce, estimate, join_skipped
 from propos.runner.planning import ELSEWHERE, Plan
 from propos.runner.provenance import provenance
 from propos.runner.spending import Spending
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
 from propos.runs import Run, RunFolder, held
-from propos.training import Fitted, WarmStart, clusters_needed, train
+from propos.training import Fitted, WarmStart, clusters_needed, stage_epochs, train
 from propos.training.corrections import renumbered
 
 if TYPE_CHECKING:
@@ -87,16 +87,20 @@ def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
         _list_skipped(run, plan.source)
         watcher.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
     watcher.note(f"{_aim(config)} in {len(plan.source):,} images; results go to {folder}")
-    method = build_method(config)
-    late = [
-        term.name
-        for stage, span in zip(method.stages, method.spans(config.train.epochs), strict=True)
-        for term in stage.terms
-        if term.weight and term.starts >= len(span)
-    ]
-    if late:
-        watcher.warn(f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer")
+    if _clusters_are_late(config):
+        starts = [f"{config.method}.{key}" for key in config.sections[config.method] if key.endswith("_start")]
+        watcher.warn(
+            f"training ends before clusters take part in it: lower {' or '.join([*starts, 'train.warmup'])}, or train "
+            "longer"
+        )
     return run
+
+
+def _clusters_are_late(config: Config) -> bool:
+    """Tell whether a stage is too short for the losses of it that read clusters."""
+    stages = stages_of(config)
+    spans = stage_epochs(stages, config.train.epochs) if stages else ()
+    return any((stage.first_clusters or 0) >= len(span) for stage, span in zip(stages, spans, strict=True))
 
 
 def _go_on(run: Run, plan: Plan, watcher: Watcher) -> None:
@@ -134,7 +138,7 @@ def _train(
     begin = time.monotonic()
     with _status(run, config) as close:
         with stopping() as stop:
-            if not watcher.quiet and run.info().seconds == 0 and build_method(config).terms:
+            if not watcher.quiet and run.info().seconds == 0 and find_method(config.method).trains:
                 seconds = plan.seconds or estimate(config, plan.source, plan.device)
                 watcher.expect(config.train.epochs, seconds)
             announce("train", config, plan.source, plan.device)
@@ -214,5 +218,5 @@ def _aim(config: Config) -> str:
     """Say what a run looks for."""
     if config.clusters is not None or config.suggest.range is None:
         return f"Finding {config.clusters} clusters"
-    when = f"at epoch {clusters_needed(config)} " if build_method(config).terms else ""
+    when = f"at epoch {clusters_needed(config)} " if find_method(config.method).trains else ""
     return f"Choosing {when}from {config.suggest.range[0]} to {config.suggest.range[1]} clusters"

@@ -31,7 +31,7 @@ from propos.data import (
 )
 from propos.data.arrays import check_labels
 from propos.errors import InputError
-from propos.methods import FEATURES_ALONE, build_method, check_method
+from propos.methods import check_method, complete_sections, find_method, stages_of
 from propos.networks import read_pretrained
 from propos.recipes import TUNING, build_recipe, choose_recipe, fit_length, for_method, on_top
 from propos.runner.following import estimate
@@ -98,7 +98,7 @@ class Plan:
         """What the run is found again by: its settings, its images wherever they lie, and what it goes on from."""
         if self.known_as is not None:
             return self.known_as
-        settings = {key: value for key, value in self.config.model_dump(mode="json").items() if key not in ELSEWHERE}
+        settings = {key: value for key, value in self.config.tree(mode="json").items() if key not in ELSEWHERE}
         labels = None if self.source.labels is None else [str(label) for label in self.source.labels]
         earlier: Any = None if self.earlier is None else self.earlier.info.plan
         if self.start is not None and self.start.corrections is not None:
@@ -199,14 +199,14 @@ def _settings(
     unopened = _in_their_colours(unopened, early, watcher)
     base = given or _recipe(request, settings, unopened, device, watcher)
     if given is not None and early.method != given.method:
-        below = settings.get("pretext.method")
+        below = settings.get(f"{early.method}.pretext")
         base = on_top(given, early.method) if goes_on else for_method(given, early.method, False, below)
     if early.start.learns != "nothing" and base.start.learns == "nothing":
         base = base.with_settings(TUNING)
     if request.epochs is not None:
         base = base.with_epochs(request.epochs)
     config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
-    return unopened, _started(config, request, watcher)
+    return unopened, _started(complete_sections(config), request, watcher)
 
 
 def _in_their_colours(unopened: UnopenedSource, config: Config, watcher: Watcher) -> UnopenedSource:
@@ -224,13 +224,13 @@ def _recipe(
 ) -> Config:
     name, method = _named_recipe(request), settings.get("method")
     if name is None:
-        by_images = request.start is None and method in (None, *FEATURES_ALONE)
+        by_images = request.start is None and (method is None or "images" not in find_method(method).inputs)
         name, why = choose_recipe(unopened, device.type, by_images)
         watcher.note(f"Recipe {name}, chosen for {why}.")
     precision = usual_precision(device)
     if precision != "float32" and "train.precision" not in request.settings:
         watcher.note(f"The backbone computes in {precision}; --set train.precision=float32 turns that off.")
-    config = build_recipe(name, method, settings.get("pretext.method")).with_settings({"train.precision": precision})
+    config = build_recipe(name, method, settings.get(f"{method}.pretext")).with_settings({"train.precision": precision})
     if _named_recipe(request) is not None or request.epochs is not None or "train.epochs" in request.settings:
         return config
     return _fitting_length(config, unopened.images, settings.get("clusters"), request.time is None, watcher)
@@ -239,8 +239,7 @@ def _recipe(
 def _fitting_length(config: Config, images: int, clusters: int | None, final: bool, watcher: Watcher) -> Config:
     """Return the settings with epochs for so many images, and say so where they are others than the recipe's."""
     fitted = fit_length(config, images, clusters)
-    trains = build_method(fitted.with_settings({"clusters": 2})).terms  # how many clusters may not be known yet
-    if final and fitted.train.epochs != config.train.epochs and trains:
+    if final and fitted.train.epochs != config.train.epochs and find_method(fitted.method).trains:
         parts = f" in {clusters:,} clusters" if clusters and fitted != fit_length(config, images) else ""
         watcher.note(
             f"Length: {counted(fitted.train.epochs, 'epoch')} for {images:,} images{parts} (the recipe's own are "
@@ -296,10 +295,10 @@ def _continued_config(request: Request, earlier: Run) -> Config:
 def _timed(config: Config, time: str, source: Source, device: torch.device) -> tuple[Config, float]:
     """Return the settings with the epochs fitted to the time a person gives, and the seconds they will take."""
     seconds = estimate(config, source, device)
-    method = build_method(config.with_settings({"clusters": config.clusters or 2}))
-    if not method.terms:
-        return config, seconds  # there is nothing that could take longer
-    epochs = max(len(method.stages), int(config.train.epochs * seconds_in(time) / seconds))
+    stages = stages_of(config)
+    if not stages:
+        return config, seconds  # nothing is trained that could take longer
+    epochs = max(len(stages), int(config.train.epochs * seconds_in(time) / seconds))
     timed = config.with_epochs(epochs)
     # A short run may have no epoch left before it needs clusters.
     return prepare(timed, source), seconds * epochs / config.train.epochs

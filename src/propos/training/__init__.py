@@ -1,7 +1,5 @@
 """The EM loop and what it needs."""
 
-from propos.training.board import check_board
-from propos.training.choosing import clusters_needed
 from propos.training.continuation import WarmStart, continued, fitting_channels, start_from
 from propos.training.estimate import estimate_seconds
 from propos.training.learner import choose_device
@@ -10,6 +8,8 @@ from propos.training.model import Fitted, Model, Prediction
 from propos.training.numerics import usual_precision
 from propos.training.prepare import prepare
 from propos.training.progress import Progress, Silent
+from propos.training.stages import clusters_needed, stage_epochs
+from propos.training.tensorboard import check_board
 
 __all__ = [
     "Fitted",
@@ -25,6 +25,7 @@ __all__ = [
     "estimate_seconds",
     "fitting_channels",
     "prepare",
+    "stage_epochs",
     "start_from",
     "train",
     "usual_precision",

@@ -6,10 +6,10 @@ matches its name, and the one before it, which is kept, is used.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,16 @@ from torch import Tensor
 
 from propos.distributed import bytes_from_first_process, collect, share
 from propos.errors import InputError, RunFailed
-from propos.outputs import Grouping
+from propos.methods import Method
 from propos.plain import parse_json
 from propos.runs import RunFolder, read_history, write_atomically
-from propos.training.expectation import Partition
-from propos.training.learner import Learner, at_stage
+from propos.training.checkpoint_validation import check_checkpoint, check_plain, memories_of
+from propos.training.e_step import Partition
+from propos.training.learner import Learner, at_stage, trained_parameters
 from propos.training.progress import Progress
-from propos.training.queue import Memory
-from propos.training.restoring import check_checkpoint, check_plain
 from propos.training.state import State, first_state
 
 KEPT = 2
-GROUPING = tuple(field.name for field in dataclasses.fields(Grouping))
 NAME = re.compile(r"(\d{6})-([0-9a-f]{32})\.safetensors")
 
 
@@ -85,24 +83,16 @@ def _digest(content: bytes) -> str:
 
 
 def _tensors(learner: Learner, state: State, streamed: Tensor | None) -> dict[str, Tensor]:
-    tensors = {f"network.{name}": tensor for name, tensor in learner.network.state_dict().items()}
-    for place, parameter in enumerate(learner.network.trained()):
-        for name, value in learner.kept(parameter).items():
+    tensors = {f"method.{name}": tensor for name, tensor in learner.method.state_dict().items()}
+    for place, parameter in enumerate(trained_parameters(learner.method)):
+        for name, value in learner.optimiser_state(parameter).items():
             if isinstance(value, Tensor):
                 tensors[f"optimiser.{place}.{name}"] = value
     if state.partition is not None:
-        tensors |= _partition_tensors(state.partition)
+        tensors |= {"state.labels": state.partition.labels, "state.prototypes": state.partition.prototypes}
     if streamed is not None:
         tensors["state.streamed"] = streamed
-    if state.queue is not None:
-        tensors |= {"state.queue.embeddings": state.queue.embeddings, "state.queue.images": state.queue.images}
-    if state.bank is not None:
-        tensors["state.bank"] = state.bank
-    if state.placed is not None:
-        tensors["state.placed"] = state.placed
-    tensors |= {f"state.prepared.{name}": rows for name, rows in state.prepared.items()}
-    if state.losses is not None:
-        tensors["state.losses"] = state.losses
+    tensors |= {f"state.losses.{name}": losses for name, losses in state.losses.items()}
     return {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
 
 
@@ -112,27 +102,10 @@ def _plain(learner: Learner, state: State) -> dict[str, Any]:
         "epoch": state.epoch,
         "step": state.step,
         "opening": state.opening,
+        "counts": state.counts,
         "seconds": state.seconds,
         "scaler": learner.scaler.state_dict(),
-        "queue_next": None if state.queue is None else state.queue.next,
     }
-
-
-def _partition_tensors(partition: Partition) -> dict[str, Tensor]:
-    tensors = {"state.labels": partition.labels, "state.prototypes": partition.prototypes}
-    for place, grouping in enumerate(partition.groupings):
-        for name in GROUPING:
-            tensors[f"state.grouping.{place}.{name}"] = getattr(grouping, name)
-    return tensors
-
-
-def _partition(tensors: dict[str, Tensor]) -> Partition | None:
-    if "state.labels" not in tensors:
-        return None
-    groupings: list[Grouping] = []
-    while f"state.grouping.{len(groupings)}.labels" in tensors:
-        groupings.append(Grouping(*(tensors[f"state.grouping.{len(groupings)}.{name}"] for name in GROUPING)))
-    return Partition(tensors["state.labels"], tensors["state.prototypes"], tuple(groupings))
 
 
 def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[Learner, State]:
@@ -143,28 +116,40 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[L
     check_checkpoint(tensors, plain, learner, where)
     tensors = {name: tensor.to(learner.device) for name, tensor in tensors.items()}
     streamed = tensors.get("state.streamed")
-    with torch.no_grad():
-        for name, tensor in learner.network.state_dict().items():
-            tensor.copy_(tensors[f"network.{name}"])
+    restore_method(learner.method, _of_prefix(tensors, "method."))
     _restore_optimiser(learner, tensors)
     learner.scaler.load_state_dict(plain.scaler)
+    labels, prototypes = tensors.get("state.labels"), tensors.get("state.prototypes")
     state = State(
         stage=plain.stage,
         epoch=plain.epoch,
         step=plain.step,
         opening=plain.opening,
-        seconds=plain.seconds,
-        partition=_partition(tensors),
+        partition=None if labels is None or prototypes is None else Partition(labels, prototypes),
         streamed=None if streamed is None else streamed[share(len(streamed))].clone(),
-        queue=_queue(tensors, plain.queue_next),
-        bank=tensors.get("state.bank"),
-        placed=tensors.get("state.placed"),
-        prepared={name[15:]: rows for name, rows in tensors.items() if name.startswith("state.prepared.")},
-        losses=tensors.get("state.losses"),
-        # The history is written before the checkpoint; lines of epochs that will be done again are dropped.
+        losses=_of_prefix(tensors, "state.losses."),
+        counts=plain.counts,
+        seconds=plain.seconds,
+        # The history is written before the checkpoint; lines of epochs that will be trained again are dropped.
         history=[] if run is None else read_history(run.path)[: plain.epoch],
     )
     return learner, state
+
+
+def restore_method(method: Method, tensors: Mapping[str, Tensor]) -> None:
+    """Copy weights and buffers into a method; what a memory holds by a new name becomes part of it."""
+    memories = memories_of(method)
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            owner, _, leaf = name.rpartition(".")
+            if owner in memories and leaf not in memories[owner]:
+                memories[owner][leaf] = tensor
+        for name, tensor in method.state_dict().items():
+            tensor.copy_(tensors[name])
+
+
+def _of_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _unpacked(content: bytes, where: str) -> tuple[dict[str, Tensor], Any]:
@@ -183,15 +168,9 @@ def _restore_optimiser(learner: Learner, tensors: dict[str, Tensor]) -> None:
         if key.startswith("optimiser."):
             _, place, name = key.split(".")
             saved.setdefault(int(place), {})[name] = tensor
-    for number, parameter in enumerate(learner.network.trained()):
+    for number, parameter in enumerate(trained_parameters(learner.method)):
         for name, tensor in saved.get(number, {}).items():
             if tensor.shape == parameter.shape:
                 # In the parameter's own memory format, which fused optimisers take for granted.
                 tensor = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
-            learner.kept(parameter)[name] = tensor
-
-
-def _queue(tensors: dict[str, Tensor], following: int | None) -> Memory | None:
-    if following is None:
-        return None
-    return Memory(tensors["state.queue.embeddings"], tensors["state.queue.images"], following)
+            learner.optimiser_state(parameter)[name] = tensor

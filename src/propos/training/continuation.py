@@ -19,17 +19,16 @@ from propos.config import Config
 from propos.data import Source, UnopenedSource
 from propos.distributed import bytes_from_first_process, world_size
 from propos.errors import InputError
-from propos.methods import build_method
-from propos.networks import Tuned, Whitening, build_network
+from propos.methods import Method, build_method, find_method
+from propos.networks import EmaCopy, Tuned, Whitening
 from propos.runs import Run, RunFolder, write_atomically
+from propos.training.checkpoint_validation import check_labels
 from propos.training.corrections import Corrections, corrections_of, numbers_of
-from propos.training.expectation import Assignment, Partition
-from propos.training.feeding import fed_channels, feed
+from propos.training.e_step import Assignment, Partition
+from propos.training.features import fed_channels, feed
 from propos.training.learner import Learner
-from propos.training.model import KINDS, Model, check_weights
+from propos.training.model import KINDS, Model, check_weights, load_weights, weight_tensors
 from propos.training.numerics import numerics
-from propos.training.restoring import check_labels
-from propos.training.seeds import derive
 from propos.training.state import State
 from propos.work import unseen
 
@@ -43,7 +42,6 @@ SHAPING = (
     "dimension",
     "components",
 )  # of the network: what decides which weights there are
-FOLLOWED = {"target": "online", "target_head": "cluster_head"}  # what each part is a moving average of
 SAME = 1e-3  # the same image through the same network has embeddings closer than this
 
 
@@ -62,7 +60,7 @@ class WarmStart:
         check_labels(self.labels, learner.schedule.images, None, f"checkpoint/{FILE}")
         if not state.fresh:
             return  # a checkpoint has it all
-        learner.network.load_state_dict(self.weights)
+        load_weights(learner.method, self.weights)
         clusters, device = learner.config.clusters, learner.device
         if clusters is not None:  # where a number is still to be chosen, the first E-step comes after it
             state.partition = Partition(_below(self.labels, clusters).to(device), self.prototypes.to(device))
@@ -140,7 +138,8 @@ def continued(run: Run) -> Config:
         raise InputError(f"{run.path}: is not finished (status: {run.info.status}): finish it with --resume first")
     if run.info.earlier is None:
         config = config.with_epochs(max(1, math.ceil(config.train.epochs * LENGTH_SHARE)))
-    config = config.with_settings({"psl.start": 0, "suggest.range": None, "keep_epochs": (), "pretext.share": 0.0})
+    own = {f"{name}.{key}": value for name in config.sections for key, value in find_method(name).continued.items()}
+    config = config.with_settings({**own, "suggest.range": None, "keep_epochs": ()})
     corrected = run.corrected
     return config.with_settings({"clusters": len(corrected.prototypes.ids)}) if corrected.edited else config
 
@@ -166,43 +165,53 @@ def start_from(run: Run, source: Source, device: torch.device, config: Config | 
 
 
 def _carried_over(model: Model, config: Config) -> dict[str, Tensor]:
-    """Return the weights to begin with: the earlier run's; those of parts that it had not begin by chance.
+    """Return the weights to begin with: the earlier run's; parts that it did not have keep their initial weights.
 
-    A target that it had not begins as what it is the moving average of.
+    A moving average that it did not have begins as a copy of its source.
     """
-    weights: dict[str, Tensor] = {name: tensor.cpu() for name, tensor in model.network.state_dict().items()}
-    before, now = build_method(model.config).parts, build_method(config).parts
-    if before == now:
-        return weights
-    if now.tuning is not None:
-        return _to_tune(model, config)
-    fresh = build_network(config.network, now, fed_channels(config), derive(config.seed, "network")).state_dict()
-    kinds = [(parts.cluster_head, parts.over_head, parts.heads, parts.cluster_head_reads) for parts in (before, now)]
-    by_chance = {"predictor"} if before.predictor != now.predictor else set()
-    by_chance |= {"cluster_head", "over_head", "target_head", "shares"} if kinds[0] != kinds[1] else set()
-
-    def begins(name: str, drawn: Tensor) -> Tensor:
-        part, _, rest = name.partition(".")
-        if part in by_chance:
-            return drawn
-        # A tensor of its own each: files take none twice.
-        return weights.get(name, weights.get(f"{FOLLOWED.get(part)}.{rest}", drawn)).clone()
-
-    return {name: begins(name, tensor) for name, tensor in fresh.items()}
+    method = build_method(config, fed_channels(config))
+    fresh, earlier = weight_tensors(method), weight_tensors(model.method)
+    if isinstance(method.online.backbone, Tuned) and isinstance(model.method.online.backbone, Whitening):
+        return _to_tune(model, method)
+    copied: dict[str, Tensor] = {}
+    for name, initial in fresh.items():
+        own = _earlier_name(name, model.config, config)
+        copied[name] = earlier[own].cpu() if own in earlier and earlier[own].shape == initial.shape else initial
+    load_weights(method, copied)
+    for name, module in method.named_modules():
+        if isinstance(module, EmaCopy):
+            first = next(iter(module.state_dict()), "")
+            if _earlier_name(f"{name}.{first}", model.config, config) not in earlier:
+                module.reset()
+    # A tensor of its own each: files take none twice.
+    return {name: tensor.clone() for name, tensor in weight_tensors(method).items()}
 
 
-def _to_tune(model: Model, config: Config) -> dict[str, Tensor]:
-    """Return the weights to tune a pretrained network from, of a run that left it as it was."""
-    network = build_network(config.network, build_method(config).parts, fed_channels(config), 0)
-    tuned, whitening = network.online.backbone, model.network.online.backbone
+def _earlier_name(name: str, earlier: Config, config: Config) -> str:
+    """Return what weights of the method that settings name were called in an earlier run's method."""
+    if config.method != earlier.method and _pretext(config) == earlier.method:
+        return name.removeprefix("pretext.") if name.startswith("pretext.") else f"not in {earlier.method}"
+    return name
+
+
+def _pretext(config: Config) -> str | None:
+    """Return the method that a configuration's method builds on, if it does."""
+    name: str | None = config.sections.get(config.method, {}).get("pretext")
+    return name
+
+
+def _to_tune(model: Model, method: Method) -> dict[str, Tensor]:
+    """Return the weights to train a pretrained network from, of a run that left it as it was."""
+    tuned, whitening = method.online.backbone, model.method.online.backbone
     assert isinstance(tuned, Tuned)
     assert isinstance(whitening, Whitening)
     assert model.seeing is not None
-    assert network.target is not None
     tuned.begin_with(model.seeing.weights)
     tuned.whitening.load_state_dict(whitening.state_dict())
-    network.target.load_state_dict(network.online.state_dict())
-    return dict(network.state_dict())
+    for module in method.modules():
+        if isinstance(module, EmaCopy):
+            module.reset()
+    return {name: tensor.clone() for name, tensor in weight_tensors(method).items()}
 
 
 def fitting_channels(run: Run, config: Config, unopened: UnopenedSource, name: str) -> int:
@@ -243,29 +252,33 @@ def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
         was, now = getattr(earlier.network, key), getattr(config.network, key)
         if was != now:
             raise InputError(f"network.{key} = {now}: {run.path} has {was}; weights go on only in the same network")
-    before, corrected = build_method(earlier).parts, run.corrected
+    before, corrected = find_method(earlier.method), run.corrected
     if corrected.edited and config.clusters != len(corrected.prototypes.ids):
         there = len(corrected.prototypes.ids)
-        raise InputError(f"-k: {run.path} was corrected and has {there} clusters by now: leave out -k")
-    parts, trains = build_method(config).parts, before.projector is not None or before.tuning is not None
-    if not trains and parts.tuning is not None and parts.tuning.network == earlier.start.network:
-        return  # it is tuned from here
-    builds = config.pretext.method in (earlier.method, earlier.pretext.method) and config.pretext.method is not None
-    if not trains and not corrected.edited and not builds:
+        raise InputError(f"-k: {run.path} was corrected and now has {there} clusters: leave out -k")
+    if not before.trains and config.start.learns != "nothing" and config.start.network == earlier.start.network:
+        return  # the network is trained further from here
+    below = _pretext(config)
+    builds = below is not None and below in (earlier.method, _pretext(earlier))
+    if not before.trains and not corrected.edited and not builds:
         raise InputError(
-            f"{run.path}: was made by {earlier.method}, which learns nothing to go on from, and nobody has corrected "
-            f"it: do so first (propos open {shlex.quote(str(run.path))}), or start anew"
+            f"{run.path}: was made by {earlier.method}, which trains nothing to continue from, and has no corrections: "
+            f"correct it first (propos open {shlex.quote(str(run.path))}), or start a new run"
         )
-    if before.cluster_head is not None and set(corrected.prototypes.ids) != set(run.prototypes.ids):
-        raise InputError(
-            f"{run.path}: its cluster head knows nothing of clusters that were merged or split off: start anew"
-        )
-    if before.cluster_head is not None and config.clusters != earlier.clusters:
-        raise InputError(f"{run.path}: its cluster head is of {earlier.clusters} clusters: say -k {earlier.clusters}")
-    if builds:
-        return  # it is made to go on from what such a network has learnt
-    if before != parts:
+    if before.has_head and set(corrected.prototypes.ids) != set(run.prototypes.ids):
+        raise InputError(f"{run.path}: the cluster head cannot represent merged or split clusters: start a new run")
+    if before.has_head and config.clusters != earlier.clusters:
+        raise InputError(f"{run.path}: its cluster head has {earlier.clusters} clusters: use -k {earlier.clusters}")
+    if not builds and _shape(earlier) != _shape(config):
         raise InputError(f"--method {config.method}: {run.path} was trained by {earlier.method}, whose network differs")
+
+
+def _shape(config: Config) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a method's weights by name."""
+    with torch.device("meta"):
+        return {
+            name: tuple(each.shape) for name, each in weight_tensors(build_method(config, fed_channels(config))).items()
+        }
 
 
 def _below(labels: Int[Tensor, " N"], clusters: int | None) -> Int[Tensor, " N"]:

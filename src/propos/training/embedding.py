@@ -15,8 +15,9 @@ from propos.augment import shapes_of
 from propos.config import Config
 from propos.data import Source, prefetch
 from propos.distributed import gather, share
-from propos.networks import Encoder, TwinNetwork, autocast
-from propos.training.feeding import plain
+from propos.methods import Method
+from propos.networks import Encoder, autocast
+from propos.training.features import plain
 from propos.training.reading import read, reading_ahead
 
 BATCH = 512
@@ -36,56 +37,41 @@ def embed_batches(
         yield F.normalize(projections, dim=1)
 
 
-class _Seeing(nn.Module):
-    """All that a network makes of plain views at once: embeddings, features, and what its cluster head says."""
+class _Outputs(nn.Module):
+    """A method's outputs for plain views: embeddings, features and probabilities."""
 
-    def __init__(self, network: TwinNetwork, embeds: str, every_head: bool) -> None:
+    def __init__(self, method: Method) -> None:
         super().__init__()
-        self.encoder, self.online, self.network = network.encoder(embeds), network.online, network
-        self.says = network.answers if every_head else network.answered
+        self.method = method
 
-    def forward(self, images: Float[Tensor, "B C S S"]) -> tuple[Tensor, Tensor, Tensor | None]:
-        features = self.encoder.backbone(images)
-        embeddings = F.normalize(self.encoder.projector(features), dim=1)
-        if self.network.cluster_head is None:
-            return embeddings, features, None
-        seen = features if self.encoder is self.online else self.online.backbone(images)
-        return embeddings, features, F.softmax(self.says(seen), dim=-1)
+    def forward(self, images: Float[Tensor, "B ..."]) -> tuple[Tensor, Tensor, Tensor | None]:
+        return self.method.outputs(images)
 
 
 def see_batches(
-    network: TwinNetwork,
-    embeds: str,
-    source: Source,
-    config: Config,
-    which: slice | None = None,
-    every_head: bool = False,
-) -> Iterator[tuple[Float[Tensor, "B D"], Float[Tensor, "B F"], Float[Tensor, "B *H K"] | None]]:
-    """Yield embeddings, backbone features and assignments of images, a batch at a time.
-
-    Assignments are those of the cluster head that answers, or of every head.
-    """
-    return output_batches(_Seeing(network, embeds, every_head), network.online.device, source, config, which)
+    method: Method, source: Source, config: Config, which: slice | None = None
+) -> Iterator[tuple[Float[Tensor, "B D"], Float[Tensor, "B F"], Float[Tensor, "B K"] | None]]:
+    """Yield embeddings, backbone features and the cluster head's probabilities of images, a batch at a time."""
+    return output_batches(_Outputs(method), method.online.device, source, config, which)
 
 
-def head_clusters(network: TwinNetwork, source: Source, config: Config) -> Int[Tensor, " N"] | None:
-    """Return the cluster that the network's cluster head, if it has one of as many clusters, puts each image into."""
-    head = network.parts.cluster_head
-    if head is None or head.widths[-1] != config.clusters:
+def head_clusters(method: Method, source: Source, config: Config) -> Int[Tensor, " N"] | None:
+    """Return the cluster that the method's cluster head, if it has one, assigns each image to."""
+    if not method.has_head:
         return None
-    mine = output_batches(_Answering(network), network.online.device, source, config, share(len(source)))
-    return gather(torch.cat([scores.argmax(dim=1) for scores in mine]), len(source))
+    mine = output_batches(_Assigned(method), method.online.device, source, config, share(len(source)))
+    return gather(torch.cat([logits.argmax(dim=1) for logits in mine]), len(source))
 
 
-class _Answering(nn.Module):
-    """A backbone and the cluster head that answers."""
+class _Assigned(nn.Module):
+    """A backbone and the cluster head that decides."""
 
-    def __init__(self, network: TwinNetwork) -> None:
+    def __init__(self, method: Method) -> None:
         super().__init__()
-        self.network = network
+        self.method = method
 
-    def forward(self, images: Float[Tensor, "B ..."]) -> Float[Tensor, "B K"]:
-        return self.network.answered(self.network.online.backbone(images))
+    def forward(self, images: Float[Tensor, "B ..."]) -> Tensor | None:
+        return self.method.assign(self.method.online.backbone(images))
 
 
 def batch_of(config: Config) -> int:

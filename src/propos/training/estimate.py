@@ -11,18 +11,19 @@ import torch
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import from_first_process, world_size
-from propos.networks.seeing import PART
-from propos.training.choosing import estep_due
+from propos.methods.seeds import generator
+from propos.networks.frozen_backbone import PART
+from propos.training.choose_k import estep_due
+from propos.training.e_step import Partition
 from propos.training.embedding import batch_of, embed_batches
-from propos.training.expectation import Partition
-from propos.training.feeding import FeatureSource, pretrained_of, seen_by
+from propos.training.features import FeatureSource, pretrained_of, seen_by
 from propos.training.learner import Learner, at_stage, build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.numerics import numerics
-from propos.training.opening import open_stage
 from propos.training.order import epoch_order
 from propos.training.reading import reading_ahead
-from propos.training.seeds import generator
+from propos.training.stage_setup import begin_epoch
+from propos.training.stages import tables_due
 from propos.training.state import State, first_state
 
 ENOUGH_SECONDS = 2.0
@@ -40,7 +41,7 @@ def estimate_seconds(config: Config, source: Source, device: torch.device) -> fl
 
 def _estimate(config: Config, source: Source, device: torch.device) -> float:
     learner = build_learner(config, source, device)
-    encoder = learner.network.encoder(learner.method.embeds)
+    encoder = learner.method.embedder
 
     def embed() -> None:
         next(iter(embed_batches(encoder, source, config)))
@@ -48,14 +49,13 @@ def _estimate(config: Config, source: Source, device: torch.device) -> float:
     per_batch, batches = _seconds(embed, device), np.ceil(len(source) / batch_of(config) / world_size())
     steps, esteps = 0.0, 1
     per_step = 0.0
-    for number in range(len(learner.method.stages) if learner.method.terms else 0):
+    for number in range(len(learner.stages)):
         learner = at_stage(learner, number)
-        if not (number and learner.stage.preparations):  # what it computes first is not there yet: as the one before
+        if not (number and learner.stage.tables_every is not None):  # its tables are not there yet: as the one before
             per_step = _step_seconds(learner, source)
         steps += per_step * learner.schedule.steps * len(learner.epochs)
         esteps += sum(estep_due(config, learner.stage, learner.since(epoch), epoch) for epoch in learner.epochs)
-        esteps += bool(learner.stage.preparations)
-        esteps += sum(learner.stage.refreshed_at(learner.since(epoch)) for epoch in learner.epochs)
+        esteps += sum(tables_due(learner.stage, learner.since(epoch)) for epoch in learner.epochs)
     return float(steps + per_batch * batches * esteps)
 
 
@@ -74,9 +74,11 @@ def _looking(config: Config, source: Source, device: torch.device) -> tuple[floa
 def _step_seconds(learner: Learner, source: Source) -> float:
     state = late_state(learner)
     positions = epoch_order(learner.config.seed, 0, learner.schedule)[0]
-    if learner.stage.preparations:
-        open_stage(learner, source, state)
-    return _seconds(lambda: maximization_step(learner, source, positions, state), learner.device)
+    if learner.stage.tables_every is not None:
+        state.epoch = learner.epochs.start
+        begin_epoch(learner, source, state)
+        state.epoch = learner.epochs.stop - 1
+    return _seconds(lambda: m_step(learner, source, positions, state), learner.device)
 
 
 def late_state(learner: Learner) -> State:

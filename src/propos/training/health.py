@@ -13,7 +13,7 @@ from torch import Tensor
 
 from propos.distributed import sum_over_processes, world_size
 from propos.evaluation import cluster_sizes, imbalance_ratio, scores, uniformity_std
-from propos.training.expectation import Assignment
+from propos.training.e_step import Assignment
 
 Record = dict[str, Any]  # a line of history.jsonl (docs/run-folder.md)
 Measures = dict[str, Any]

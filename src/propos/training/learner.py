@@ -1,4 +1,4 @@
-"""Everything that learns: the network, its method, and what the present stage trains it with."""
+"""A method, and what its present stage trains it with."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from propos.augment import RandomViews, StrongViews
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import launched, local_rank, world_size
 from propos.errors import InputError
-from propos.methods import Method, Stage, build_method
-from propos.networks import Centres, TwinNetwork, build_network, restart
+from propos.methods import Method, Stage, build_method, stages_of
+from propos.methods.seeds import derive
+from propos.networks import EmaCopy, ResNet
 from propos.training.optimiser import build_optimiser
 from propos.training.schedule import Schedule
-from propos.training.seeds import derive
+from propos.training.stages import stage_epochs
 
 
 @dataclass(frozen=True)
@@ -26,37 +26,23 @@ class Learner:
 
     config: Config
     device: torch.device
-    network: TwinNetwork
     method: Method
-    number: int  # of the stage
+    stages: tuple[Stage, ...]  # none where nothing is trained
+    number: int  # of the present stage
     stage: Stage
     epochs: range  # of the run that are the stage's
-    seed: int  # of what the stage's steps draw
-    images: tuple[int, int, int]  # how many there are, how many more are only trained on, how many take no part
-    optimiser: torch.optim.Optimizer | None  # none where nothing learns: making one loads torch's compiler
+    seed: int  # of the stage's draws
+    images: tuple[int, int, int]  # numbers of images: clustered, only trained on, left out by corrections
+    optimiser: torch.optim.Optimizer | None  # none where nothing is trained: making one loads torch's compiler
     scaler: torch.amp.GradScaler
-    views: RandomViews
-    strong: StrongViews
     schedule: Schedule
 
     @property
-    def columns(self) -> int:
-        """How many losses a step has: one a term, and where there are several cluster heads one a head."""
-        heads = self.method.parts.heads if self.method.parts.cluster_head is not None else 1
-        return len(self.stage.terms) + (heads if heads > 1 else 0)
-
-    @property
     def dimension(self) -> int:
-        """The width of embeddings: the projector's, or that of the features themselves."""
-        projector = self.method.parts.projector
-        return projector.widths[-1] if projector else self.network.online.features
+        """The width of embeddings."""
+        return self.method.embedder.dimension
 
-    @property
-    def centres(self) -> Centres | None:
-        """The cluster centres that the stage learns, if it does."""
-        return self.network.centres if "cluster_head" in self.stage.trains else None
-
-    def kept(self, parameter: nn.Parameter) -> dict[str, Any]:
+    def optimiser_state(self, parameter: nn.Parameter) -> dict[str, Any]:
         """Return what the optimiser keeps of a parameter from step to step."""
         return {} if self.optimiser is None else self.optimiser.state[parameter]
 
@@ -66,71 +52,72 @@ class Learner:
 
 
 def build_learner(config: Config, source: Source, device: torch.device, left_out: int = 0) -> Learner:
-    """Build a learner for a source, of which some images take no part, from complete settings, in its first stage."""
+    """Build a learner in its first stage, from complete settings, for a source of which some images are left out."""
     check_shares(config, len(source) - left_out)
-    method = build_method(config)
-    network = build_network(config.network, method.parts, source.channels, derive(config.seed, "network"))
-    network = network.to(device)
-    if config.train.recompute:
-        network.recompute()
-    if config.train.compile:
-        network.compile_backbones()
     images = len(source), len(source.unlabelled or ()), left_out
-    stage = _of_stage(config, method, network, device, images, 0)
-    return Learner(config, device, network, method, images=images, **stage)
+    method = build_method(config, source.channels, *images[:2]).to(device)
+    if config.train.recompute and isinstance(method.online.backbone, ResNet):
+        method.online.backbone.recompute = True
+    if config.train.compile:
+        method.compile_networks()
+    stages = stages_of(config)
+    return Learner(
+        config, device, method, stages, images=images, **_of_stage(config, method, stages, device, images, 0)
+    )
 
 
 def at_stage(learner: Learner, number: int) -> Learner:
-    """Return the learner in one of its stages, which begins with an optimiser of its own; in its own, itself."""
+    """Return the learner in one of its stages, with an optimiser of its own; in its present stage, itself."""
     if number == learner.number:
         return learner
-    stage = _of_stage(learner.config, learner.method, learner.network, learner.device, learner.images, number)
+    stage = _of_stage(learner.config, learner.method, learner.stages, learner.device, learner.images, number)
     return replace(learner, **stage)
 
 
 def _of_stage(
     config: Config,
     method: Method,
-    network: TwinNetwork,
+    stages: tuple[Stage, ...],
     device: torch.device,
     images: tuple[int, int, int],
     number: int,
 ) -> dict[str, Any]:
     """Return what belongs to a stage, and freeze what it does not train."""
-    stage, epochs = method.stages[number], method.spans(config.train.epochs)[number]
-    changes = {f"train.{key}": value for key, value in {**stage.changes, "epochs": len(epochs)}.items()}
-    changed = config.with_settings({**changes, **{f"views.{key}": value for key, value in stage.views.items()}})
-    mean, std = config.pixels.mean, config.pixels.std
-    assert mean is not None
-    assert std is not None
+    stage = stages[number] if stages else Stage()
+    epochs = stage_epochs(stages, config.train.epochs)[number] if stages else range(config.train.epochs)
+    changes = {f"train.{key}": value for key, value in {**stage.train, "epochs": len(epochs)}.items()}
+    changed = config.with_settings(changes)
     clustered, more, left_out = images
     check_shares(changed, clustered - left_out)
     settings = changed.train
-    network.learn_only(stage.trains)
+    freeze(method, stage.trains)
     return {
         "number": number,
         "stage": stage,
         "epochs": epochs,
         "seed": derive(config.seed, "stage", number) if number else config.seed,
-        "optimiser": build_optimiser(settings, stage, network, device) if method.terms else None,
+        "optimiser": build_optimiser(settings, stage, method, device) if stages else None,
         "scaler": torch.amp.GradScaler(device.type, enabled=settings.precision == "float16"),
-        "views": RandomViews(changed.views, mean, std),
-        "strong": StrongViews(changed.views, changed.strong, mean, std),
-        # What a stage computes of all images it knows of those that are clustered.
-        "schedule": Schedule(settings, config.network, clustered, 0 if stage.preparations else more, left_out),
+        # Tables are of the images that are clustered: a stage that reads some sees no others.
+        "schedule": Schedule(settings, config.network, clustered, more if stage.tables_every is None else 0, left_out),
     }
 
 
-@torch.no_grad()
-def begin_anew(learner: Learner, epoch: int) -> None:
-    """Start the parts that the stage resets once more, by chance, with an optimiser that knows nothing of them."""
-    for part in learner.stage.resets:
-        module = learner.network.part(part)
-        restart(module, derive(learner.seed, "reset", epoch))
-        for parameter in module.parameters():
-            for value in learner.kept(parameter).values():
-                if isinstance(value, Tensor):
-                    value.zero_()
+def freeze(method: Method, trains: tuple[str, ...] | None) -> None:
+    """Let gradients reach what a stage trains, and nothing else."""
+    copies = tuple(name for name, module in method.named_modules() if isinstance(module, EmaCopy))
+    for name, parameter in method.named_parameters():
+        parameter.requires_grad_((trains is None or is_part(name, trains)) and not is_part(name, copies))
+
+
+def is_part(name: str, modules: tuple[str, ...]) -> bool:
+    """Return whether a dotted name is one of these modules or lies in one of them."""
+    return any(name == module or name.startswith(f"{module}.") for module in modules)
+
+
+def trained_parameters(method: Method) -> list[nn.Parameter]:
+    """Return the parameters that gradients reach."""
+    return [parameter for parameter in method.parameters() if parameter.requires_grad]
 
 
 def check_shares(config: Config, images: int) -> None:

@@ -13,25 +13,25 @@ from propos.config import Config
 from propos.data import Source, prefetch
 from propos.distributed import share
 from propos.evaluation import numbered
-from propos.methods import Stage
 from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
-from propos.training.choosing import choose_clusters, estep_due, first_estep
+from propos.training.choose_k import choose_clusters, estep_due, first_estep
+from propos.training.context import StepRun
 from propos.training.continuation import WarmStart
 from propos.training.corrections import Corrections
+from propos.training.e_step import e_step, embedded_images
 from propos.training.embedding import head_clusters
-from propos.training.expectation import Partition, expectation
-from propos.training.feeding import feed
-from propos.training.learner import Learner, at_stage, begin_anew, build_learner
-from propos.training.maximization import maximization_step
+from propos.training.features import feed
+from propos.training.learner import Learner, at_stage, build_learner
+from propos.training.m_step import m_step
 from propos.training.model import Fitted, fitted
 from propos.training.numerics import numerics
-from propos.training.opening import open_stage, refresh
 from propos.training.order import epoch_order
+from propos.training.pretrained_init import start_learning
 from propos.training.progress import Progress
 from propos.training.reading import reading_ahead
 from propos.training.recorder import Recorder
-from propos.training.starting import start_learning
+from propos.training.stage_setup import begin_epoch
 from propos.training.state import State
 
 
@@ -64,8 +64,8 @@ def _train(
     start: WarmStart | None,
 ) -> Fitted:
     start = WarmStart.of_first_process(start)
-    said = None if start is None else start.corrections
-    learner = build_learner(config, source, device, 0 if said is None else said.left_out)
+    corrections = None if start is None else start.corrections
+    learner = build_learner(config, source, device, 0 if corrections is None else corrections.left_out)
     learner, state = load_checkpoint(run, learner, progress)
     if start is not None:
         start.begin(learner, state)
@@ -76,58 +76,49 @@ def _train(
 
 
 def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart | None) -> Fitted:
-    """Go through the stages from where the recorder's state stands, and find the run's answer."""
+    """Run the stages from where the recorder's state stands, and find the run's clusters."""
     learner, state, progress = recorder.learner, recorder.state, recorder.progress
-    said = None if start is None else start.corrections
+    corrections = None if start is None else start.corrections
     labels = None if source.labels is None else numbered(source.labels)
-    stages = learner.method.stages if learner.method.terms else ()
-    progress.begin(config.train.epochs if stages else 0, learner.schedule.steps, state.epoch)
+    progress.begin(config.train.epochs if learner.stages else 0, learner.schedule.steps, state.epoch)
 
-    for number in range(state.stage, len(stages)):
+    for number in range(state.stage, len(learner.stages)):
         recorder.learner = learner = at_stage(recorder.learner, number)
-        open_stage(learner, source, state, said)
         for epoch in range(state.epoch, learner.epochs.stop):
-            since = learner.since(epoch)
             if state.opening is None:
-                refresh(learner, source, state, said)
-                if learner.centres is not None:
-                    learner.centres.begin_epoch()
+                begin_epoch(learner, source, state, corrections)
                 if epoch >= first_estep(config):
                     learner = choose_clusters(recorder, source)
-                due = estep_due(config, learner.stage, since, epoch)
-                before = state.partition, state.streamed, said
-                answer = expectation(learner, source, epoch, *before) if due else None
-                if answer is not None:
-                    begin_anew(learner, epoch)
-                    recorder.show(answer, source)
-                recorder.open_epoch(answer, labels)
-            for batch in epoch_batches(learner, source, state, said):
-                recorder.after_step(maximization_step(learner, source, batch, state))
+                found = None
+                if estep_due(config, learner.stage, learner.since(epoch), epoch):
+                    found = e_step(learner, source, epoch, state.partition, state.streamed, corrections)
+                    clustered = embedded_images(learner, found, epoch, corrections)
+                    learner.method.after_clustering(clustered, StepRun(learner, state, 0))
+                    recorder.show(found, source)
+                recorder.open_epoch(found, labels)
+            for batch in epoch_batches(learner, source, state, corrections):
+                recorder.after_step(m_step(learner, source, batch, state))
+            learner.method.end_epoch(StepRun(learner, state, 0))
             recorder.close_epoch()
 
     learner = choose_clusters(recorder, source)
-    answer = expectation(learner, source, state.epoch, state.partition, corrections=said)
-    if start is not None and said is None and learner.stage.answer == "k-means":
+    answer = e_step(learner, source, state.epoch, state.partition, corrections=corrections)
+    if start is not None and corrections is None and learner.stage.decides == "k-means":
         answer = start.renumber(answer)
     recorder.show(answer, source, last=True)
-    by_head = answer.labels if learner.stage.answer == "head" else head_clusters(learner.network, source, config)
+    by_head = answer.labels if learner.stage.decides == "head" else head_clusters(learner.method, source, config)
     recorder.close_run(answer, labels, by_head)
-    return fitted(learner, source, answer, state.history, said)
-
-
-def _balance(stage: Stage, partition: Partition) -> Int[Tensor, " N"] | None:
-    """Return the clusters of which each is drawn from as often, if any are."""
-    if stage.further is not None and stage.further.balanced and partition.groupings:
-        return partition.groupings[0].labels
-    return partition.labels if stage.balanced else None
+    return fitted(learner, source, answer, state.history, corrections)
 
 
 def epoch_batches(
     learner: Learner, source: Source, state: State, corrections: Corrections | None = None
 ) -> Iterator[Int[Tensor, " A*B"]]:
-    """Yield the images of each step of the epoch that is left, and have the source look ahead for them."""
+    """Yield the images of each remaining step of the epoch, and have the source read ahead for them."""
     assert state.partition is not None
-    balance = _balance(learner.stage, state.partition)
+    balance = learner.method.sampling_labels()
+    if balance is None and learner.config.train.balanced:
+        balance = state.partition.labels
     drawn = None if corrections is None else corrections.taking_part.nonzero()[:, 0]
     batches = epoch_order(learner.config.seed, state.epoch, learner.schedule, balance, drawn)[state.step :]
     mine = share(learner.schedule.batch)

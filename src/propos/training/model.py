@@ -16,8 +16,8 @@ from propos.config import Config
 from propos.data import Source, readable
 from propos.distributed import collect, gather, share
 from propos.errors import InputError, shown
-from propos.methods import build_method
-from propos.networks import Encoder, Seeing, TwinNetwork, read_pretrained
+from propos.methods import Method, build_method, stages_of
+from propos.networks import Encoder, Seeing, read_pretrained
 from propos.runs import (
     CONFIDENCE_TEMPERATURE,
     Corrected,
@@ -29,12 +29,13 @@ from propos.runs import (
     RunFolder,
     correct,
 )
+from propos.training.checkpoint_validation import memories_of
 from propos.training.corrections import Corrections
+from propos.training.e_step import Assignment
 from propos.training.embedding import embed_batches, output_batches, see_batches
-from propos.training.expectation import Assignment
-from propos.training.feeding import FeatureSource, fed_channels, pretrained_of, seen_by
+from propos.training.features import FeatureSource, fed_channels, pretrained_of, seen_by
 from propos.training.health import Record
-from propos.training.learner import Learner
+from propos.training.learner import Learner, is_part
 
 BACKBONE = "backbone.safetensors"  # the pretrained network that a run started from
 EDITS = "the edits of the run"
@@ -72,7 +73,7 @@ class Model:
     """The networks, and the prototypes of the clusters in their embedding."""
 
     config: Config
-    network: TwinNetwork
+    method: Method
     prototypes: Float[Tensor, "K D"]
     ids: Int[np.ndarray, " K"]  # of the cluster that each prototype stands for
     seeing: Seeing | None = None  # the pretrained network that sees images first, where there is one
@@ -98,21 +99,22 @@ class Model:
         config = run.config
         weights = {name: torch.from_numpy(array) for name, array in run.weights(snapshot).items()}
         check_weights(config, weights, run.weights_file(snapshot))
-        network = _network(config)
-        network.load_state_dict(weights)
+        method = build_method(config, fed_channels(config))
+        load_weights(method, weights)
         prototypes = torch.from_numpy(run.prototypes.vectors)
         seeing = _seeing(config, run.path / BACKBONE)
-        return cls(config, network.to(device), prototypes.to(device), run.prototypes.ids, seeing)
+        return cls(config, method.to(device), prototypes.to(device), run.prototypes.ids, seeing)
 
     @property
     def encoder(self) -> Encoder:
         """The network that embeds."""
-        return self.network.encoder(build_method(self.config).embeds)
+        return self.method.embedder
 
     @property
     def by_head(self) -> bool:
         """Whether a cluster head says where an image belongs, and not the nearest prototype."""
-        return build_method(self.config).answer == "head" and not self.regrouped
+        stages = stages_of(self.config)
+        return bool(stages) and stages[-1].decides == "head" and not self.regrouped
 
     @property
     def channels(self) -> int:
@@ -131,7 +133,7 @@ class Model:
 
     def online_projections(self, source: Source) -> Float[Tensor, "N D"]:
         """Return the raw projections of a source's images by the online network: what training adds its noise to."""
-        return self._outputs(self.network.online, self.fed(source))
+        return self._outputs(self.method.online, self.fed(source))
 
     def features(self, source: Source) -> Float[Tensor, "N F"]:
         """Return the backbone's features of a source's images, before the projector, by the network that embeds."""
@@ -168,8 +170,7 @@ class Model:
 
     def _predict_by_head(self, source: Source) -> Iterator[Prediction]:
         source = self.fed(source)
-        embeds = build_method(self.config).embeds
-        for embeddings, _, assignments in see_batches(self.network, embeds, source, self.config):
+        for embeddings, _, assignments in see_batches(self.method, source, self.config):
             assert assignments is not None
             confidence, rows = assignments.max(dim=1)
             yield predict_from_cosines(embeddings @ self.prototypes.T, rows, self.ids, confidence)
@@ -217,7 +218,7 @@ class Fitted:
 
     def write(self, run: RunFolder) -> None:
         """Write the results into a run folder."""
-        run.write_weights(weights_of(self.model.network))
+        run.write_weights(weights_of(self.model.method))
         if self.model.seeing is not None:  # so that new images need nothing but the run
             state = self.model.seeing.weights.state
             run.write_weights({name: tensor.numpy() for name, tensor in state.items()}, BACKBONE)
@@ -253,21 +254,34 @@ def fitted(
         distance=distance,
         label=source.labels,
     )
-    model = Model(learner.config, learner.network, answer.prototypes, ids, pretrained_of(learner.config))
+    model = Model(learner.config, learner.method, answer.prototypes, ids, pretrained_of(learner.config))
     rows = answer.embeddings[:0] if embeddings is None else embeddings
     edits = () if corrections is None else corrections.edits(table.images)
     return Fitted(model, table, rows.cpu().numpy(), history, edits)
 
 
-def weights_of(network: TwinNetwork) -> dict[str, np.ndarray]:
-    """Return the weights of online, target and predictor as arrays."""
-    return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in network.state_dict().items()}
+def weights_of(method: Method) -> dict[str, np.ndarray]:
+    """Return a method's weights as arrays, without what it keeps between steps."""
+    return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in weight_tensors(method).items()}
+
+
+def weight_tensors(method: Method) -> dict[str, Tensor]:
+    """Return a method's weights by name, without what it keeps between steps."""
+    memories = tuple(memories_of(method))
+    return {name: tensor for name, tensor in method.state_dict().items() if not is_part(name, memories)}
+
+
+def load_weights(method: Method, weights: Mapping[str, Tensor]) -> None:
+    """Copy weights into a method of the same shape."""
+    with torch.no_grad():
+        for name, tensor in weight_tensors(method).items():
+            tensor.copy_(weights[name])
 
 
 def check_weights(config: Config, weights: Mapping[str, Tensor], path: Path) -> None:
     """Refuse weights that are not those of the network that the settings describe."""
     with torch.device("meta"):  # no memory is asked for before the sizes are known to be right
-        expected = _network(config).state_dict()
+        expected = weight_tensors(build_method(config, fed_channels(config)))
     for name in sorted(expected.keys() | weights.keys()):
         if name not in weights:
             raise InputError(f"{path}: has no {name}, which the network of config.yaml has")
@@ -284,10 +298,6 @@ def _finite(batches: Iterator[Tensor], source: Source) -> Iterator[Tensor]:
         if not bool(torch.isfinite(batch).all()):
             raise InputError(f"{source.name}: the run's network makes NaN of its images: model.safetensors is damaged")
         yield batch
-
-
-def _network(config: Config) -> TwinNetwork:
-    return TwinNetwork(config.network, build_method(config).parts, fed_channels(config))
 
 
 def _seeing(config: Config, path: Path) -> Seeing | None:

@@ -9,30 +9,20 @@ import torch
 from torch import nn
 
 from propos.config import TrainSettings
-from propos.methods import Stage
-from propos.networks import TwinNetwork
+from propos.methods import Method, Rate, Stage
 from propos.optimisers import Lars, exempt_vectors
 from propos.training.schedule import Schedule
 
 
 def build_optimiser(
-    settings: TrainSettings, stage: Stage, network: TwinNetwork, device: torch.device
+    settings: TrainSettings, stage: Stage, method: Method, device: torch.device
 ) -> torch.optim.Optimizer:
-    """Build the optimiser that the settings name; each group keeps its rate over the schedule's."""
-    of_heads = {id(parameter) for parameter in network.of_cluster_head()}
-    late = {id(parameter) for part in stage.late for parameter in network.part(part).parameters()}
-
-    def learns(parameter: nn.Parameter) -> tuple[float, bool, bool]:
-        rate = (stage.cluster_head_rate, stage.cluster_head_constant) if id(parameter) in of_heads else (1.0, False)
-        return *rate, id(parameter) in late
-
-    others = network.without_predictor()
-    groups = []
-    for rate, constant, waits in dict.fromkeys(map(learns, others)):
-        alike = [parameter for parameter in others if learns(parameter) == (rate, constant, waits)]
-        groups += _groups(alike, {"rate": rate, "constant": constant, "late": waits}, settings)
-    predictor = {"rate": stage.predictor_rate, "constant": stage.predictor_constant, "late": False}
-    groups += _groups(network.of_predictor(), predictor, settings)
+    """Build the optimiser that the settings name; each group keeps its rate relative to the schedule's."""
+    by_rate: dict[Rate, list[nn.Parameter]] = {}
+    for name, parameter in method.named_parameters():
+        if parameter.requires_grad:
+            by_rate.setdefault(_rate(stage, name), []).append(parameter)
+    groups = [group for rate, alike in by_rate.items() for group in _groups(alike, {"rate": rate}, settings)]
     if settings.optimiser == "lars":
         return Lars(groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay)
     fused = device.type in ("cpu", "cuda")
@@ -45,11 +35,22 @@ def build_optimiser(
 
 
 def set_rates(optimiser: torch.optim.Optimizer, schedule: Schedule, step: int) -> None:
-    """Set the learning rates of a step counted over the whole stage; what is late has none in the first epoch."""
-    rate = schedule.learning_rate(step)
+    """Set the learning rates of a step counted over the whole stage."""
     for group in optimiser.param_groups:
-        stands = group["late"] and step < schedule.steps
-        group["lr"] = 0.0 if stands else group["rate"] * (schedule.peak if group["constant"] else rate)
+        group["lr"] = rate_at(group["rate"], schedule, step)
+
+
+def rate_at(rate: Rate, schedule: Schedule, step: int) -> float:
+    """Return a module's learning rate at a step of the stage."""
+    if step < rate.first_epoch * schedule.steps:
+        return 0.0
+    return rate.scale * (schedule.peak if rate.constant else schedule.learning_rate(step))
+
+
+def _rate(stage: Stage, name: str) -> Rate:
+    """Return the rate of a parameter: that of the innermost module that has one."""
+    matching = [module for module in stage.rates if name.startswith(f"{module}.")]
+    return stage.rates[max(matching, key=len)] if matching else Rate()
 
 
 def _groups(

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from propos.methods.seeds import generator
 from propos.training.schedule import Schedule
-from propos.training.seeds import generator
 
 
 def epoch_order(

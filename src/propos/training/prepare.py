@@ -9,10 +9,10 @@ import numpy as np
 from propos.config import Config
 from propos.data import Source, distinct_images, pixel_statistics
 from propos.errors import InputError
-from propos.methods import build_method
+from propos.methods import Setup, check_inputs, find_method, settings_of, stages_of
 from propos.networks import find_pretrained, smallest_side
-from propos.training.choosing import clusters_needed
 from propos.training.learner import check_shares
+from propos.training.stages import clusters_needed, stage_epochs
 
 USUAL_RANGE = (2, 40)  # where K is to be suggested and nobody says from which numbers
 
@@ -66,17 +66,13 @@ def prepare(config: Config, source: Source) -> Config:
 
 
 def _check_method(config: Config, source: Source) -> None:
-    """Refuse fewer epochs than stages, and further clusterings that the images cannot fill."""
-    method = build_method(config)
-    if method.terms:
-        method.spans(config.train.epochs)
-    further = [stage.further for stage in method.stages if stage.further is not None]
-    finest, setting = max(((max(each.numbers(len(source))), each.setting) for each in further), default=(0, ""))
-    distinct = distinct_images(source, enough=finest) if finest else 0
-    if distinct < finest:
-        raise InputError(
-            f"{setting} makes {finest} clusters: only {distinct} images differ; set it smaller (--set {setting}=…)"
-        )
+    """Refuse fewer epochs than stages, and what the method itself refuses of these images."""
+    check_inputs(config)
+    kind, stages = find_method(config.method), stages_of(config)
+    if stages:
+        stage_epochs(stages, config.train.epochs)
+    setup = Setup.of(config, source.channels, len(source))
+    kind.check(settings_of(config), setup, lambda enough: distinct_images(source, enough))
 
 
 def _clusters(config: Config, source: Source) -> int:
@@ -97,12 +93,15 @@ def _clusters(config: Config, source: Source) -> int:
 
 def _range(config: Config, source: Source) -> tuple[int, int]:
     """Return the numbers of clusters to choose from; each needs two different images a cluster."""
-    if build_method(config.with_settings({"clusters": 2})).parts.cluster_head is not None:
-        raise InputError(f"{config.method} needs the number of clusters from the start: say it, as in -k 10")
-    if build_method(config).terms and clusters_needed(config) == 0:
+    kind = find_method(config.method)
+    if kind.has_head or kind.needs_clusters:
+        raise InputError(f"{config.method} needs the number of clusters from the start: give it, as in -k 10")
+    if kind.trains and clusters_needed(config) == 0:
+        later = [f"{config.method}.{key}" for key in config.sections[config.method] if key.endswith("_start")]
+        set_later = f", set {later[0]} to 1 or more" if later else ""
         raise InputError(
-            "clusters are needed from the first epoch on: say how many, as in -k 10, or let prototype scattering "
-            "start later (--set psl.start=…) and draw images evenly (--set train.balanced=false)"
+            f"clusters are needed from the first epoch on: give their number, as in -k 10{set_later}, and leave out "
+            "train.balanced"
         )
     lowest, highest = config.suggest.range or USUAL_RANGE
     distinct = _distinct(source, enough=2 * highest)

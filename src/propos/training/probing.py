@@ -16,10 +16,10 @@ from propos.config import Config, ViewSettings
 from propos.data import Source, prefetch
 from propos.errors import InputError
 from propos.evaluation.linear import ProbeSettings, probe_accuracy, train_probe
+from propos.methods.seeds import generator
 from propos.training.embedding import BATCH
-from propos.training.feeding import plain
+from propos.training.features import plain
 from propos.training.model import Model
-from propos.training.seeds import generator
 
 Positions = Int[Tensor, " B"]
 

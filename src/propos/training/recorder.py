@@ -14,15 +14,15 @@ from propos.distributed import any_process, collect
 from propos.errors import Interrupted, RunFailed
 from propos.evaluation import scores
 from propos.runs import RunFolder
-from propos.training.board import Board
 from propos.training.checkpoint import save_checkpoint
-from propos.training.expectation import Assignment
+from propos.training.e_step import Assignment
 from propos.training.health import Labels, Record, measure, warnings
 from propos.training.learner import Learner
-from propos.training.maximization import active_terms
 from propos.training.model import weights_of
+from propos.training.optimiser import rate_at
 from propos.training.progress import Progress
 from propos.training.state import State
+from propos.training.tensorboard import Board
 
 SETTLING_EPOCHS = 5  # an untrained network's embeddings always lie close together
 LOWER_RATE = "start a new run at a lower rate (--set train.lr=…)"
@@ -67,16 +67,14 @@ class Recorder:
             self._keep_embeddings(state.epoch - 1, assignment)
             if self.learner.config.estep.embeddings == "streamed" and state.streamed is None:
                 state.streamed = assignment.embeddings.clone()
-        state.losses = torch.zeros(self.learner.schedule.steps, self.learner.columns)
-        state.losses = state.losses.to(self.learner.device)
+        state.losses, state.counts = {}, {}
         state.spend("estep", self._lap())
         self._stop_if(any_process(self.stop())[0])
 
-    def after_step(self, losses: Float[Tensor, " T"]) -> None:
+    def after_step(self, losses: dict[str, Float[Tensor, ""]]) -> None:
         """Take in a step; stop on NaN or when asked; save when it is time to."""
         state = self.state
-        assert state.losses is not None
-        state.losses[state.step] = losses
+        state.record(losses, self.learner.schedule.steps)
         state.step += 1
         state.spend("mstep", self._lap())
         if self.learner.device.type == "cpu" or state.step % NAN_CHECK_EVERY == 0:
@@ -89,15 +87,14 @@ class Recorder:
         self._stop_if(asked)
 
     def close_epoch(self) -> None:
-        """Write an epoch's line and, when it is time to, a checkpoint; of several heads the best one answers now."""
+        """Write an epoch's line and, when it is time to, a checkpoint."""
         self._stop_on_nan()
-        self._choose_head()
         record = self._record()
         self.state.next_epoch()
         self._write(record)
         if record["epoch"] in self.learner.config.keep_epochs and self.run is not None:
             self.run.write_weights(
-                weights_of(self.learner.network), f"snapshots/epoch-{record['epoch']:04d}.safetensors"
+                weights_of(self.learner.method), f"snapshots/epoch-{record['epoch']:04d}.safetensors"
             )
         if self.state.epoch % self.learner.schedule.settings.checkpoint_epochs == 0 or self._stage_ends():
             self._save()
@@ -128,14 +125,6 @@ class Recorder:
         if self.board is not None:
             self.board.close()
 
-    def _choose_head(self) -> None:
-        """Choose among several cluster heads by the losses of the epoch; a stage in which none has one keeps it."""
-        learner, losses = self.learner, self.state.losses
-        assert losses is not None
-        active = (term for _, term in active_terms(learner, self.state.epoch))
-        if learner.columns > len(learner.stage.terms) and any(term.by_head is not None for term in active):
-            learner.network.choose_head(losses[:, len(learner.stage.terms) :].mean(dim=0))
-
     def _keep_embeddings(self, epoch: int, assignment: Assignment) -> None:
         """Keep the embeddings after an epoch whose weights are kept: the report shows them and knows no networks."""
         if not self.saves or epoch not in self.learner.config.keep_epochs:
@@ -159,41 +148,25 @@ class Recorder:
 
     def _record(self) -> Record:
         state, learner = self.state, self.learner
-        assert state.losses is not None
         assert state.opening is not None
-        means = self._mean_losses()
+        means = state.mean_losses()
         last_step = (learner.since(state.epoch) + 1) * learner.schedule.steps - 1
-        rate = learner.schedule.learning_rate(last_step)
+        rates = {
+            f"{module.rpartition('.')[2]}_lr": rate_at(rate, learner.schedule, last_step)
+            for module, rate in learner.stage.rates.items()
+        }
         return {
             "epoch": state.epoch,
             "stage": learner.stage.name,
-            "losses": {
-                "total": sum(term.weight * means[term.name] for _, term in active_terms(learner, state.epoch)),
-                **{term.name: means.get(term.name) for term in learner.stage.terms},
-            },
+            "losses": {"total": sum(means.values()), **means},
             "rates": {
-                "lr": rate,
-                "predictor_lr": learner.stage.predictor_rate * self._predictor_base(rate),
+                "lr": learner.schedule.learning_rate(last_step),
+                **rates,
                 "momentum": learner.schedule.momentum(last_step),
             },
             "measures": state.opening,
             "seconds": state.seconds,
         }
-
-    def _mean_losses(self) -> dict[str, float]:
-        """Return each active term's mean over the steps in which it took part."""
-        learner, losses = self.learner, self.state.losses
-        assert losses is not None
-        # Images without clusters come first.
-        first = {True: learner.schedule.unlabelled_steps, False: 0}
-        each = losses.cpu().double()
-        return {
-            term.name: float(each[first[term.reads_clusters] :, place].mean())
-            for place, term in active_terms(learner, self.state.epoch)
-        }
-
-    def _predictor_base(self, rate: float) -> float:
-        return self.learner.schedule.peak if self.learner.stage.predictor_constant else rate
 
     def _stop_on_nan(self) -> None:
         bad = self.state.first_bad_step()
@@ -208,7 +181,7 @@ class Recorder:
     def _save(self) -> None:
         if self.saves:
             self._stop_on_nan()
-            if not all(bool(torch.isfinite(parameter).all()) for parameter in self.learner.network.parameters()):
+            if not all(bool(torch.isfinite(parameter).all()) for parameter in self.learner.method.parameters()):
                 raise RunFailed(f"the weights became NaN in epoch {self.state.epoch}: {LOWER_RATE}", "nan")
             save_checkpoint(self.run, self.learner, self.state)
         self.last_save = time.monotonic()

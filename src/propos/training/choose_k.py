@@ -11,11 +11,12 @@ from propos.config import Config
 from propos.data import Source
 from propos.distributed import any_process, from_first_process, rows_of_all
 from propos.errors import Interrupted
-from propos.methods import Stage, build_method
-from propos.training.expectation import embeddings_now
+from propos.methods import Stage
+from propos.methods.seeds import generator
+from propos.training.e_step import embeddings_now
 from propos.training.learner import Learner
 from propos.training.recorder import Recorder
-from propos.training.seeds import generator
+from propos.training.stages import clusters_needed, first_clusters
 
 
 def first_estep(config: Config) -> int:
@@ -23,17 +24,12 @@ def first_estep(config: Config) -> int:
     return 0 if config.suggest.range is None else clusters_needed(config)
 
 
-def clusters_needed(config: Config) -> int:
-    """Return the epoch at which training first needs clusters, as the method says: the end, where it never does."""
-    return build_method(config).clusters_needed(config.train.epochs)
-
-
 def estep_due(config: Config, stage: Stage, since: int, epoch: int) -> bool:
     """Return whether an E-step opens an epoch: one when the stage first needs clusters, then every r epochs from there.
 
     `since` is the same epoch counted from the start of the stage.
     """
-    needed = stage.clusters_needed or 0
+    needed = first_clusters(config, stage) or 0
     counted = since - needed if since >= needed else since
     return epoch >= first_estep(config) and counted % config.estep.every == 0
 

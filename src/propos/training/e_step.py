@@ -11,33 +11,29 @@ from torch import Tensor
 
 from propos.clustering import (
     churn,
-    concentrations,
     spherical_kmeans,
     stable_numbers,
     start_from_averages,
-    whitened,
 )
 from propos.data import Source
 from propos.distributed import any_process, gather, share, sum_over_processes, world_size
 from propos.errors import RunFailed
-from propos.outputs import Grouping
+from propos.methods.seeds import generator
 from propos.training.corrections import Corrections, TakingPart
 from propos.training.embedding import embed, see_batches
 from propos.training.learner import Learner
-from propos.training.seeds import generator
-from propos.training.staying import staying
+from propos.training.pinned import staying
 
 
 @dataclass(frozen=True)
 class Partition:
-    """One label an image, and the prototypes behind them; before the first E-step labels of −1 and no prototypes."""
+    """A label for each image and the prototypes; before the first E-step labels of -1 and no prototypes."""
 
-    labels: Int[Tensor, " N"]  # -1 where none is known yet
+    labels: Int[Tensor, " N"]  # -1: not known yet
     prototypes: Float[Tensor, "K D"]
-    groupings: tuple[Grouping, ...] = ()  # further clusterings that the method's terms want
 
     def start(self, clusters: int) -> Float[Tensor, "K D"] | None:
-        """Return the prototypes from which to find so many clusters; none when they are fewer or more."""
+        """Return the prototypes from which to find so many clusters; None if there are fewer or more."""
         return self.prototypes if len(self.prototypes) == clusters else None
 
 
@@ -48,21 +44,58 @@ def unassigned(images: int, device: torch.device) -> Partition:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What an E-step found, and the embeddings it found it in."""
+    """The clusters that an E-step found, and the embeddings that it clustered."""
 
-    labels: Int[Tensor, " N"]  # −1 of images that take no part
+    labels: Int[Tensor, " N"]  # -1: left out by corrections
     prototypes: Float[Tensor, "K D"]
     embeddings: Float[Tensor, "n D"]  # of this process's share of the images
     churn: float | None  # the share of images that changed cluster; None the first time
-    groupings: tuple[Grouping, ...] = ()
-    confidence: Float[Tensor, " n"] | None = None  # the cluster head's, where it gives the answer
+    confidence: Float[Tensor, " n"] | None = None  # the cluster head's, where it decides
 
     def partition(self) -> Partition:
         """Return what the next E-step starts from."""
-        return Partition(self.labels, self.prototypes, self.groupings)
+        return Partition(self.labels, self.prototypes)
 
 
-def expectation(
+@dataclass(frozen=True)
+class EmbeddedImages:
+    """The embeddings that an E-step clustered, for a method's further clusterings (`methods.Clustered`)."""
+
+    part: TakingPart
+    points: Float[Tensor, "p D"]
+    device: torch.device
+    seed: int
+    epoch: int
+    sharded: bool
+
+    def kmeans(
+        self, clusters: int, number: int, points: Float[Tensor, "p D"], previous: Float[Tensor, "M D"] | None
+    ) -> tuple[Int[Tensor, " p"], Float[Tensor, "M D"]]:
+        """Find further clusters, from one start and the previous centres."""
+        draw = generator(self.seed, "grouping", self.epoch, number)
+        start = None if previous is None else previous.to(points.device)
+        found = spherical_kmeans(points, clusters, 1, draw, previous=start, sharded=self.sharded)
+        return found.labels, found.centres
+
+    def of_all(self, labels: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
+        """Return the labels of all images on the device."""
+        return self.part.labels_of_all(labels).to(self.device)
+
+
+def embedded_images(learner: Learner, found: Assignment, epoch: int, corrections: Corrections | None) -> EmbeddedImages:
+    """Return what a method may make of an E-step's embeddings."""
+    points = _for_kmeans(found.embeddings)
+    part = TakingPart.of(corrections, learner.schedule.images, points.device)
+    seed, sharded = learner.config.seed, world_size() > 1
+    return EmbeddedImages(part, part.rows(points), learner.device, seed, epoch, sharded)
+
+
+def _for_kmeans(embeddings: Float[Tensor, "n D"]) -> Float[Tensor, "n D"]:
+    """Return embeddings where k-means can sum them in double precision, which MPS cannot."""
+    return embeddings.cpu() if embeddings.device.type == "mps" else embeddings
+
+
+def e_step(
     learner: Learner,
     source: Source,
     epoch: int,
@@ -76,7 +109,7 @@ def expectation(
     The previous prototypes are one more start for k-means, and the previous labels give the clusters their numbers.
     Where people corrected an earlier run, its clusters are the only start, and images stay where they were put.
     """
-    if learner.stage.answer == "head":
+    if learner.stage.decides == "head":
         return _by_head(learner, source, epoch, _found(previous), corrections)
     if streamed is None:
         return clusters_now(learner, source, epoch, previous, corrections)
@@ -109,8 +142,7 @@ def _by_kmeans(
     """Cluster the embeddings; where people corrected the clusters, with images where they put them."""
     clusters = learner.config.clusters
     assert clusters is not None
-    # K-means sums in double precision, which MPS has not.
-    points = embeddings.cpu() if embeddings.device.type == "mps" else embeddings
+    points = _for_kmeans(embeddings)
     part = TakingPart.of(corrections, learner.schedule.images, points.device)
     draw = generator(learner.config.seed, "k-means", epoch)
     start, restarts = _start(learner, points, previous, corrections is not None, draw)
@@ -121,15 +153,14 @@ def _by_kmeans(
     found = spherical_kmeans(
         part.rows(points), clusters, restarts, draw, previous=start, fixed=held, sharded=world_size() > 1
     )
-    groupings = _groupings(learner, part, points, epoch, previous)
     labels, prototypes = part.labels_of_all(found.labels).to(embeddings.device), found.centres.to(embeddings.device)
     if previous is None:
-        return Assignment(labels, prototypes, embeddings, None, groupings)
+        return Assignment(labels, prototypes, embeddings, None)
     before = previous.labels.cpu().numpy()
     if corrections is None:  # they speak of clusters by number, which k-means then keeps
         numbers = torch.tensor(stable_numbers(before, labels.cpu().numpy(), clusters), device=labels.device)
         labels, prototypes = numbers[labels], prototypes[numbers.argsort()]
-    return Assignment(labels, prototypes, embeddings, churn(before, labels.cpu().numpy()), groupings)
+    return Assignment(labels, prototypes, embeddings, churn(before, labels.cpu().numpy()))
 
 
 def _start(
@@ -145,7 +176,7 @@ def _start(
     if corrected:
         return None if previous is None else previous.prototypes.to(points.device), 0
     start = None if previous is None else previous.start(config.clusters)
-    if not config.estep.averaged or (learner.method.terms and not learner.method.parts.begins_clustered):
+    if not config.estep.averaged or (learner.stages and not learner.method.starts_clustered):
         return start, config.estep.restarts
     if start is None:
         everyone = gather(points, learner.schedule.images)
@@ -155,8 +186,7 @@ def _start(
 
 def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:
     """Return the embeddings of this process's share of the images by the network as it is."""
-    encoder = learner.network.encoder(learner.method.embeds)
-    return _finite(embed(encoder, source, learner.config), epoch)
+    return _finite(embed(learner.method.embedder, source, learner.config), epoch)
 
 
 def _finite(embeddings: Float[Tensor, "n D"], epoch: int) -> Float[Tensor, "n D"]:
@@ -173,7 +203,7 @@ def _by_head(
 
     A cluster that no image is in has the mean of all images, weighed by how much the head would put them there.
     """
-    mine = see_batches(learner.network, learner.method.embeds, source, learner.config, share(len(source)))
+    mine = see_batches(learner.method, source, learner.config, share(len(source)))
     batches = [(embeddings, assignments) for embeddings, _, assignments in mine]
     embeddings = _finite(torch.cat([batch for batch, _ in batches]), epoch)
     assignments = torch.cat([batch for _, batch in batches if batch is not None])
@@ -187,25 +217,3 @@ def _by_head(
     prototypes = F.normalize(torch.where(empty[:, None], soft, hard), dim=1)
     moved = None if previous is None else churn(previous.labels.cpu().numpy(), labels.cpu().numpy())
     return Assignment(labels, prototypes, embeddings, moved, confidence=confidence)
-
-
-def _groupings(
-    learner: Learner, part: TakingPart, points: Float[Tensor, "n D"], epoch: int, previous: Partition | None
-) -> tuple[Grouping, ...]:
-    """Cluster images that take part into each further number of clusters, from one start and the last."""
-    further = learner.stage.further
-    if further is None or learner.since(epoch) < further.starts or epoch not in learner.epochs:
-        return ()
-    before = () if previous is None else previous.groupings
-    points = part.rows(points)
-    if further.whitened:
-        points, before = whitened(points, sharded=world_size() > 1), ()  # its axes are others every time
-    groupings = []
-    for place, clusters in enumerate(further.numbers(learner.schedule.images)):
-        draw = generator(learner.config.seed, "grouping", epoch, place)
-        last = before[place].prototypes.to(points.device) if before else None
-        each = spherical_kmeans(points, clusters, 1, draw, previous=last, sharded=world_size() > 1)
-        tight = concentrations(points, each.labels, each.centres, further.temperature, sharded=world_size() > 1)
-        labels = part.labels_of_all(each.labels)
-        groupings.append(Grouping(*(tensor.to(learner.device) for tensor in (labels, each.centres, tight))))
-    return tuple(groupings)

@@ -11,8 +11,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from torch import Tensor
 
 from propos.errors import InputError, shown
+from propos.methods import Method
+from propos.networks import Memory
 from propos.runs import Measures
-from propos.training.learner import Learner
+from propos.training.learner import Learner, trained_parameters
 
 OPTIMISER = re.compile(r"optimiser\.(\d{1,6})\.(\w+)")
 _ADAM = {"step", "exp_avg", "exp_avg_sq"}
@@ -38,8 +40,8 @@ class Plain(BaseModel):
     step: Whole
     opening: Annotated[dict[str, Any] | None, AfterValidator(_measured)]
     seconds: dict[str, Number]
+    counts: dict[str, Whole]
     scaler: dict[str, int | Number]
-    queue_next: Whole | None
 
 
 def check_plain(plain: Any, learner: Learner, where: str) -> Plain:
@@ -50,21 +52,21 @@ def check_plain(plain: Any, learner: Learner, where: str) -> Plain:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise _unfit(where, f"{shown(key, quoted=False)}: {first['msg']}") from None
-    if found.stage >= len(learner.method.stages):
-        raise _unfit(where, f"stage: it stands in stage {found.stage} of {len(learner.method.stages)}")
+    if found.stage >= max(1, len(learner.stages)):
+        raise _unfit(where, f"stage: it stands in stage {found.stage} of {len(learner.stages)}")
     return found
 
 
 def check_checkpoint(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
     """Refuse a checkpoint that the settings' network could not have written in the learner's stage."""
-    for name, tensor in learner.network.state_dict().items():
-        _check(tensors, f"network.{name}", tuple(tensor.shape), tensor.dtype, where)
+    for name, tensor in learner.method.state_dict().items():
+        _check(tensors, f"method.{name}", tuple(tensor.shape), tensor.dtype, where)
+    _check_memories(tensors, learner, where)
     _check_optimiser(tensors, learner, where)
     _check_state(tensors, plain, learner, where)
     kinds = [{key: type(value) for key, value in each.items()} for each in (plain.scaler, learner.scaler.state_dict())]
     if learner.scaler.is_enabled() and kinds[0] != kinds[1]:
         raise _unfit(where, "scaler: is not that of half precision")
-    _check_prepared(tensors, learner, where)
     _check_progress(tensors, plain, learner, where)
 
 
@@ -76,7 +78,7 @@ def check_labels(labels: Tensor, images: int, clusters: int | None, where: str) 
 
 
 def _check_optimiser(tensors: Mapping[str, Tensor], learner: Learner, where: str) -> None:
-    trained, kept = learner.network.trained(), KEPT[learner.schedule.settings.optimiser]
+    trained, kept = trained_parameters(learner.method), KEPT[learner.schedule.settings.optimiser]
     saved: dict[int, set[str]] = {}
     for name in tensors:
         if not name.startswith("optimiser."):
@@ -92,68 +94,34 @@ def _check_optimiser(tensors: Mapping[str, Tensor], learner: Learner, where: str
             raise _unfit(where, f"optimiser.{number}: has no {', '.join(sorted(kept - names))}")
 
 
+def memories_of(method: Method) -> dict[str, Memory]:
+    """Return what a method keeps between steps, by dotted name."""
+    return {name: module for name, module in method.named_modules() if isinstance(module, Memory)}
+
+
+def _check_memories(tensors: Mapping[str, Tensor], learner: Learner, where: str) -> None:
+    """Refuse what a method keeps between steps if a name, a shape or a value is not what the method would keep."""
+    memories, known = memories_of(learner.method), learner.method.state_dict()
+    for name, tensor in tensors.items():
+        if not name.startswith("method."):
+            continue
+        owner, _, leaf = name.removeprefix("method.").rpartition(".")
+        if owner in memories:
+            if not memories[owner].fits(leaf, tensor):
+                raise _unfit(where, f"{shown(name, quoted=False)}: holds other values than the method would keep")
+        elif name.removeprefix("method.") not in known:
+            raise _unfit(where, f"{shown(name, quoted=False)}: is not the method's")
+
+
 def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
-    config, images = learner.config, learner.schedule.images
-    dimension, spec = learner.dimension, learner.stage.queue
+    config, images, dimension = learner.config, learner.schedule.images, learner.dimension
     if "state.labels" in tensors:
         check_labels(tensors["state.labels"], images, config.clusters, where)
         prototypes = _rows(tensors, "state.prototypes", dimension, where)
         if config.clusters is None and len(prototypes):
             raise _unfit(where, "state.prototypes: there are some, and no number of clusters is known")
-        _check_groupings(tensors, learner, where)
     if "state.streamed" in tensors:
         _check(tensors, "state.streamed", (images, dimension), torch.float32, where)
-    if learner.stage.bank is not None:
-        _check(tensors, "state.bank", (sum(learner.images[:2]), dimension), torch.float32, where)
-    if learner.centres is not None:
-        _check_placed(tensors, learner.centres.sets.sizes, sum(learner.images[:2]), where)
-    if (spec is None) != (plain.queue_next is None):
-        raise _unfit(where, "queue_next: the method's queue is another")
-    if spec is not None and plain.queue_next is not None:
-        _check(tensors, "state.queue.embeddings", (spec.size, dimension), torch.float32, where)
-        _check(tensors, "state.queue.images", (spec.size,), torch.int64, where)
-        if plain.queue_next >= spec.size:
-            raise _unfit(where, f"queue_next: {plain.queue_next} lies behind the queue's {spec.size} places")
-
-
-def _check_placed(tensors: Mapping[str, Tensor], sizes: tuple[int, ...], images: int, where: str) -> None:
-    """Refuse centres of images that the sets have not."""
-    _check(tensors, "state.placed", (images, len(sizes)), torch.int64, where)
-    for size, labels in zip(sizes, tensors["state.placed"].unbind(dim=1), strict=True):
-        check_labels(labels, images, size, where)
-
-
-def _check_groupings(tensors: Mapping[str, Tensor], learner: Learner, where: str) -> None:
-    names = {name for name in tensors if name.startswith("state.grouping.")}
-    if not names:
-        return
-    images, dimension = learner.schedule.images, learner.dimension
-    further = () if learner.stage.further is None else learner.stage.further.numbers(images)
-    for place, clusters in enumerate(further):
-        prefix = f"state.grouping.{place}"
-        _check(tensors, f"{prefix}.labels", (images,), torch.int64, where)
-        check_labels(tensors[f"{prefix}.labels"], images, clusters, where)
-        _check(tensors, f"{prefix}.prototypes", (clusters, dimension), torch.float32, where)
-        _check(tensors, f"{prefix}.concentrations", (clusters,), None, where)
-    if len(names) != 3 * len(further):
-        raise _unfit(where, "state.grouping: the stage has other further clusterings")
-
-
-def _check_prepared(tensors: Mapping[str, Tensor], learner: Learner, where: str) -> None:
-    """Refuse tables that have not a row for each image; what is missing is computed again."""
-    images = learner.schedule.images
-    for name, table in tensors.items():
-        if name.startswith("state.prepared.") and (table.ndim == 0 or len(table) != images):
-            raise _unfit(where, f"{name}: has not a row for each of {images} images")
-    if "state.prepared.labels" in tensors:
-        check_labels(tensors["state.prepared.labels"], images, learner.config.clusters, where)
-    neighbours = tensors.get("state.prepared.neighbours")
-    if neighbours is None:
-        return
-    if neighbours.ndim != 2 or neighbours.dtype != torch.int64 or not neighbours.numel():
-        raise _unfit(where, "state.prepared.neighbours: are no images")
-    if int(neighbours.min()) < 0 or int(neighbours.max()) >= images:
-        raise _unfit(where, f"state.prepared.neighbours: name others than the {images} images")
 
 
 def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
@@ -166,7 +134,11 @@ def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, learner: Learne
         return
     if plain.epoch == epochs.stop or "state.labels" not in tensors:
         raise _unfit(where, "it stands in an epoch that has no clusters, or is past the last")
-    _check(tensors, "state.losses", (steps, learner.columns), torch.float32, where)
+    losses = {name.removeprefix("state.losses.") for name in tensors if name.startswith("state.losses.")}
+    if losses != plain.counts.keys() or any(not 0 < count <= plain.step for count in plain.counts.values()):
+        raise _unfit(where, "state.losses: are not those of the steps that were taken")
+    for name in losses:
+        _check(tensors, f"state.losses.{name}", (steps,), torch.float32, where)
 
 
 def _rows(tensors: Mapping[str, Tensor], name: str, dimension: int, where: str) -> Tensor:

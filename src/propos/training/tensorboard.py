@@ -16,8 +16,8 @@ from propos.data import Source, upright
 from propos.distributed import collect, share
 from propos.errors import InputError
 from propos.runs import Record, RunFolder
-from propos.training.expectation import Assignment
-from propos.training.feeding import FeatureSource
+from propos.training.e_step import Assignment
+from propos.training.features import FeatureSource
 from propos.training.reading import ReadAhead, read
 
 if TYPE_CHECKING:

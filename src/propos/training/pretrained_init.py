@@ -7,9 +7,9 @@ import torch
 
 from propos.data import Source
 from propos.distributed import gather, share
-from propos.networks import Tuned, Whitening
+from propos.networks import EmaCopy, Tuned, Whitening
 from propos.training.embedding import output_batches
-from propos.training.feeding import weights_of_start
+from propos.training.features import weights_of_start
 from propos.training.learner import Learner
 
 FEATURES = 1024  # rows of features that are looked at together
@@ -17,7 +17,7 @@ FEATURES = 1024  # rows of features that are looked at together
 
 def start_learning(learner: Learner, source: Source) -> None:
     """Give what learns of a pretrained network its weights, and fit what evens out its features to all images."""
-    online, target = learner.network.online.backbone, learner.network.target
+    online = learner.method.online.backbone
     if isinstance(online, Tuned):
         _begin_tuning(online, learner, source)
     elif isinstance(online, Whitening):
@@ -25,8 +25,9 @@ def start_learning(learner: Learner, source: Source) -> None:
         online.fit((torch.from_numpy(source.batch(part)) for part in parts), learner.config.network.whitening)
     else:
         return
-    if target is not None:
-        target.backbone.load_state_dict(online.state_dict())
+    for module in learner.method.modules():
+        if isinstance(module, EmaCopy):
+            module.reset()
 
 
 def _begin_tuning(online: Tuned, learner: Learner, source: Source) -> None:

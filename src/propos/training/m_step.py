@@ -1,0 +1,89 @@
+"""The M-step: a method's losses of a batch, a gradient step, the moving averages."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from propos.data import Source
+from propos.distributed import averaged, share
+from propos.networks import BatchNorm, EmaCopy
+from propos.training.batch import StepBatch
+from propos.training.context import StepRun
+from propos.training.learner import Learner, is_part, trained_parameters
+from propos.training.optimiser import set_rates
+from propos.training.state import State
+from propos.transfer import send
+
+
+def m_step(
+    learner: Learner, source: Source, positions: Int[Tensor, " A*B"], state: State
+) -> dict[str, Float[Tensor, ""]]:
+    """Take one optimiser step on the images at these positions and return the loss terms.
+
+    Batches that accumulate are each a batch of their own for batch norm and prototypes.
+    """
+    assert learner.optimiser is not None, "without training no step is taken"
+    assert state.partition is not None
+    step = learner.since(state.epoch) * learner.schedule.steps + state.step
+    set_rates(learner.optimiser, learner.schedule, step)
+    set_modes(learner)
+    batches = positions.chunk(learner.schedule.accumulate)
+    sums: dict[str, Tensor] = {}
+    for part, chosen in enumerate(batches):
+        images, when = send(chosen, learner.device), (step, part)
+        batch = StepBatch(
+            learner.config, source, learner.device, chosen, images, state.partition.labels, learner.seed, when
+        )
+        ctx = StepRun(learner, state, len(chosen), when)
+        losses = learner.method.losses(batch, ctx)
+        last = part == len(batches) - 1
+        with averaged(trained_parameters(learner.method), running_statistics(learner)) if last else nullcontext():
+            total = sum(losses.values(), start=torch.zeros((), device=learner.device))
+            if total.requires_grad:
+                learner.scaler.scale(total / len(batches)).backward()
+        for action in ctx.later:
+            action()
+        _keep_embeddings(learner, ctx, chosen, images, state)
+        for name, loss in losses.items():
+            sums[name] = sums.get(name, 0.0) + loss.detach() / len(batches)
+    learner.scaler.step(learner.optimiser)
+    learner.scaler.update()
+    learner.optimiser.zero_grad(set_to_none=True)
+    learner.method.after_step(StepRun(learner, state, 0, (step, 0)))
+    return sums
+
+
+def set_modes(learner: Learner) -> None:
+    """Put what the stage trains into training mode and everything else, with its moving averages, into eval mode."""
+    method, trains = learner.method, learner.stage.trains
+    method.train()
+    if trains is None:
+        return
+    for name, module in method.named_modules():
+        if not is_part(name, trains) and not any(part.startswith(f"{name}.") or not name for part in trains):
+            module.training = False
+    for module in method.modules():
+        if isinstance(module, EmaCopy):
+            module.match_modes()
+
+
+def running_statistics(learner: Learner) -> list[Tensor]:
+    """Return the buffers that a step moves on each process, to be averaged: those of batch norm in training mode."""
+    norms = [module for module in learner.method.modules() if isinstance(module, BatchNorm) and module.training]
+    return [norm.get_buffer(name) for norm in norms for name in ("running_mean", "running_var")]
+
+
+def _keep_embeddings(
+    learner: Learner, ctx: StepRun, positions: Int[Tensor, " B"], images: Int[Tensor, " B"], state: State
+) -> None:
+    """Keep the embeddings that a step reported, where E-steps use them."""
+    if state.streamed is None or not ctx.embedded:
+        return
+    mine = share(learner.schedule.images)
+    # Asked of the host's copy of the positions: how many are known decides a shape.
+    known = send(((positions >= mine.start) & (positions < mine.stop)).nonzero()[:, 0], learner.device)
+    state.streamed[images[known] - mine.start] = ctx.mean_embeddings()[known]

@@ -1,0 +1,81 @@
+"""Opening a stage: the tables that it computes of all images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from propos.data import Source
+from propos.distributed import gather, share
+from propos.training.context import StepRun
+from propos.training.corrections import Corrections
+from propos.training.e_step import Partition, clusters_now
+from propos.training.embedding import output_batches
+from propos.training.learner import Learner
+from propos.training.stages import tables_due
+from propos.training.state import State
+
+
+def begin_epoch(learner: Learner, source: Source, state: State, corrections: Corrections | None = None) -> None:
+    """Have the method compute the tables that an epoch starts with; put a state at the start of a stage that opens."""
+    since, opens = learner.since(state.epoch), state.stage != learner.number
+    if opens:
+        state.stage, state.streamed = learner.number, None
+    if tables_due(learner.stage, since):
+        images = EveryImage(learner, source, state, corrections)
+        learner.method.make_tables(images, StepRun(learner, state, 0))
+    if opens and state.partition is not None and learner.stage.decides == "head":
+        # A head's clusters have nothing to do with those of k-means before it.
+        state.partition = Partition(state.partition.labels, state.partition.prototypes[:0])
+    learner.method.begin_epoch(StepRun(learner, state, 0))
+
+
+@dataclass(frozen=True)
+class EveryImage:
+    """All images of a run (`methods.AllImages`)."""
+
+    learner: Learner
+    source: Source
+    state: State
+    corrections: Corrections | None
+
+    @property
+    def mine(self) -> slice:
+        """This process's share."""
+        return share(len(self.source))
+
+    def apply(self, function: Callable[[Tensor], Tensor]) -> Float[Tensor, "N ..."]:
+        """Return a function's outputs for the plain views of all images, in eval mode, on every process."""
+        learner = self.learner
+        passing = _Passing(learner.method, function)
+        batches = output_batches(passing, learner.device, self.source, learner.config, self.mine)
+        rows = torch.cat(list(batches))
+        if self.corrections is not None:
+            part = self.corrections.taking_part[self.mine].to(rows)
+            rows = rows * part.view(-1, *[1] * (rows.ndim - 1))
+        return self.gather(rows)
+
+    def gather(self, mine: Tensor) -> Tensor:
+        """Return all processes' rows of a table."""
+        return gather(mine.contiguous(), len(self.source))
+
+    def prototypes(self) -> Float[Tensor, "K D"]:
+        """Cluster the present embeddings by k-means and return the prototypes."""
+        state = self.state
+        found = clusters_now(self.learner, self.source, state.epoch, state.partition, self.corrections)
+        return found.prototypes
+
+
+class _Passing(nn.Module):
+    """A function of a method's modules, which are in eval mode when it is."""
+
+    def __init__(self, method: nn.Module, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.method, self.function = method, function
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.function(images)
