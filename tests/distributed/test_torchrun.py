@@ -12,11 +12,11 @@ import pytest
 from helpers import command, forked, torchrun
 from helpers.hold import SCRIPT, Hold, wait_for
 from helpers.interruption import checkpoints, results
-from helpers.small import QUICK, save_digits
+from helpers.small import QUICK, as_flags, save_digits
 
 # A checkpoint after every step; batch norm sees halves of a batch wherever they are.
 SETTINGS = {**QUICK, "train.checkpoint_minutes": 1e-6, "network.bn_groups": 2, "keep_epochs": "[1]"}
-ARGUMENTS = [part for key, value in SETTINGS.items() if key != "pcl.clusters" for part in ("--set", f"{key}={value}")]
+ARGUMENTS = as_flags(SETTINGS)
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
 # By then two checkpoints are there.
 MOMENT = "checkpoint/000003-*"

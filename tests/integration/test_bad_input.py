@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
     (path / "words.npy").write_text("words")
     (path / "photo.txt").write_text("words")
     (path / "empty").mkdir()
-    (path / "bad.yaml").write_text("psl: {wieght: 1}")
+    (path / "bad.yaml").write_text("train: {eopchs: 1}")
     return path
 
 
@@ -66,11 +66,14 @@ CASES = [
     ("plain.npy -k 40..5", "-k 40..5: write the smaller number first, as in -k 5..40"),
     ("plain.npy -k 1..3", "-k 1..3: at least 2"),
     ("plain.npy --set suggest.range=[9,3]", "suggest.range = (9, 3): write [smallest, largest]"),
-    ("ok.npz --method kmeens", "there is none of this name: choose one of propos"),
+    ("ok.npz --method kmeens", 'unknown method "kmeens": choose one of propos'),
     ("ok.npz --recipe digit", "did you mean digits?"),
     ("ok.npz --device tpu", "choose auto"),
-    ("ok.npz --set psl.wieght=1", "did you mean psl.weight?"),
-    ("ok.npz --set psl.weight=lots", "psl.weight = 'lots'"),
+    ("ok.npz --set train.eopchs=1", "did you mean train.epochs?"),
+    ("ok.npz --set train.lr=lots", "train.lr = 'lots'"),
+    ("ok.npz --set propos.psl_wieght=1", "unknown key propos.psl_wieght: did you mean propos.psl_weight?"),
+    ("ok.npz --set propos.psl_weight=lots", "propos.psl_weight = 'lots'"),
+    ("ok.npz --set byol.predictor_rate=2", "byol.predictor_rate: the method is propos, which does not read it"),
     ("ok.npz --set train.epochs=1.5", "train.epochs = 1.5"),
     ("ok.npz --time soon", "--time soon: write it as 45s, 30m or 2h"),
     ("ok.npz --time 1m --epochs 3", "use one of them"),
@@ -78,7 +81,7 @@ CASES = [
     ("ok.npz --from empty", "empty: holds no run"),
     ("ok.npz --epochs 0", "train.epochs = 0"),
     ("ok.npz --seed -1", "seed = -1"),
-    ("ok.npz --config bad.yaml", "bad.yaml: unknown key psl.wieght: did you mean psl.weight?"),
+    ("ok.npz --config bad.yaml", "bad.yaml: unknown key train.eopchs: did you mean train.epochs?"),
     ("ok.npz --config none.yaml", "none.yaml: cannot be read"),
     ("ok.npz --config bad.yaml --recipe digits", "use one of them"),
     ("ok.npz --out empty/../photo.txt", "is a file"),
@@ -91,7 +94,7 @@ CASES = [
     ("ok.npz --wat", "No such option"),
     ("", "say what to cluster"),
     ("ok.npz --resume --epochs 3", "leave out --epochs"),
-    ("ok.npz --resume -k 3 --set psl.weight=1", "leave out -k, --set"),
+    ("ok.npz --resume -k 3 --set train.lr=1", "leave out -k, --set"),
     ("--resume", "name the run's folder"),
     ("--resume --out empty", "holds no run"),
 ]

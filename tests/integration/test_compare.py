@@ -14,13 +14,13 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from helpers.command import command, run, start
 from helpers.hold import Hold
-from helpers.small import QUICK, as_flags, digits, save_digits
+from helpers.small import SHARED, as_flags, digits, save_digits
 from propos.compare.asking import Wanted
 from propos.compare.state import planned_state, read_state
 from propos.runner import Unwatched
 from propos.runs import Run
 
-FAST = as_flags({key: value for key, value in QUICK.items() if not key.startswith("train.epochs")})
+FAST = as_flags({key: value for key, value in SHARED.items() if key != "train.epochs"})
 
 
 def compared(source, out, methods, *more):
@@ -186,7 +186,7 @@ def test_a_method_that_cannot_be_planned_is_named_and_the_others_run(tmp_path, c
 @pytest.mark.parametrize(
     ("methods", "more", "words"),
     [
-        ("byol,prpos", [], "--methods prpos: there is none of this name: did you mean propos?"),
+        ("byol,prpos", [], '--methods prpos: unknown method "prpos": did you mean "propos"?'),
         (" , ", [], "--methods: names none"),
         ("byol", ["--time", "5m", "--epochs", 3], "--time and --epochs both say how long to train"),
         ("byol", ["--time", "long"], "write it as 45s, 30m or 2h"),

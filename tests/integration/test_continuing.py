@@ -13,7 +13,7 @@ from helpers.command import command, run, start
 from helpers.hold import Hold
 from helpers.interruption import results
 from helpers.oracle import best_agreement
-from helpers.small import QUICK, as_flags, digits
+from helpers.small import QUICK, SHARED, as_flags, digits
 
 SETTINGS = [*as_flags(QUICK), "--no-report"]
 LONGER = ["--epochs", 6, "--set", "train.checkpoint_minutes=0.000001"]
@@ -55,7 +55,7 @@ def test_a_grown_folder_goes_on_and_old_images_keep_their_numbers(grown, tmp_pat
 def test_a_continuation_that_chooses_its_number_begins_with_the_earlier_weights(grown, tmp_path, capsys):
     """At a rate of next to nothing, what it ends with is what it began with."""
     arguments = ["--from", grown / "run", "--out", tmp_path / "more", "-k", "4..7", "--epochs", 2]
-    slow = ["--set", "psl.start=1", "--set", "train.lr=1e-12", "--set", "train.weight_decay=0"]
+    slow = ["--set", "propos.psl_start=1", "--set", "train.lr=1e-12", "--set", "train.weight_decay=0"]
     result = command(capsys, "run", grown / "photos", *arguments, *slow)
     assert result.code == 0, result.err
     assert "Going on from" in result.out
@@ -69,7 +69,8 @@ def test_a_continuation_that_chooses_its_number_begins_with_the_earlier_weights(
 
 def test_a_run_that_learnt_nothing_is_not_gone_on_from(grown, tmp_path, capsys):
     pixels = tmp_path / "pixels"
-    made = command(capsys, "run", grown / "photos", "-k", 6, "--method", "kmeans-pixels", *SETTINGS, "--out", pixels)
+    settings = ["--method", "kmeans-pixels", *as_flags(SHARED), "--no-report"]
+    made = command(capsys, "run", grown / "photos", "-k", 6, *settings, "--out", pixels)
     assert made.code == 0, made.err
     result = command(capsys, "run", grown / "photos", "--from", pixels, "--out", tmp_path / "more")
     assert result.code == 2

@@ -16,10 +16,10 @@ from helpers.command import command, run
 from helpers.small import CPU, QUICK, as_flags, digits, save_digits
 from propos.clustering import spherical_kmeans
 from propos.data import open_source
+from propos.methods.seeds import generator
 from propos.runs import Run
 from propos.training import Model
 from propos.training.probing import BackboneFeatures, crops_alone
-from propos.training.seeds import generator
 
 SETTINGS = [*as_flags({**QUICK, "keep_epochs": (1,)}), "--no-report"]
 

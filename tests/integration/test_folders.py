@@ -79,7 +79,7 @@ def test_an_awkward_folder_trains_and_lists_exactly_what_it_skipped(tmp_path, ca
     folder = awkward_folder(tmp_path / "awkward")
     out = tmp_path / "run"
     arguments = ["-k", 3, *SETTINGS, "--set", "views.size=16", "--recipe", "photos", "--set", "train.epochs=1"]
-    result = command(capsys, "run", folder.root, *arguments, "--set", "psl.start=0", "--out", out)
+    result = command(capsys, "run", folder.root, *arguments, "--set", "propos.psl_start=0", "--out", out)
     assert result.code == 0, result.err
     with (out / "skipped.csv").open(newline="") as file:
         found = {row["image"] for row in csv.DictReader(file)}
@@ -91,7 +91,7 @@ def test_an_awkward_folder_trains_and_lists_exactly_what_it_skipped(tmp_path, ca
 
 def test_an_awkward_folder_that_is_stopped_and_resumed_ends_as_if_it_was_not(tmp_path):
     folder = awkward_folder(tmp_path / "awkward")
-    settings = ["-k", 3, *SETTINGS, "--recipe", "photos", "--set", "views.size=16", "--set", "psl.start=0"]
+    settings = ["-k", 3, *SETTINGS, "--recipe", "photos", "--set", "views.size=16", "--set", "propos.psl_start=0"]
     arguments = ["run", folder.root, *settings, "--set", "train.checkpoint_minutes=0.000001", "--quiet", "--out"]
     assert run(*arguments, tmp_path / "whole").code == 0
     hold = Hold(tmp_path, "checkpoint/000002-*")
@@ -125,7 +125,7 @@ def test_photographs_go_through_everything(data_root, tmp_path, capsys):
     if len(some) < 20:
         pytest.skip(f"no imagenette-160 under {data_root}")
     (tmp_path / "list.txt").write_text("\n".join(map(str, some)))
-    settings = ["--recipe", "photos", *SETTINGS, "--set", "train.epochs=1", "--set", "psl.start=0"]
+    settings = ["--recipe", "photos", *SETTINGS, "--set", "train.epochs=1", "--set", "propos.psl_start=0"]
     result = command(capsys, "run", tmp_path / "list.txt", "-k", 4, *settings, "--out", tmp_path / "run")
     assert result.code == 0, result.err
     table = pyarrow.parquet.read_table(tmp_path / "run/clusters.parquet")

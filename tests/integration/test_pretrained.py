@@ -126,7 +126,7 @@ def test_clusters_of_features_are_boosted_from_where_they_stood(finished, here, 
     assert Seeing not in passed  # no image was looked at again
     boosted = Run.open(tmp_path / "boosted")
     first, last = boosted.history[0], boosted.history[-1]
-    assert (boosted.config.method, boosted.config.pretext.method) == ("dcboost", "kmeans-features")
+    assert (boosted.config.method, boosted.config.sections["dcboost"]["pretext"]) == ("dcboost", "kmeans-features")
     assert first["stage"] == "boost"
     assert first["measures"]["churn"] == 0.0  # the run's own clusters
     assert last["measures"]["accuracy"] == 1.0

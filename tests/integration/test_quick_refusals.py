@@ -25,7 +25,7 @@ def ask(cwd, *words):
     [
         (["run", "nothing/"], "nothing/: no such file or folder; give a folder of images"),
         (["run", ".", "-k", "1"], "-k 1: at least 2 clusters are needed to tell images apart"),
-        (["run", ".", "--set", "psl.wieght=1"], "--set: unknown key psl.wieght: did you mean psl.weight?"),
+        (["run", ".", "--set", "train.eopchs=1"], "--set: unknown key train.eopchs: did you mean train.epochs?"),
         (["inspect", "nothing"], "nothing: no such file or folder; give a folder of images"),
         (["suggest-k", "nothing"], "nothing: no such file or folder; give a folder of images"),
         *(

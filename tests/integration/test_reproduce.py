@@ -13,6 +13,7 @@ from helpers.hold import Hold
 from propos.data import from_array
 from propos.evaluation.classes import Classes
 from propos.evaluation.preservation import preservation_rates
+from propos.methods.seeds import generator
 from propos.reproduce.budgets import task
 from propos.reproduce.images import source_of
 from propos.reproduce.items import ITEMS
@@ -20,7 +21,6 @@ from propos.reproduce.place import Place
 from propos.reproduce.readings import take_readings
 from propos.runs import Run
 from propos.training import Model, choose_device
-from propos.training.seeds import generator
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_arrays_labels_and_a_range_of_clusters_serve(tmp_path, monkeypatch, caps
 
 def test_mistakes_are_one_line(images, tmp_path):
     for mistake, said in [
-        ({"psl__wieght": 1}, "unknown key psl.wieght: did you mean psl.weight"),
+        ({"propos__psl_wieght": 1}, "unknown key propos.psl_wieght: did you mean propos.psl_weight"),
         ({"k": "40..5"}, "write the smaller number first"),
         ({"time": "soon"}, "write it as 45s, 30m or 2h"),
         ({"resume": True, "seed": 1}, "leave out --seed"),

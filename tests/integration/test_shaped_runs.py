@@ -19,7 +19,7 @@ QUICKER = {
     **QUICK,
     "train.epochs": 1,
     "train.warmup": 0,
-    "psl.start": 0,
+    "propos.psl_start": 0,
     "views.size": 16,
     "views.rotation": 0,
     "views.keep": "shapes",

@@ -11,7 +11,7 @@ import propos
 from helpers.command import command
 from helpers.small import QUICK
 
-QUICKER = {**QUICK, "train.epochs": 1, "train.warmup": 0, "psl.start": 0, "views.size": 8}
+QUICKER = {**QUICK, "train.epochs": 1, "train.warmup": 0, "propos.psl_start": 0, "views.size": 8}
 
 
 @pytest.fixture(autouse=True, scope="module")

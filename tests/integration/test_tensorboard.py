@@ -12,7 +12,7 @@ from PIL import Image
 
 from helpers.command import command, run, start
 from helpers.hold import Hold
-from helpers.small import QUICK, digits, quick_config, quick_train, save_digits
+from helpers.small import QUICK, as_flags, digits, quick_config, quick_train, save_digits
 from propos.errors import Interrupted
 from propos.runs import RunFolder
 from propos.training import Silent
@@ -20,7 +20,7 @@ from propos.training import Silent
 # TensorBoard's own files warn of what is to come in others' packages.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-ARGUMENTS = [part for key, value in QUICK.items() if key != "pcl.clusters" for part in ("--set", f"{key}={value}")]
+ARGUMENTS = as_flags(QUICK)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ def fitted():
 
 
 def test_construction_only_stores_and_cloning_works():
-    settings = {"psl.weight": 1.0}
+    settings = {"propos.psl_weight": 1.0}
     parameters = ProPos(n_clusters=7, recipe="digits", settings=settings, random_state=3).get_params()
     assert parameters["settings"] is settings
     copy = clone(ProPos(**parameters))
@@ -128,7 +128,7 @@ def test_wrong_input_is_a_value_error():
     with pytest.raises(ValueError, match="labels for 200 images"):
         estimator().fit(IMAGES, LABELS[:5])
     with pytest.raises(ValueError, match="did you mean"):
-        ProPos(10, recipe="digits", settings={"psl.wieght": 1}).fit(IMAGES)
+        ProPos(10, recipe="digits", settings={"propos.psl_wieght": 1}).fit(IMAGES)
 
 
 def test_without_a_number_or_labels_one_is_suggested():

@@ -16,8 +16,8 @@ def test_four_times_the_images_have_about_one_and_a_half_times_the_steps(name):
     recipe, images = build_recipe(name), FOUND_ON[name]
     longer = fit_length(recipe, 4 * images)
     assert 4 * longer.train.epochs == pytest.approx(2**0.5 * recipe.train.epochs, abs=2)
-    half = recipe.psl_start / recipe.train.epochs
-    assert longer.psl_start == pytest.approx(half * longer.train.epochs, abs=0.5)
+    half = recipe.sections["propos"]["psl_start"] / recipe.train.epochs
+    assert longer.sections["propos"]["psl_start"] == pytest.approx(half * longer.train.epochs, abs=0.5)
 
 
 def test_few_images_are_seen_more_often_up_to_five_times():

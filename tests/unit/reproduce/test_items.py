@@ -47,7 +47,7 @@ def test_cells_that_items_share_are_one():
     assert len(both.cells()) == 66  # the figures look at cells of the table
     # λ = 0.1 is ProPos itself, λ = 0 ProPos without the loss: of 6 values on 2 sets 4 are new.
     assert len(Wanted(find_items(["table-6", "figure-6c"]), "tiny", 3).cells()) == 66 + 4 * 2 * 3
-    assert varied("cifar-10", psl__weight=0.0) == Setup("cifar-10", "cifar-10-r18", "propos-no-psl")
+    assert varied("cifar-10", propos__psl_weight=0.0) == Setup("cifar-10", "cifar-10-r18", "propos-no-psl")
     assert varied("cifar-20", clusters=20) == Setup("cifar-20", "cifar-20-r18")
 
 
@@ -92,8 +92,12 @@ def test_absent_images_have_a_stand_in_on_the_tiny_budget_alone(tmp_path):
 
 
 def test_queues_and_large_images_stay_in_proportion():
-    queue = task(Cell(Setup("tiny-imagenet", "tiny-imagenet-queue", changes=(("queue.size", 4096),)), 0), "small", None)
-    assert queue.config.queue.size == 4096 * 64 // 256
+    changes = (("propos.queue_size", 4096),)
+    queue = task(Cell(Setup("tiny-imagenet", "tiny-imagenet-queue", changes=changes), 0), "small", None)
+    assert queue.config.sections["propos"]["queue_size"] == 4096 * 64 // 256
+    moco = task(Cell(Setup("cifar-10", "cifar-10", "moco"), 0), "small", None)
+    assert moco.config.sections["moco"]["queue_size"] == 4096 * 64 // 256
+    assert moco.scaled["moco.queue_size"] == (4096, 1024)
     usual, large = (
         task(Cell(Setup("imagenet-10", name), 0), "small", None) for name in ("imagenet-10", "imagenet-10-224")
     )

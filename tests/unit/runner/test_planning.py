@@ -120,7 +120,7 @@ def test_a_run_is_known_by_its_images_and_settings_wherever_they_lie(tmp_path):
     known = hash_of(here)
     assert hash_of(there) == known
     assert hash_of(str(here), 3, None) == known
-    assert len({known, hash_of(here, seed=4), hash_of(here, **{"psl.weight": 0.3})}) == 3
+    assert len({known, hash_of(here, seed=4), hash_of(here, **{"propos.psl_weight": 0.3})}) == 3
     save_digits(there, count=199)
     assert hash_of(there) != known
 
