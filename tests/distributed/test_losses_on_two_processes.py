@@ -1,6 +1,6 @@
 """Given the same network outputs, no loss and no gradient depends on how many processes share the batch."""
 
-from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,165 +9,138 @@ import torch.nn.functional as F
 
 from helpers.processes import run_on
 from propos.distributed import gather
-from propos.objectives import (
-    Alignment,
-    AnsweredGraph,
-    AnsweredLabels,
-    Bank,
-    CentreAgreement,
-    CentreLearning,
-    CentreSet,
-    ClusterBalance,
-    ClusterContrast,
-    ClusterMatching,
-    ConfidentPull,
-    ConfidentPush,
-    ContrastiveExperts,
-    FeatureDecorrelation,
-    GivenLabels,
-    GraphContrast,
-    Grouping,
-    InfoNce,
-    InstanceSoftmax,
-    LabelledContrast,
-    LocalAggregation,
-    LocalInformation,
-    MutualInformation,
-    NearestInBatch,
-    NearestOfAll,
-    NegativeCosine,
-    NeighbourAgreement,
-    NeighbourAlignment,
-    NtXent,
-    Outputs,
-    ProtoNce,
-    PrototypeAlignment,
-    PrototypeScattering,
-    PrototypeUniformity,
-    PseudoLabels,
-    Queue,
-    Reconstruction,
-    SelfLabel,
-    SeveralLabels,
-    Sharpening,
-    SwappedCodes,
+from propos.losses import (
+    alignment,
+    balanced_cross_entropy,
+    cluster_balance,
+    cluster_contrast,
+    cluster_matching,
+    confident_pull,
+    info_nce,
+    instance_softmax,
+    neighbour_agreement,
+    nt_xent,
+    proto_nce,
+    prototype_scattering,
+    self_labelling,
+    symmetric,
 )
+from propos.methods.dccm import graph_loss, label_loss, local_loss, similar_images
+from propos.methods.dec import reconstruction, sharpening
+from propos.methods.deepcluster import pseudo_label_loss
+from propos.methods.gcc import drawn_weights, graph_contrast, near_images
+from propos.methods.idfd import feature_decorrelation
+from propos.methods.iic import mutual_information
+from propos.methods.localagg import local_aggregation
+from propos.methods.mice import by_expert, contrastive_experts
+from propos.methods.propos import prototype_alignment, prototype_uniformity
+from propos.methods.secu import centre_agreement, centre_learning
+from propos.methods.simsiam import negative_cosine
+from propos.methods.swav import balanced_codes, code_prediction
 
 BATCH, DIMENSION = 12, 6
-# The first process alone would miss clusters 2 and 3, and sees the only images labelled -1.
+# The first process alone would miss clusters 2 and 3, and has the only images labelled -1.
 LABELS = torch.tensor([0, 0, 1, -1, 1, 0, 2, 2, 3, 3, 1, 2])
 NEAR = (torch.arange(BATCH)[:, None] + torch.tensor([0, 1, 7])) % BATCH  # every image's own number, and two others'
-TABLE = torch.arange(20) % 3
-
-
-def three_experts(outputs, labels):
-    """Each has a third of the numbers that there are of an image."""
-    few = replace(outputs, again=outputs.again[:, :3], prototypes=outputs.prototypes[:3])
-    return ContrastiveExperts(0.5)(few, labels)
-
-
-OBJECTIVES = {
-    "alignment": Alignment(),
-    "negative cosine": NegativeCosine(),
-    "prototype scattering": PrototypeScattering(0.5),
-    "prototype alignment": PrototypeAlignment(0.5),
-    "prototype uniformity": PrototypeUniformity(0.5),
-    "NT-Xent": NtXent(0.5),
-    "InfoNCE": InfoNce(1.0),
-    "ProtoNCE": ProtoNce(),
-    "cluster contrast": ClusterContrast(1.0),
-    "cluster balance": ClusterBalance(),
-    "confident pull": ConfidentPull(2),
-    "confident push": ConfidentPush(2),
-    "agreement": NeighbourAgreement(),
-    "labels": SelfLabel(0.2),
-    "instance softmax": InstanceSoftmax(0.5),
-    "feature decorrelation": FeatureDecorrelation(2.0),
-    "pseudo-labels": PseudoLabels(),
-    "information": MutualInformation(),
-    "matching with the batch": NearestInBatch(ClusterMatching()),
-    "neighbours in the batch": NeighbourAlignment(4, 2, 0.5, 4),
-    "agreement by centres": CentreAgreement(0.5, 0.2),
-    "centres": CentreLearning(0.5),
-    "local aggregation": LocalAggregation(0.5, 6, 96),
-    "agreement with all images": NearestOfAll(NeighbourAgreement()),
-    "contrast of labelled images": LabelledContrast(0.5),
-    "labels of the stage": GivenLabels(),
-    "labels of the first view": GivenLabels(first=True),
-    "several labels": SeveralLabels(),
-    "sharpening": Sharpening(),
-    "reconstruction": Reconstruction(),
-    "swapped codes": SwappedCodes(0.5, 3),
-    "contrast on a graph": GraphContrast(0.5),
-    "experts": three_experts,
-    "labels of answers": AnsweredLabels(0.25),
-    "graph of answers": AnsweredGraph(0.7),
-    "local information": LocalInformation(0.7),
-}
+IMAGES = torch.arange(7, 7 + BATCH)
 
 
 def drawn(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+def unit(*shape, seed):
+    return F.normalize(drawn(*shape, seed=seed), dim=-1)
+
+
+def discriminator(places, log_probs, others):
+    return places.sum(dim=2)[others] * log_probs.sum(dim=1)[:, None, None]
+
+
+BANK, QUEUE, CENTRES = unit(20, DIMENSION, seed=3), unit(5, DIMENSION, seed=1), unit(4, DIMENSION, seed=2)
+EXPERTS = unit(3, 2, seed=5)
+
+# z: projections, p: predictions, t: targets, y: probabilities; a and b: the two views.
+LOSSES = {
+    "alignment": lambda o: symmetric(alignment, (o.pa, o.tb), (o.pb, o.ta)),
+    "negative cosine": lambda o: symmetric(negative_cosine, (o.pa, o.zb), (o.pb, o.za)),
+    "prototype scattering": lambda o: symmetric(prototype_scattering, (o.za, o.tb), (o.zb, o.ta), o.labels, 0.5, 4),
+    "prototype alignment": lambda o: symmetric(prototype_alignment, (o.pa, o.tb), (o.pb, o.ta), o.labels, 0.5, 4),
+    "prototype uniformity": lambda o: prototype_uniformity(o.za, o.labels, 0.5, 4),
+    "confident pull": lambda o: symmetric(confident_pull, (o.za, o.tb), (o.zb, o.ta), o.labels, 4),
+    "NT-Xent": lambda o: nt_xent(o.za, o.zb, 0.5),
+    "NT-Xent without alike images": lambda o: nt_xent(o.za, o.zb, 0.5, o.alike),
+    "InfoNCE": lambda o: info_nce(o.za, o.tb, QUEUE, 1.0),
+    "ProtoNCE": lambda o: proto_nce(o.za, CENTRES, torch.ones(4), o.labels),
+    "cluster contrast": lambda o: cluster_contrast(o.ya, o.yb, 1.0),
+    "cluster balance": lambda o: cluster_balance(o.ya),
+    "cluster matching": lambda o: cluster_matching(o.ya, o.yb),
+    "neighbour agreement": lambda o: neighbour_agreement(o.ya, o.yb),
+    "self-labelling": lambda o: self_labelling(o.ya, o.yb, 0.2),
+    "balanced cross-entropy": lambda o: balanced_cross_entropy(o.ya, o.labels),
+    "instance softmax": lambda o: instance_softmax(o.za, BANK, o.images, 0.5),
+    "feature decorrelation": lambda o: feature_decorrelation(o.za, 2.0),
+    "pseudo-labels": lambda o: pseudo_label_loss(o.ya, o.labels),
+    "mutual information": lambda o: mutual_information(o.ya, o.yb),
+    "local aggregation": lambda o: local_aggregation(o.za, BANK, o.images, torch.arange(20)[None] % 3, 0.5, 6),
+    "contrast on a graph": lambda o: graph_contrast(
+        (o.za, o.pa, o.zb), near_images(o.near, o.near[:, 1]), drawn_weights(o.near, o.weights, o.near[:, 1]), 0.5
+    ),
+    "agreement by centres": lambda o: centre_agreement(o.za, o.zb, CENTRES, o.known, 0.5, 0.2),
+    "centres": lambda o: centre_learning(o.za, o.centres, o.known, 0.5),
+    "swapped codes": lambda o: code_prediction(balanced_codes(o.ya, unit(DIMENSION, DIMENSION, seed=4), QUEUE), o.yb),
+    "experts": lambda o: contrastive_experts(
+        by_expert(o.za, 3), by_expert(o.tb, 3), by_expert(QUEUE, 3), EXPERTS, o.ya[:, :3], 0.5
+    ),
+    "confident assignments": lambda o: label_loss(o.ya, o.yb, 0.25),
+    "graph of assignments": lambda o: graph_loss(o.ya, similar_images(o.yb, 0.7)),
+    "local information": lambda o: local_loss(discriminator, o.places, o.ya, similar_images(o.yb, 0.7)),
+    "sharpening": lambda o: sharpening(o.ya, o.sharpened),
+    "reconstruction": lambda o: reconstruction(o.pa, o.ta),
+}
+
+
 def losses_and_gradients(rank, world):
-    """Return each loss, and its gradient for a weight that all processes share and for what this process made."""
+    """Return each loss, and its gradient for a weight that all processes share and for this process's outputs."""
     weight = torch.eye(DIMENSION, dtype=torch.float64, requires_grad=True)
     part = slice(rank * BATCH // world, (rank + 1) * BATCH // world)
-    local = [[tensor[part] @ weight for tensor in pair] for pair in drawn(4, 2, BATCH, DIMENSION)]
-    projections, predictions, targets, logits = local
-    made = [*projections, *predictions, *logits]
-    for tensor in made:
-        tensor.retain_grad()
-    centres = F.normalize(drawn(4, DIMENSION, seed=6), dim=1) @ weight
-    table = F.softmax(drawn(BATCH, 1, DIMENSION, seed=4), dim=2)
-    outputs = Outputs(
-        projections=gathered(projections),
-        predictions=gathered(predictions),
-        targets=gathered([target.detach() for target in targets]),
-        assignments=gathered([F.softmax(logit, dim=1) for logit in logits]),
-        head_prototypes=F.normalize(drawn(DIMENSION, DIMENSION, seed=5), dim=1),
-        features=gathered(projections),
-        pixels=gathered([target.detach() for target in targets]),
-        reconstructions=gathered(predictions),
-        places=gathered([prediction.unflatten(1, (2, 3)) for prediction in predictions]),
-        discriminator=lambda places, said, others: places.sum(dim=2)[others] * said.sum(dim=1)[:, None, None],
-        again=gather(F.softmax(predictions[0], dim=1)),
-        again_projections=gather(predictions[1]),
-        partners=gather(NEAR[part, 1]),
-        prepared={
-            "nearest answers": gather(table[part]),
-            "labels": gather(LABELS[part]),
-            "prototype labels": gather((table > 0.2)[part]),
-            "sharpened": gather(table[part]),
-            "neighbours": gather(NEAR[part]),
-            "neighbour weights": gather(torch.full((BATCH, 3), 0.5, dtype=torch.float64)[part]),
-        },
-        prototypes=F.normalize(drawn(5, DIMENSION, seed=5), dim=1),
-        queue=Queue(F.normalize(drawn(5, DIMENSION, seed=1), dim=1), torch.tensor([0, 3, 2, -1, 4])),
-        bank=Bank(F.normalize(drawn(20, DIMENSION, seed=3), dim=1), gather(torch.arange(7, 7 + BATCH)[part]), (TABLE,)),
-        centres=(CentreSet(centres, centres.detach(), *(gather(LABELS[part].clamp(min=0)) for _ in range(2))),),
-        groupings=(Grouping(gather(LABELS[part]), F.normalize(drawn(4, DIMENSION, seed=2), dim=1), torch.ones(4)),),
+    names = ("za", "zb", "pa", "pb", "ta", "tb", "ya", "yb")
+    local = {name: rows[part] @ weight for name, rows in zip(names, drawn(8, BATCH, DIMENSION), strict=True)}
+    made = [rows for name, rows in local.items() if name not in ("ta", "tb")]
+    for rows in made:
+        rows.retain_grad()
+    targets = {name: gather(local[name].detach()) for name in ("ta", "tb")}
+    probabilities = {name: gather(local[name].softmax(dim=1)) for name in ("ya", "yb")}
+    labels = gather(LABELS[part])
+    batch = SimpleNamespace(
+        **{name: gather(local[name]) for name in ("za", "zb", "pa", "pb")},
+        **targets,
+        **probabilities,
+        labels=labels,
+        known=labels.clamp(min=0),
+        alike=(labels[:, None] == labels) & (labels >= 0) & ~torch.eye(BATCH, dtype=torch.bool),
+        images=gather(IMAGES[part]),
+        near=gather(NEAR[part]),
+        weights=gather(torch.full((BATCH, 3), 0.5, dtype=torch.float64)[part]),
+        places=gather(local["pb"].unflatten(1, (2, 3))),
+        sharpened=gather(drawn(BATCH, DIMENSION, seed=4).softmax(dim=1)[part]),
+        centres=CENTRES @ weight,
     )
     found = {}
-    for name, objective in OBJECTIVES.items():
+    for name, loss_of in LOSSES.items():
         weight.grad = None
-        for tensor in made:
-            tensor.grad = None
-        loss = objective(outputs, gather(LABELS[part]))
+        for rows in made:
+            rows.grad = None
+        loss = loss_of(batch)
         loss.backward(retain_graph=True)
         gradient = weight.grad.clone()
         if world > 1:
-            # What is done after the backward pass.
+            # As after the backward pass of a step.
             dist.all_reduce(gradient)
             gradient /= world
-        own = [torch.zeros_like(tensor) if tensor.grad is None else tensor.grad for tensor in made]
+        own = [torch.zeros_like(rows) if rows.grad is None else rows.grad for rows in made]
         found[name] = {"loss": loss.detach(), "gradient": gradient, "outputs": torch.stack(own)}
     return found
-
-
-def gathered(pair):
-    return gather(pair[0]), gather(pair[1])
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +153,7 @@ def one():
     return losses_and_gradients(0, 1)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", LOSSES)
 def test_every_process_has_the_one_process_loss_and_gradient(one, two, name):
     assert one[name]["gradient"].abs().sum() > 0
     for process in two:
@@ -188,7 +161,7 @@ def test_every_process_has_the_one_process_loss_and_gradient(one, two, name):
             torch.testing.assert_close(process[name][what], one[name][what], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", LOSSES)
 def test_each_process_holds_its_slice_of_the_output_gradient(one, two, name):
     # Two processes each computed the whole loss: their summed gradient is twice the one loss's, the mean halves it.
     both = torch.cat([process[name]["outputs"] for process in two], dim=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from propos.config import Positive
 from propos.losses import alignment, symmetric
@@ -27,7 +27,7 @@ class Byol(Method):
         hidden, dimension = setup.network.hidden, setup.network.dimension
         self.online = setup.encoder(lambda width: Mlp(width, hidden, dimension))
         self.target: EmaCopy[Encoder] = EmaCopy(self.online)
-        self.predictor = Mlp(dimension, hidden, dimension)
+        self.predictor: nn.Module = Mlp(dimension, hidden, dimension)
         initialise_small(self.predictor)
 
     @classmethod

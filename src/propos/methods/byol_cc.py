@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from propos.config import Positive
 from propos.losses import alignment, cluster_balance, cluster_contrast, symmetric
@@ -31,7 +31,7 @@ class ByolCc(Method):
         hidden, dimension = setup.network.hidden, setup.network.dimension
         self.online = setup.encoder(lambda width: Mlp(width, hidden, dimension))
         self.target: EmaCopy[Encoder] = EmaCopy(self.online)
-        self.predictor = Mlp(dimension, hidden, dimension)
+        self.predictor: nn.Module = Mlp(dimension, hidden, dimension)
         initialise_small(self.predictor)
         width = self.online.features
         self.cluster_head = Mlp(width, width, setup.clusters, norm=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from propos.config import NotNegative, Positive
 from propos.losses import alignment, symmetric
@@ -37,7 +37,7 @@ class ByolPcl(Method):
         hidden, dimension = setup.network.hidden, setup.network.dimension
         self.online = setup.encoder(lambda width: Mlp(width, hidden, dimension))
         self.target: EmaCopy[Encoder] = EmaCopy(self.online)
-        self.predictor = Mlp(dimension, hidden, dimension)
+        self.predictor: nn.Module = Mlp(dimension, hidden, dimension)
         initialise_small(self.predictor)
         self.clusterings = Clusterings(settings.clusters)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from propos.clustering import nearest_neighbours
-from propos.methods.base import AllImages, Batch
+from propos.methods.base import AllImages, Batch, ViewKind
 from propos.methods.setup import Setup
 from propos.networks import Encoder, Memory, Neighbours
 
@@ -54,7 +53,7 @@ class Pairs(nn.Module):
         if self.frozen:
             features = self.memory["features"]
             return batch.rows(features), partners.rows(features)
-        kind = "plain" if self.setup.start.learns == "last" else "random"
+        kind: ViewKind = "plain" if self.setup.start.learns == "last" else "random"
         return batch.view(kind, 0), partners.view(kind, 1)
 
     def make_tables(self, encoder: Encoder, images: AllImages) -> None:

@@ -135,13 +135,11 @@ class ProPos(Method):
             online, targets, predictions = join(online), join(targets), join(predictions)
         shared = labels, temperature, ctx.clusters
         (za, zb), (ta, tb), (pa, pb) = online, targets, predictions
-        match self.settings.prototypes:
-            case "scattered":
-                return symmetric(prototype_scattering, (za, tb), (zb, ta), *shared)
-            case "aligned":
-                return symmetric(prototype_alignment, (pa, tb), (pb, ta), *shared)
-            case "uniform":
-                return (prototype_uniformity(za, *shared) + prototype_uniformity(zb, *shared)) / 2
+        if self.settings.prototypes == "aligned":
+            return symmetric(prototype_alignment, (pa, tb), (pb, ta), *shared)
+        if self.settings.prototypes == "uniform":
+            return (prototype_uniformity(za, *shared) + prototype_uniformity(zb, *shared)) / 2
+        return symmetric(prototype_scattering, (za, tb), (zb, ta), *shared)
 
     @staticmethod
     def _psl_start(settings: Settings, setup: Setup) -> int:

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from pydantic import ValidationError
@@ -36,17 +36,18 @@ def find_method(name: str, option: str = "--method") -> type[Method]:
     modules = method_modules()
     if name in modules:
         module = importlib.import_module(modules[name])
-        kinds = [each for each in vars(module).values() if _is_method(each) and each.__module__ == module.__name__]
+        defined = (each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__)
+        kinds = [each for each in defined if _is_method(each)]
         assert len(kinds) == 1, f"{module.__name__} defines {len(kinds)} methods, not one"
         return kinds[0]
     (point,) = entry_points(group=GROUP, name=name)
     loaded = point.load()
     if not _is_method(loaded):
         raise InputError(f"{option} {name}: {point.value} is not a subclass of propos.methods.Method")
-    return loaded  # type: ignore[no-any-return]
+    return loaded
 
 
-def _is_method(value: object) -> bool:
+def _is_method(value: Any) -> TypeGuard[type[Method]]:
     return inspect.isclass(value) and issubclass(value, Method) and not inspect.isabstract(value)
 
 
@@ -78,8 +79,9 @@ def settings_of(config: Config, where: str = "settings") -> MethodSettings:
 
 def complete_sections(config: Config, where: str = "settings") -> Config:
     """Return a configuration with complete sections for its method and the one it builds on, and no others."""
-    wanted, name = {}, config.method
-    while name is not None:
+    wanted: dict[str, dict[str, Any]] = {}
+    name: str | None = config.method
+    while name is not None and name not in wanted:
         settings = parse_settings(find_method(name), config.sections, name, where)
         wanted[name] = settings.model_dump()
         name = wanted[name].get("pretext")

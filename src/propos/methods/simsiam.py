@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from propos.losses import symmetric
 from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
@@ -38,7 +38,7 @@ class SimSiam(Method):
         hidden, dimension = setup.network.hidden, setup.network.dimension
         between = (hidden,) if setup.network.stem == "small" else (hidden, hidden)
         self.online = setup.encoder(lambda width: Mlp(width, *between, dimension, norm_last=True))
-        self.predictor = Mlp(dimension, max(1, dimension // 4), dimension)
+        self.predictor: nn.Module = Mlp(dimension, max(1, dimension // 4), dimension)
 
     @classmethod
     def stages(cls, settings: MethodSettings, setup: Setup) -> tuple[Stage, ...]:

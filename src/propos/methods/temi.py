@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from propos.clustering import nearest_neighbours
 from propos.config import Count, Positive
-from propos.losses import symmetric
 from propos.methods.base import AllImages, Batch, Stage, StepContext
 from propos.methods.heads_training import sum_over_heads
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
@@ -85,8 +84,7 @@ class Temi(BuildsOn):
         a, b = batch.rows(features), batch.partners(self.neighbours).rows(features)
         logits = ctx.gather(*ctx.encode(self.heads, a, b), *ctx.encode(self.averages, a, b))
         sa, sb, ta, tb = (each.softmax(dim=-1) for each in logits)
-        shares, weights = self._move_shares(ta, tb), pair_weights(ta, tb)
-        of_heads = symmetric(weighted_information, (sa, tb), (sb, ta), shares, weights, POWER) / len(shares)
+        of_heads = weighted_information((sa, sb), (ta, tb), self._move_shares(ta, tb), POWER)
         return sum_over_heads(self.heads, {"information": of_heads})
 
     def own_tables(self, images: AllImages, ctx: StepContext) -> None:
@@ -136,21 +134,22 @@ def build_head(inner: int, clusters: int) -> nn.Module:
 
 
 def weighted_information(
-    student: Float[Tensor, "B H K"],
-    teacher: Float[Tensor, "B H K"],
+    students: tuple[Float[Tensor, "B H K"], Float[Tensor, "B H K"]],
+    teachers: tuple[Float[Tensor, "B H K"], Float[Tensor, "B H K"]],
     shares: Float[Tensor, "H K"],
-    weights: Float[Tensor, " B"],
     power: float,
 ) -> Float[Tensor, " H"]:
-    """Assign an image to its neighbour's cluster, where large clusters count for less.
+    """Return each head's part of the loss: the information of both directions, averaged over directions and heads.
 
-    −mean_i w_i log Σ_k (s(k|x_i) t(k|x'_i))^β / p_k for each head; no gradient reaches teacher, shares and weights.
+    −mean_i w_i log Σ_k (s(k|x_i) t(k|x'_i))^β / p_k, with s a student's probabilities and t the other view's teacher's.
+    The weight w_i is the probability that a pair is in one cluster, the mean over heads of Σ_k t(k|x_i) t(k|x'_i). No
+    gradient reaches teachers and shares.
     """
-    together = (student * teacher.detach()).clamp(min=SMALLEST).pow(power)
-    likely = (together / shares.detach()).sum(dim=-1).log()
-    return -(weights.detach()[:, None] * likely).mean(dim=0)
+    first, second = (each.detach() for each in teachers)
+    weights = (first * second).sum(dim=-1).mean(dim=-1)
 
+    def direction(student: Tensor, teacher: Tensor) -> Tensor:
+        together = (student * teacher).clamp(min=SMALLEST).pow(power)
+        return -(weights[:, None] * (together / shares.detach()).sum(dim=-1).log()).mean(dim=0)
 
-def pair_weights(first: Float[Tensor, "B H K"], second: Float[Tensor, "B H K"]) -> Float[Tensor, " B"]:
-    """Return the probability that a pair is in one cluster: the mean over heads of Σ_k t(k|x) t(k|x')."""
-    return (first * second).sum(dim=-1).mean(dim=-1)
+    return (direction(students[0], second) + direction(students[1], first)) / (2 * len(shares))

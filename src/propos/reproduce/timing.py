@@ -26,7 +26,7 @@ from propos.reproduce.place import Place
 from propos.reproduce.results import Results
 from propos.runner import Plan
 from propos.runs import held, write_atomically
-from propos.training.e_step import expectation
+from propos.training.e_step import e_step
 from propos.training.estimate import late_state
 from propos.training.learner import Learner, build_learner
 from propos.training.m_step import m_step
@@ -76,7 +76,7 @@ def _timed(byol: Plan, propos: Plan) -> dict[str, Any]:
             for name, work in step.items():
                 seconds = _seconds(work, propos.device)
                 steps[name] += [seconds] if turn else []
-            seconds = _seconds(lambda: expectation(learners["propos"], source, 0, None), propos.device)
+            seconds = _seconds(lambda: e_step(learners["propos"], source, 0, None), propos.device)
             estep += [seconds] if turn else []
     number = learners["propos"].schedule.steps
     return {

@@ -57,7 +57,7 @@ class Assignment:
         return Partition(self.labels, self.prototypes)
 
 
-@dataclass(frozen=True)
+@dataclass
 class EmbeddedImages:
     """The embeddings that an E-step clustered, for a method's further clusterings (`methods.Clustered`)."""
 

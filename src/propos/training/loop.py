@@ -93,12 +93,12 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
                 if estep_due(config, learner.stage, learner.since(epoch), epoch):
                     found = e_step(learner, source, epoch, state.partition, state.streamed, corrections)
                     clustered = embedded_images(learner, found, epoch, corrections)
-                    learner.method.after_clustering(clustered, StepRun(learner, state, 0))
+                    learner.method.after_clustering(clustered, StepRun.of(learner, state))
                     recorder.show(found, source)
                 recorder.open_epoch(found, labels)
             for batch in epoch_batches(learner, source, state, corrections):
                 recorder.after_step(m_step(learner, source, batch, state))
-            learner.method.end_epoch(StepRun(learner, state, 0))
+            learner.method.end_epoch(StepRun.of(learner, state))
             recorder.close_epoch()
 
     learner = choose_clusters(recorder, source)

@@ -34,11 +34,9 @@ def m_step(
     batches = positions.chunk(learner.schedule.accumulate)
     sums: dict[str, Tensor] = {}
     for part, chosen in enumerate(batches):
-        images, when = send(chosen, learner.device), (step, part)
-        batch = StepBatch(
-            learner.config, source, learner.device, chosen, images, state.partition.labels, learner.seed, when
-        )
-        ctx = StepRun(learner, state, len(chosen), when)
+        when = step, part
+        batch = StepBatch(learner.config, source, learner.device, chosen, learner.seed, when, state.partition.labels)
+        ctx = StepRun.of(learner, state, len(chosen), when)
         losses = learner.method.losses(batch, ctx)
         last = part == len(batches) - 1
         with averaged(trained_parameters(learner.method), running_statistics(learner)) if last else nullcontext():
@@ -47,13 +45,13 @@ def m_step(
                 learner.scaler.scale(total / len(batches)).backward()
         for action in ctx.later:
             action()
-        _keep_embeddings(learner, ctx, chosen, images, state)
+        _keep_embeddings(learner, ctx, batch, state)
         for name, loss in losses.items():
             sums[name] = sums.get(name, 0.0) + loss.detach() / len(batches)
     learner.scaler.step(learner.optimiser)
     learner.scaler.update()
     learner.optimiser.zero_grad(set_to_none=True)
-    learner.method.after_step(StepRun(learner, state, 0, (step, 0)))
+    learner.method.after_step(StepRun.of(learner, state, when=(step, 0)))
     return sums
 
 
@@ -77,13 +75,11 @@ def running_statistics(learner: Learner) -> list[Tensor]:
     return [norm.get_buffer(name) for norm in norms for name in ("running_mean", "running_var")]
 
 
-def _keep_embeddings(
-    learner: Learner, ctx: StepRun, positions: Int[Tensor, " B"], images: Int[Tensor, " B"], state: State
-) -> None:
+def _keep_embeddings(learner: Learner, ctx: StepRun, batch: StepBatch, state: State) -> None:
     """Keep the embeddings that a step reported, where E-steps use them."""
     if state.streamed is None or not ctx.embedded:
         return
-    mine = share(learner.schedule.images)
+    mine, positions = share(learner.schedule.images), batch.positions
     # Asked of the host's copy of the positions: how many are known decides a shape.
     known = send(((positions >= mine.start) & (positions < mine.stop)).nonzero()[:, 0], learner.device)
-    state.streamed[images[known] - mine.start] = ctx.mean_embeddings()[known]
+    state.streamed[batch.images[known] - mine.start] = ctx.mean_embeddings()[known]

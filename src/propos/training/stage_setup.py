@@ -26,15 +26,15 @@ def begin_epoch(learner: Learner, source: Source, state: State, corrections: Cor
     if opens:
         state.stage, state.streamed = learner.number, None
     if tables_due(learner.stage, since):
-        images = EveryImage(learner, source, state, corrections)
-        learner.method.make_tables(images, StepRun(learner, state, 0))
+        images = EveryImage(learner, source, state, corrections, share(len(source)))
+        learner.method.make_tables(images, StepRun.of(learner, state))
     if opens and state.partition is not None and learner.stage.decides == "head":
         # A head's clusters have nothing to do with those of k-means before it.
         state.partition = Partition(state.partition.labels, state.partition.prototypes[:0])
-    learner.method.begin_epoch(StepRun(learner, state, 0))
+    learner.method.begin_epoch(StepRun.of(learner, state))
 
 
-@dataclass(frozen=True)
+@dataclass
 class EveryImage:
     """All images of a run (`methods.AllImages`)."""
 
@@ -42,11 +42,7 @@ class EveryImage:
     source: Source
     state: State
     corrections: Corrections | None
-
-    @property
-    def mine(self) -> slice:
-        """This process's share."""
-        return share(len(self.source))
+    mine: slice
 
     def apply(self, function: Callable[[Tensor], Tensor]) -> Float[Tensor, "N ..."]:
         """Return a function's outputs for the plain views of all images, in eval mode, on every process."""
