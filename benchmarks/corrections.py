@@ -26,7 +26,7 @@ from propos.evaluation import numbered, scores
 from propos.evaluation.asking import choose_questions
 from propos.runs import Run
 from propos.training.corrections import corrections_of, numbers_of
-from propos.training.staying import staying
+from propos.training.pinned import staying
 from sets import published
 
 Row = dict[str, Any]

@@ -27,7 +27,7 @@ from propos.training import Model, prepare
 from propos.training.embedding import BATCH, embed_batches
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from side_by_side import Comparison, compare, verdict
 
@@ -146,7 +146,7 @@ def loading(photos: Path, rounds: int) -> Comparison:
     state = late_state(learner)
     works: dict[str, Callable[[], object]] = {
         "loading": lambda: source.batch(positions.numpy()),
-        "step": lambda: maximization_step(learner, source, positions, state),
+        "step": lambda: m_step(learner, source, positions, state),
     }
     return compare(f"loading a batch of {len(positions)}", works, rounds)
 

@@ -26,7 +26,7 @@ from propos.clustering import spherical_kmeans
 from propos.evaluation import scores
 from propos.runner import Request, plan
 from propos.training import Silent, train
-from propos.training.feeding import feed
+from propos.training.features import feed
 
 Row = dict[str, Any]
 Features = Float[np.ndarray, "N D"]

@@ -30,7 +30,7 @@ from propos.objectives import Outputs, PrototypeScattering
 from propos.training.embedding import embed
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare as complete
 from side_by_side import peak_memory
@@ -223,7 +223,7 @@ def epoch(embeddings: Tensor, rounds: int) -> None:
 
     after = clustering()
     works: dict[str, Callable[[], object]] = {
-        "step": lambda: maximization_step(learner, source, positions, state),
+        "step": lambda: m_step(learner, source, positions, state),
         "scattering": lambda: scattering(labels[:batch]),
         "embedding": lambda: embed(learner.network.target, part, config),
         "k-means": clustering,

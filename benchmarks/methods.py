@@ -36,7 +36,7 @@ from propos.runner import Request, plan
 from propos.training import Silent, prepare, train
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from sets import SETS
 
@@ -161,7 +161,7 @@ def late_step(method: str, source: Source) -> Callable[[], object]:
         centres = F.normalize(torch.randn(clusters, learner.config.network.dimension), dim=1)
         groupings.append(Grouping(torch.arange(len(source)) % clusters, centres, torch.ones(clusters)))
     state.partition = replace(state.partition, groupings=tuple(groupings))
-    return lambda: maximization_step(learner, source, positions, state)
+    return lambda: m_step(learner, source, positions, state)
 
 
 def table(found: Iterable[Row], names: list[str]) -> Iterator[str]:

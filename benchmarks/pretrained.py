@@ -55,9 +55,9 @@ def _samples() -> list[Image.Image]:
 def by_propos(folder: Path) -> int:
     """Decode, keep, look at and whiten all images, as a run does before its k-means."""
     from propos.runner import Request, plan
-    from propos.training.feeding import feed
+    from propos.training.features import feed
     from propos.training.learner import build_learner
-    from propos.training.starting import start_learning
+    from propos.training.pretrained_init import start_learning
 
     @contextmanager
     def silent(what: str) -> Iterator[Any]:

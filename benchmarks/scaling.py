@@ -31,7 +31,7 @@ from propos.distributed import averaged, joined, rank, sum_over_processes, world
 from propos.recipes import build_recipe
 from propos.training.estimate import late_state
 from propos.training.learner import Learner, build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare
 
@@ -81,7 +81,7 @@ def steps_of(case: str) -> Callable[[], None]:
     positions = epoch_order(0, 0, learner.schedule)[0]
 
     def work() -> None:
-        maximization_step(learner, source, positions, state)
+        m_step(learner, source, positions, state)
 
     return work
 

@@ -24,7 +24,7 @@ from propos.networks import Parts, build_network
 from propos.recipes import build_recipe
 from propos.training.estimate import late_state
 from propos.training.learner import Learner, build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare
 from side_by_side import Comparison, compare, verdict
@@ -70,7 +70,7 @@ def step_against_passes(what: str, config: Config, source: Source, rounds: int) 
     state = late_state(learner)
 
     def step() -> None:
-        maximization_step(learner, source, positions, state)
+        m_step(learner, source, positions, state)
 
     return compare(what, {"step": step, "passes": lambda: bare_passes(learner, views)}, rounds)
 

@@ -27,10 +27,10 @@ from propos.data.arrays import ArraySource
 from propos.evaluation import ami
 from propos.recipes import build_recipe
 from propos.training import prepare
-from propos.training.choosing import clusters_needed
-from propos.training.expectation import embeddings_now
+from propos.training.choose_k import clusters_needed
+from propos.training.e_step import embeddings_now
 from propos.training.learner import build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from propos.training.state import first_state
 
@@ -60,7 +60,7 @@ def embeddings_before_scattering(name: str, seed: int, root: Path) -> tuple[Tens
     state = first_state(learner)
     for _ in range(clusters_needed(config)):
         for batch in epoch_order(config.seed, state.epoch, learner.schedule, None):
-            maximization_step(learner, source, batch, state)
+            m_step(learner, source, batch, state)
             state.step += 1
         state.next_epoch()
     labels = np.unique(np.asarray(source.labels), return_inverse=True)[1]

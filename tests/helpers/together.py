@@ -15,10 +15,10 @@ from propos.methods import METHODS, build_method
 from propos.networks.norm import BatchGroups, BatchNorm, set_groups
 from propos.runs import RunFolder
 from propos.training import Silent, train
-from propos.training.expectation import expectation
+from propos.training.e_step import expectation
 from propos.training.learner import at_stage, build_learner
-from propos.training.maximization import maximization_step
-from propos.training.opening import open_stage
+from propos.training.m_step import m_step
+from propos.training.stage_setup import open_stage
 from propos.training.order import epoch_order
 from propos.training.state import first_state
 
@@ -86,7 +86,7 @@ def one_step(settings, number=0):
 
     learner.optimiser.register_step_pre_hook(keep)
     positions = epoch_order(0, epoch, learner.schedule)[0]
-    losses = maximization_step(learner, source, positions, state)
+    losses = m_step(learner, source, positions, state)
     buffers = {name: b.clone() for name, b in learner.network.named_buffers() if b.is_floating_point()}
     made = {"labels": found.labels, "losses": losses, "gradients": gradients, "buffers": buffers}
     made["groupings"] = [grouping.concentrations for grouping in found.groupings]

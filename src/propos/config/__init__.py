@@ -1,6 +1,6 @@
 """One strict tree of settings."""
 
-from propos.config.methods import GROUP, method_modules, method_names
+from propos.config.methods import GROUP, REGISTERED, method_modules, method_names
 from propos.config.sections import (
     VIEW_PRESETS,
     Count,
@@ -30,6 +30,7 @@ from propos.config.tree import (
 
 __all__ = [
     "GROUP",
+    "REGISTERED",
     "VIEW_PRESETS",
     "Config",
     "Count",

@@ -1,16 +1,8 @@
 """Methods: each is one class in one file, which owns its settings, networks and losses."""
 
 from propos.config import method_names
-from propos.methods.base import (
-    AllImages,
-    Batch,
-    Clustered,
-    Method,
-    MethodSettings,
-    Rate,
-    Stage,
-    StepContext,
-)
+from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.images import AllImages, Clustered
 from propos.methods.registry import (
     build_method,
     check_inputs,
@@ -18,6 +10,7 @@ from propos.methods.registry import (
     complete_sections,
     describe,
     find_method,
+    register_method,
     settings_of,
     stages_of,
 )
@@ -40,6 +33,7 @@ __all__ = [
     "describe",
     "find_method",
     "method_names",
+    "register_method",
     "settings_of",
     "stages_of",
 ]

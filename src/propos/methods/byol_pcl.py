@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from propos.config import NotNegative, Positive
 from propos.losses import alignment, symmetric
-from propos.methods.base import Batch, Clustered, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.images import Clustered
 from propos.methods.pcl import Clusterings, Numbers, check_clusters
 from propos.methods.setup import Setup
 from propos.networks import EmaCopy, Encoder, Mlp, initialise_small

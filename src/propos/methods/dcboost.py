@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from propos.config import NotNegative
 from propos.losses import alignment, confident_labels, confident_pull, membership, prototypes, symmetric
-from propos.methods.base import AllImages, Batch, Rate, Stage, StepContext
+from propos.methods.base import Batch, Rate, Stage, StepContext
+from propos.methods.images import AllImages
 from propos.methods.pairs import Pairs
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare, has_predictor, own_epochs
 from propos.methods.setup import Setup

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from propos.config import NotNegative, Positive
 from propos.losses import log_prob, symmetric
-from propos.methods.base import AllImages, Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.images import AllImages
 from propos.methods.setup import Setup
 from propos.networks import Memory, Mlp, PrototypeLayer
 from propos.networks.precision import full_precision

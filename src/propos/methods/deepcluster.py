@@ -13,7 +13,8 @@ from propos.clustering import whitened
 from propos.config import Count
 from propos.errors import InputError
 from propos.losses import log_prob
-from propos.methods.base import Batch, Clustered, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.images import Clustered
 from propos.methods.setup import Setup
 from propos.networks import Memory, Mlp, labels_of
 

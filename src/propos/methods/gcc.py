@@ -12,8 +12,9 @@ from torch import Tensor
 
 from propos.config import Count, NotNegative, Positive
 from propos.losses import cluster_balance, cluster_matching, nt_xent
-from propos.methods.base import AllImages, Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
 from propos.methods.heads_training import neighbours_and_itself
+from propos.methods.images import AllImages
 from propos.methods.setup import Setup
 from propos.networks import Mlp, Neighbours
 

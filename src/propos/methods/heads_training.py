@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from propos.clustering import nearest_neighbours
-from propos.methods.base import AllImages
+from propos.methods.images import AllImages
 from propos.networks import ClusterHeads, Encoder
 
 Confidence = Annotated[float, Field(ge=0.0, lt=1.0)]  # the probability above which an assignment becomes a label

@@ -13,7 +13,8 @@ from torch import Tensor
 from propos.config import Count, Fraction, Positive
 from propos.errors import InputError
 from propos.losses import instance_softmax
-from propos.methods.base import Batch, Clustered, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.images import Clustered
 from propos.methods.setup import Setup
 from propos.networks import Bank, Memory, Mlp, labels_of
 

@@ -13,13 +13,14 @@ from torch import Tensor
 from propos.clustering import nearest_neighbours
 from propos.config import Count, NotNegative, Positive
 from propos.losses import cluster_balance, cluster_matching, neighbour_agreement
-from propos.methods.base import AllImages, Batch, Stage, StepContext
+from propos.methods.base import Batch, Stage, StepContext
 from propos.methods.heads_training import (
     features_and_probabilities,
     heads_training,
     neighbours_and_itself,
     sum_over_heads,
 )
+from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
 from propos.networks import ClusterHeads, Memory, Mlp, Neighbours

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from propos.clustering import nearest_neighbours
-from propos.methods.base import AllImages, Batch, ViewKind
+from propos.methods.base import Batch, ViewKind
+from propos.methods.images import AllImages
 from propos.methods.setup import Setup
 from propos.networks import Encoder, Memory, Neighbours
 

@@ -14,7 +14,8 @@ from propos.clustering import concentrations
 from propos.config import Count, NotNegative, Positive
 from propos.errors import InputError
 from propos.losses import info_nce, proto_nce
-from propos.methods.base import Batch, Clustered, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.images import Clustered
 from propos.methods.setup import Setup
 from propos.networks import EmaCopy, Encoder, Memory, Mlp, Queue, labels_of
 
@@ -107,7 +108,7 @@ class Clusterings(Memory):
         """Cluster the present embeddings, starting from the last centres where there are any."""
         points = clustered.points
         for place, number in enumerate(self.numbers):
-            last = self[f"centres_{place}"] if f"centres_{place}" in self else None
+            last = self.get(f"centres_{place}")
             labels, centres = clustered.kmeans(number, place, points, last)
             found = concentrations(points, labels, centres, temperature, sharded=clustered.sharded)
             of_all = clustered.of_all(labels)

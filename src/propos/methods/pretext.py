@@ -13,7 +13,8 @@ from pydantic import Field
 from torch import Tensor
 
 from propos.errors import InputError
-from propos.methods.base import AllImages, Batch, Clustered, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.images import AllImages, Clustered
 from propos.methods.registry import find_method, parse_settings
 from propos.methods.setup import Setup
 from propos.networks import EmaCopy, Encoder, Memory

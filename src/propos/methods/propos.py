@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -22,10 +21,22 @@ from propos.losses import (
     prototypes,
     symmetric,
 )
-from propos.methods.base import AllImages, Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.images import AllImages
 from propos.methods.pairs import Pairs
 from propos.methods.setup import Setup
 from propos.networks import EmaCopy, Encoder, Mlp, Queue, initialise_small
+
+
+class Views(NamedTuple):
+    """Two views of a batch: online projections, targets, and predictions of noisy projections; not normalised."""
+
+    za: Float[Tensor, "B D"]
+    zb: Float[Tensor, "B D"]
+    ta: Float[Tensor, "B D"]
+    tb: Float[Tensor, "B D"]
+    pa: Float[Tensor, "B D"]
+    pb: Float[Tensor, "B D"]
 
 
 class ProPos(Method):
@@ -85,30 +96,35 @@ class ProPos(Method):
         return self.target.module
 
     def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
-        """Return PSA, PSL once it has started, and what is ours (the paper's Eq. 12 is psa + psl)."""
-        settings = self.settings
+        """Encode two views and return their losses."""
+        views = self.encode(batch, ctx)
+        targets = (views.ta, views.tb) if self.pairs.symmetric else (views.ta,)
+        ctx.report_embeddings(*targets)
+        if self.queue is not None:
+            ctx.after_backward(self.queue.push, torch.cat(targets), batch.images.repeat(len(targets)))
+        return self.losses_of(views, batch, ctx)
+
+    def encode(self, batch: Batch, ctx: StepContext) -> Views:
+        """Return the projections, predictions and targets of two views of the whole batch."""
         a, b = self.pairs.of(batch)
         za, zb = ctx.encode(self.pairs.part(self.online), a, b)
         ta, tb = ctx.encode(self.pairs.part(self.embedder), a, b, shuffled=True)
-        started = ctx.epoch >= self._psl_start(settings, self.setup)
-        na, nb = ctx.noise_like(za, zb, sigma=settings.sigma if started else 0.0)
+        na, nb = ctx.noise_like(za, zb, sigma=self.settings.sigma if self._started(ctx) else 0.0)
         pa, pb = ctx.encode(self.predictor, za + na, zb + nb)
-        za, zb, ta, tb, pa, pb = ctx.gather(za, zb, ta, tb, pa, pb)
+        return Views(*ctx.gather(za, zb, ta, tb, pa, pb))
 
+    def losses_of(self, views: Views, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+        """Return PSA, PSL once it has started, and what is ours (the paper's Eq. 12 is psa + psl)."""
+        settings, (za, zb, ta, tb, pa, pb) = self.settings, views
         losses = {"psa": symmetric(alignment, (pa, tb), (pb, ta))}
-        if settings.psl_weight and started and batch.clustered:
-            losses["psl"] = settings.psl_weight * self._of_prototypes((za, zb), (ta, tb), (pa, pb), batch, ctx)
+        if settings.psl_weight and self._started(ctx) and batch.clustered:
+            losses["psl"] = settings.psl_weight * self._of_prototypes(views, batch, ctx)
         pulls = bool(settings.pull_weight) and ctx.epoch >= self._pull_start(settings, self.setup)
         if settings.contrast_weight and not pulls:
             losses["contrast"] = settings.contrast_weight * nt_xent(za, zb, settings.contrast_temperature)
         if pulls and batch.clustered:
             pull = symmetric(confident_pull, (za, tb), (zb, ta), batch.labels, ctx.clusters)
             losses["pull"] = settings.pull_weight * pull
-
-        targets = (ta, tb) if self.pairs.symmetric else (ta,)
-        ctx.report_embeddings(*targets)
-        if self.queue is not None:
-            ctx.after_backward(self.queue.push, torch.cat(targets), batch.images.repeat(len(targets)))
         return losses
 
     def make_tables(self, images: AllImages, ctx: StepContext) -> None:
@@ -119,27 +135,21 @@ class ProPos(Method):
         """Move the target network."""
         self.target.move(ctx.momentum)
 
-    def _of_prototypes(
-        self,
-        online: tuple[Tensor, Tensor],
-        targets: tuple[Tensor, Tensor],
-        predictions: tuple[Tensor, Tensor],
-        batch: Batch,
-        ctx: StepContext,
-    ) -> Float[Tensor, ""]:
+    def _of_prototypes(self, views: Views, batch: Batch, ctx: StepContext) -> Float[Tensor, ""]:
         """Return the loss of the prototypes in both directions; the queue's entries join the batch's."""
-        labels, temperature = batch.labels, self.settings.temperature
+        labels = batch.labels
         if self.queue is not None:
             labels = torch.cat([labels, self.queue.labels(ctx.labels)])
-            join = partial(_join, self.queue["vectors"])
-            online, targets, predictions = join(online), join(targets), join(predictions)
-        shared = labels, temperature, ctx.clusters
-        (za, zb), (ta, tb), (pa, pb) = online, targets, predictions
+            views = Views(*(torch.cat([view, self.queue["vectors"]]) for view in views))
+        shared, (za, zb, ta, tb, pa, pb) = (labels, self.settings.temperature, ctx.clusters), views
         if self.settings.prototypes == "aligned":
             return symmetric(prototype_alignment, (pa, tb), (pb, ta), *shared)
         if self.settings.prototypes == "uniform":
             return (prototype_uniformity(za, *shared) + prototype_uniformity(zb, *shared)) / 2
         return symmetric(prototype_scattering, (za, tb), (zb, ta), *shared)
+
+    def _started(self, ctx: StepContext) -> bool:
+        return ctx.epoch >= self._psl_start(self.settings, self.setup)
 
     @staticmethod
     def _psl_start(settings: Settings, setup: Setup) -> int:
@@ -148,10 +158,6 @@ class ProPos(Method):
     @staticmethod
     def _pull_start(settings: Settings, setup: Setup) -> int:
         return setup.train.epochs - (round(settings.pull_share * setup.train.epochs) if settings.pull_weight else 0)
-
-
-def _join(queue: Tensor, pair: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    return torch.cat([pair[0], queue]), torch.cat([pair[1], queue])
 
 
 def prototype_alignment(

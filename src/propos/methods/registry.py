@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import torch
 from pydantic import ValidationError
 
-from propos.config import GROUP, Config, method_modules, method_names
+from propos.config import GROUP, REGISTERED, Config, method_modules, method_names
 from propos.errors import InputError, shown
 from propos.methods.base import Method, MethodSettings, Stage
 from propos.methods.seeds import derive
@@ -29,10 +29,22 @@ def check_method(name: str, option: str = "--method") -> None:
         raise InputError(f'{option} {name}: unknown method "{name}": {hint}')
 
 
-@cache
+def register_method(name: str, kind: type[Method]) -> None:
+    """Make a method known by a name in this process; a package does so by an entry point `propos.methods`."""
+    if name in method_names():
+        raise InputError(f'the name "{name}" is already a method\'s: choose another')
+    REGISTERED[name] = kind
+
+
 def find_method(name: str, option: str = "--method") -> type[Method]:
     """Return the class of a method."""
     check_method(name, option)
+    kind: type[Method] = REGISTERED[name] if name in REGISTERED else _loaded(name, option)
+    return kind
+
+
+@cache
+def _loaded(name: str, option: str) -> type[Method]:
     modules = method_modules()
     if name in modules:
         module = importlib.import_module(modules[name])

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from propos.config import Count, NotNegative, Positive
 from propos.losses import cluster_balance, neighbour_agreement, self_labelling
-from propos.methods.base import AllImages, Batch, Stage, StepContext
+from propos.methods.base import Batch, Stage, StepContext
 from propos.methods.heads_training import Confidence, heads_training, neighbours_and_itself, sum_over_heads
+from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
 from propos.networks import ClusterHeads, Mlp, Neighbours

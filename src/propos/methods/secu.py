@@ -85,8 +85,8 @@ class SeCu(Method):
 
     def assign(self, features: Tensor) -> Tensor:
         """Return the cosines with the first set's centres over the temperature."""
-        cosines: Tensor = self.centres(self.online.projector(features))
-        return cosines / self.settings.temperature
+        logits: Tensor = self.centres(self.online.projector(features)) / self.settings.temperature
+        return logits
 
     def _agreement(self, view: Tensor, other: Tensor, labels: Int[Tensor, "B S"]) -> Float[Tensor, ""]:
         """Return the agreement with each set of centres of the epoch's start, averaged."""

@@ -13,8 +13,9 @@ from torch import Tensor
 from propos.clustering import nearest_neighbours
 from propos.config import Count, Positive
 from propos.losses import balanced_cross_entropy, self_labelling
-from propos.methods.base import AllImages, Batch, Stage, StepContext
+from propos.methods.base import Batch, Stage, StepContext
 from propos.methods.heads_training import Confidence, features_and_probabilities, heads_training, sum_over_heads
+from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
 from propos.networks import ClusterHeads, Memory, Mlp

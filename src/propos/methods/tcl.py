@@ -12,8 +12,9 @@ from torch import Tensor
 
 from propos.config import Positive
 from propos.losses import balanced_cross_entropy, cluster_balance, cluster_contrast, nt_xent
-from propos.methods.base import AllImages, Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
 from propos.methods.heads_training import Confidence
+from propos.methods.images import AllImages
 from propos.methods.setup import Setup
 from propos.networks import Memory, Mlp
 

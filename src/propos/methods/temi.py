@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from propos.clustering import nearest_neighbours
 from propos.config import Count, Positive
-from propos.methods.base import AllImages, Batch, Stage, StepContext
+from propos.methods.base import Batch, Stage, StepContext
 from propos.methods.heads_training import sum_over_heads
+from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
 from propos.networks import ClusterHeads, EmaCopy, Float32, Memory, Neighbours

@@ -27,6 +27,10 @@ class Memory(nn.Module):
     def __getitem__(self, name: str) -> Tensor:
         return self.get_buffer(name)
 
+    def get(self, name: str) -> Tensor | None:
+        """Return a table, if there is one of this name."""
+        return self[name] if name in self else None  # noqa: SIM401
+
     def __setitem__(self, name: str, table: Tensor) -> None:
         self.register_buffer(name, table)
 

@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from helpers.small import CPU, digits, quick_config
 from propos.config import NetworkSettings
 from propos.networks import Head, Heads, Mlp, Parts, build_network
-from propos.training.expectation import expectation
+from propos.training.e_step import expectation
 from propos.training.learner import at_stage, build_learner
-from propos.training.maximization import maximization_step
-from propos.training.opening import open_stage
+from propos.training.m_step import m_step
+from propos.training.stage_setup import open_stage
 from propos.training.order import epoch_order
 from propos.training.progress import Silent
 from propos.training.recorder import Recorder
@@ -105,7 +105,7 @@ def test_each_heads_loss_stands_behind_the_terms_and_the_epochs_mean_chooses():
     recorder.open_epoch(expectation(learner, source, state.epoch, None), None)
     kept = []
     for positions in epoch_order(0, state.epoch, learner.schedule):
-        losses = maximization_step(learner, source, positions, state)
+        losses = m_step(learner, source, positions, state)
         agreement, balance, *of_heads = losses.tolist()
         assert sum(of_heads) == pytest.approx(agreement + 5 * balance, rel=1e-5)
         kept.append(of_heads)
@@ -153,7 +153,7 @@ def test_a_part_that_learns_late_stands_still_in_the_first_epoch():
         state.epoch = epoch
         before = [part.clone() for part in (head.weight, next(backbone.parameters()))]
         for positions in epoch_order(0, epoch, learner.schedule):
-            maximization_step(learner, source, positions, state)
+            m_step(learner, source, positions, state)
         learner.network.begin_step()
         after = head.weight, next(backbone.parameters())
         moved.append([not torch.allclose(a, b, atol=1e-6) for a, b in zip(before, after, strict=True)])

@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 
 from propos.errors import InputError
-from propos.networks.of_timm import _seen, timm_network
+from propos.networks.timm_adapter import _seen, timm_network
 from propos.networks.pretrained import find_pretrained, frozen, origin_of, read_pretrained
 
 COLLECTION = """

@@ -8,10 +8,10 @@ from helpers import oracle
 from helpers.small import CPU, digits, quick_config
 from propos.training.corrections import FREE, LEFT_OUT, Corrections
 from propos.training.embedding import embed, see_batches
-from propos.training.expectation import clusters_now, expectation, unassigned
+from propos.training.e_step import clusters_now, expectation, unassigned
 from propos.training.learner import at_stage, build_learner
-from propos.training.maximization import maximization_step
-from propos.training.opening import open_stage, refresh
+from propos.training.m_step import m_step
+from propos.training.stage_setup import open_stage, refresh
 from propos.training.state import first_state
 
 BATCH = torch.arange(64)
@@ -25,7 +25,7 @@ def learnt(method, **settings):
     open_stage(learner, source, state)
     state.partition = unassigned(200, CPU)
     for _ in range(3):
-        maximization_step(learner, source, BATCH, state)
+        m_step(learner, source, BATCH, state)
     return learner, state, source
 
 
@@ -52,7 +52,7 @@ def moves(learner, part, before):
 def test_the_first_stage_learns_to_make_images_again_and_no_clusters(method):
     learner, state, source = learnt(method)
     parts = {part: weights(learner, part) for part in ("backbone", "projector", "decoder", "cluster_head")}
-    losses = [float(maximization_step(learner, source, BATCH, state)[0]) for _ in range(20)]
+    losses = [float(m_step(learner, source, BATCH, state)[0]) for _ in range(20)]
     assert sum(losses[-5:]) < sum(losses[:5])
     moved = {part for part, before in parts.items() if moves(learner, part, before)}
     assert moved == {"backbone", "projector", "decoder"}
@@ -84,7 +84,7 @@ def test_images_that_take_no_part_count_for_no_clusters_size():
 def test_a_stage_that_is_open_keeps_its_centres():
     learner, state, source = opened("dec")
     before = learner.network.cluster_head[-1].weight.clone()
-    maximization_step(learner, source, BATCH, state)
+    m_step(learner, source, BATCH, state)
     after = learner.network.cluster_head[-1].weight.clone()
     assert not torch.equal(before, after)
     open_stage(learner, source, state)
@@ -102,7 +102,7 @@ def test_what_is_wanted_is_sharpened_of_all_images_as_they_are_before_each_epoch
     before = state.prepared["sharpened"].clone()
     state.epoch += 1
     for _ in range(2):
-        maximization_step(learner, source, BATCH, state)
+        m_step(learner, source, BATCH, state)
     assert torch.equal(state.prepared["sharpened"], before)
     refresh(learner, source, state)
     assert not torch.equal(state.prepared["sharpened"], before)
@@ -112,7 +112,7 @@ def test_what_is_wanted_is_sharpened_of_all_images_as_they_are_before_each_epoch
 def test_the_decoder_goes_on_in_idec_alone(method, learning):
     learner, state, source = opened(method)
     before = weights(learner, "decoder")
-    losses = maximization_step(learner, source, BATCH, state)
+    losses = m_step(learner, source, BATCH, state)
     assert moves(learner, "decoder", before) is learning
     assert [term.name for term in learner.stage.terms] == ["reconstruction"] * learning + ["sharpening"]
     assert torch.isfinite(losses).all()
@@ -123,7 +123,7 @@ def test_the_loss_of_a_step_is_that_of_its_views():
     learner, state, source = opened("idec")
     made = {}
     handle = learner.network.register_forward_hook(lambda _, __, outputs: made.update(outputs=outputs))
-    losses = maximization_step(learner, source, BATCH, state)
+    losses = m_step(learner, source, BATCH, state)
     handle.remove()
     outputs = made["outputs"]
     of_pixels = [

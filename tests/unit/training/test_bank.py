@@ -5,10 +5,10 @@ import torch
 
 from helpers.small import CPU, digits, quick_config, quick_train
 from propos.training.bank import first_bank, moved
-from propos.training.expectation import Partition, expectation
+from propos.training.e_step import Partition, expectation
 from propos.training.learner import begin_anew, build_learner
 from propos.training.loop import epoch_batches
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from propos.training.state import first_state
 
@@ -35,7 +35,7 @@ def test_a_step_moves_the_rows_of_its_images_and_no_others():
     assert torch.equal(before, state.bank)
     torch.testing.assert_close(before.norm(dim=1), torch.ones(200))
     positions = epoch_order(0, 0, learner.schedule)[0]
-    maximization_step(learner, source, positions, state)
+    m_step(learner, source, positions, state)
     moved_rows = (state.bank != before).any(dim=1).nonzero()[:, 0]
     assert sorted(moved_rows.tolist()) == sorted(positions.tolist())
     torch.testing.assert_close(state.bank.norm(dim=1), torch.ones(200))
@@ -51,7 +51,7 @@ def test_a_head_begins_anew_by_the_epoch_and_its_momenta_with_it():
     assert 0.008 < first["1.weight"].std() < 0.012
     assert not first["1.bias"].any()
     projector = [parameter.clone() for parameter in learner.network.online.parameters()]
-    maximization_step(learner, source, epoch_order(0, 0, learner.schedule)[0], state)
+    m_step(learner, source, epoch_order(0, 0, learner.schedule)[0], state)
     assert any(not torch.equal(a, b) for a, b in zip(projector, learner.network.online.parameters(), strict=True))
     weight = learner.network.cluster_head[1].weight
     assert learner.optimiser.state[weight]["momentum_buffer"].any()

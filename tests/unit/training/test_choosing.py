@@ -11,7 +11,7 @@ from propos.errors import InputError, Interrupted
 from propos.recipes import build_recipe
 from propos.runs import Run, RunFolder
 from propos.training import Silent, prepare, train
-from propos.training.choosing import first_estep
+from propos.training.choose_k import first_estep
 
 
 def unlabelled(count=200):

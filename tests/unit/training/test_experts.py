@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from helpers.small import CPU, digits, quick_config
 from propos.training import Silent, train
 from propos.training.embedding import see_batches
-from propos.training.expectation import expectation
+from propos.training.e_step import expectation
 from propos.training.learner import build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.state import first_state
 
 BATCH, EXPERTS, WIDTH = torch.arange(64), 10, 16
@@ -72,7 +72,7 @@ def test_prototypes_are_found_before_the_first_epoch_where_a_number_was_once_sug
 def test_the_queue_keeps_what_every_expert_of_the_target_made_of_both_views():
     learner, source, state, _ = started(queue__size=200)
     before = state.queue.embeddings.clone()
-    maximization_step(learner, source, BATCH, state)
+    m_step(learner, source, BATCH, state)
     assert state.queue.embeddings.shape == (200, EXPERTS * WIDTH)
     assert (state.queue.images[:128] == BATCH.repeat(2)).all()
     assert not torch.equal(state.queue.embeddings[:128], before[:128])
@@ -83,7 +83,7 @@ def test_the_gate_reads_a_view_of_its_own():
     learner, source, state, _ = started()
     seen = []
     learner.network.online.backbone.register_forward_pre_hook(lambda _, given: seen.append(given[0].clone()))
-    maximization_step(learner, source, BATCH, state)
+    m_step(learner, source, BATCH, state)
     first, second, third = seen
     assert first.shape == second.shape == third.shape
     assert not torch.equal(third, first)

@@ -1,6 +1,6 @@
 import torch
 
-from propos.training.expectation import Assignment
+from propos.training.e_step import Assignment
 from propos.training.health import measure, warnings
 
 

@@ -15,7 +15,7 @@ from propos.training import Silent, WarmStart, continued, start_from, train
 from propos.training.corrections import FREE, LEFT_OUT
 from propos.training.order import epoch_order
 from propos.training.schedule import Schedule
-from propos.training.staying import with_followers, with_parts
+from propos.training.pinned import with_followers, with_parts
 
 SPLIT, JUNK, MOVED, CONFIRMED = [3, 4, 5, 6], [10, 11, 12], [20, 21], [30, 31]
 

@@ -7,13 +7,13 @@ from helpers.small import CPU, digits, quick_config, same_weights
 from propos.errors import InputError
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 
 
 def two_steps(learner):
     """Return the losses of two steps, each with every term."""
     state = late_state(learner)
-    return torch.stack([maximization_step(learner, digits(), torch.arange(64), state) for _ in range(2)])
+    return torch.stack([m_step(learner, digits(), torch.arange(64), state) for _ in range(2)])
 
 
 @pytest.mark.parametrize(

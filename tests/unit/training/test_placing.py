@@ -9,9 +9,9 @@ from propos.runs import RunFolder
 from propos.training import Silent
 from propos.training.checkpoint import load_checkpoint, save_checkpoint
 from propos.training.estimate import late_state
-from propos.training.expectation import unassigned
+from propos.training.e_step import unassigned
 from propos.training.learner import at_stage, build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.optimiser import set_rates
 from propos.training.state import first_state
 
@@ -30,7 +30,7 @@ def test_a_step_writes_down_where_it_put_its_images_and_favours_what_was_small()
     learner, source, state = started()
     assert state.placed.shape == (200, 2)
     assert (state.placed == -1).all()
-    maximization_step(learner, source, BATCH, state)
+    m_step(learner, source, BATCH, state)
     placed, favours = state.placed, learner.network.centres.favours
     assert (placed[64:] == -1).all()
     assert (placed[:64] >= 0).all()
@@ -46,7 +46,7 @@ def test_labels_of_the_epoch_before_are_what_images_are_held_to():
     for shift in (0, 1):
         learner, source, state = started()
         state.placed = (torch.arange(400).view(200, 2) + shift) % 10
-        losses.append(maximization_step(learner, source, BATCH, state))
+        losses.append(m_step(learner, source, BATCH, state))
     assert losses[0][0] != losses[1][0]
     assert losses[0][1] == losses[1][1]
 
@@ -73,14 +73,14 @@ def test_a_stage_that_does_not_learn_the_centres_leaves_them_and_places_nothing(
     state = late_state(learner)
     assert state.placed is None
     before = {name: tensor.clone() for name, tensor in learner.network.centres.state_dict().items()}
-    maximization_step(learner, source, BATCH, state)
+    m_step(learner, source, BATCH, state)
     assert all(torch.equal(tensor, before[name]) for name, tensor in learner.network.centres.state_dict().items())
 
 
 def test_a_checkpoint_keeps_where_images_are_and_refuses_centres_that_are_not_there(tmp_path):
     learner, source, state = started()
     run = RunFolder.create(tmp_path / "run", {"status": "running"}, learner.config)
-    maximization_step(learner, source, BATCH, state)
+    m_step(learner, source, BATCH, state)
     state.step, state.opening, state.losses = 0, None, None
     save_checkpoint(run, learner, state)
     _, restored = load_checkpoint(run, started()[0], Silent())

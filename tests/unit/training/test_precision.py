@@ -11,9 +11,9 @@ from helpers.small import CPU, digits, quick_config, quick_train, same_weights
 from propos.networks import Encoder, Head, Mlp, autocast
 from propos.training import Silent
 from propos.training.estimate import late_state
-from propos.training.expectation import embeddings_now
+from propos.training.e_step import embeddings_now
 from propos.training.learner import build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.numerics import CUBLAS, numerics
 
 
@@ -32,7 +32,7 @@ def test_heads_compute_in_float32_and_the_backbone_does_not(method, precision):
     learner = build_learner(quick_config(method=method, train__precision=precision), digits(), CPU)
 
     def step():
-        maximization_step(learner, digits(), torch.arange(16), late_state(learner))
+        m_step(learner, digits(), torch.arange(16), late_state(learner))
 
     assert kinds_in(step, learner.network) == ({torch.float32}, {getattr(torch, precision)})
 

@@ -11,10 +11,10 @@ from helpers.small import CPU, digits, quick_config, quick_train, same_weights
 from propos.errors import InputError, Interrupted
 from propos.methods import AgreedLabels, NearestAnswers, NeighbourWeights, PrototypeLabels, Seen, SureLabels
 from propos.runs import RunFolder
-from propos.training.expectation import unassigned
+from propos.training.e_step import unassigned
 from propos.training.learner import at_stage, build_learner
-from propos.training.maximization import maximization_step
-from propos.training.opening import open_stage, refresh
+from propos.training.m_step import m_step
+from propos.training.stage_setup import open_stage, refresh
 from propos.training.pairs import further_view, paired_views
 from propos.training.state import first_state
 
@@ -47,7 +47,7 @@ def test_they_are_those_of_the_network_as_it_is_before_each_epoch():
     refresh(learner, source, state)
     assert torch.equal(state.prepared[name], before[name])  # nothing has learnt yet
     for _ in range(3):
-        maximization_step(learner, source, torch.arange(64), state)
+        m_step(learner, source, torch.arange(64), state)
     assert torch.equal(state.prepared[name], before[name])  # within an epoch they stay
     refresh(learner, source, state)
     assert not torch.equal(state.prepared[name], before[name])
@@ -75,7 +75,7 @@ def test_one_more_view_is_of_the_image_and_drawn_by_itself():
 def test_it_passes_by_itself_and_again_to_the_same_bits(settings):
     plain, recomputed = (opened(train__recompute=recompute, **settings) for recompute in (False, True))
     losses = [
-        maximization_step(learner, source, torch.arange(64), state) for learner, state, source in (plain, recomputed)
+        m_step(learner, source, torch.arange(64), state) for learner, state, source in (plain, recomputed)
     ]
     assert torch.equal(*losses)
     assert same_weights(plain[0].network, recomputed[0].network)
@@ -128,7 +128,7 @@ def test_labels_stay_with_their_images_from_epoch_to_epoch():
     counts = torch.bincount(before[before >= 0], minlength=10)
     assert 0 < int(counts.max()) <= 10  # of 200 images in ten clusters half are ten of each
     for _ in range(3):
-        maximization_step(learner, source, torch.arange(64), state)
+        m_step(learner, source, torch.arange(64), state)
     refresh(learner, source, state)
     after = state.prepared["labels"]
     assert torch.equal(after[before >= 0], before[before >= 0])  # above a threshold of 0.1 all stay sure
@@ -194,7 +194,7 @@ def test_labels_of_prototypes_follow_the_heads_while_the_network_stands_still():
     assert before.sum(dim=0).unique().tolist() == [20]
     backbone = {name: tensor.clone() for name, tensor in learner.network.online.backbone.state_dict().items()}
     for _ in range(3):
-        maximization_step(learner, source, torch.arange(64), state)
+        m_step(learner, source, torch.arange(64), state)
     assert torch.equal(state.prepared["prototype labels"], before)
     refresh(learner, source, state)
     assert not torch.equal(state.prepared["prototype labels"], before)
@@ -217,7 +217,7 @@ def test_a_graph_lasts_for_some_epochs_and_is_then_that_of_the_network_as_it_is(
     learner, state, source = opened("gcc", neighbours__count=3)
     assert learner.stage.refresh_every == 5
     for _ in range(3):
-        maximization_step(learner, source, torch.arange(64), state)
+        m_step(learner, source, torch.arange(64), state)
     before = state.prepared["neighbours"].clone()
     assert before.shape == (200, 4)
     assert torch.equal(before[:, 0], torch.arange(200))

@@ -8,7 +8,7 @@ from propos.errors import InputError
 from propos.networks.norm import BatchGroups
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 
 
 def test_a_share_has_the_views_its_images_have_in_the_whole_batch():
@@ -86,7 +86,7 @@ def test_each_step_draws_another_order_of_its_batch():
     learner.network.register_forward_pre_hook(lambda network, given: orders.append(given[3]))
     state = late_state(learner)
     for state.step in range(2):
-        maximization_step(learner, digits(), torch.arange(64), state)
+        m_step(learner, digits(), torch.arange(64), state)
     assert all(torch.equal(order.sort().values, torch.arange(64)) for order in orders)
     assert not torch.equal(orders[0], torch.arange(64))
     assert not torch.equal(orders[0], orders[1])

@@ -28,12 +28,12 @@ from propos.networks import Parts
 from propos.objectives import Alignment, NtXent
 from propos.runs import Run, RunFolder
 from propos.training import Model
-from propos.training.expectation import Partition
+from propos.training.e_step import Partition
 from propos.training.learner import at_stage, build_learner
-from propos.training.maximization import maximization_step
-from propos.training.opening import open_stage
+from propos.training.m_step import m_step
+from propos.training.stage_setup import open_stage
 from propos.training.pairs import further_view, paired_views, partners_of
-from propos.training.seeds import generator
+from propos.methods.seeds import generator
 from propos.training.state import first_state
 
 
@@ -213,7 +213,7 @@ def test_an_epoch_in_which_no_term_counts_changes_no_weight():
     learner, state, source = staged(Stage(terms=(Term("contrast", NtXent(0.5), starts=1),)))
     state.partition = Partition(torch.zeros(200, dtype=torch.long), torch.zeros(0))
     before = {name: value.clone() for name, value in learner.network.named_parameters()}
-    assert maximization_step(learner, source, torch.arange(64), state).tolist() == [0.0]
+    assert m_step(learner, source, torch.arange(64), state).tolist() == [0.0]
     assert all(torch.equal(value, before[name]) for name, value in learner.network.named_parameters())
 
 
@@ -258,7 +258,7 @@ def test_a_loss_knows_whom_the_second_views_are_of_and_may_have_one_more_view():
     learner.network.begin_step()
     with torch.no_grad():
         expected = learner.network.online(further_view(learner, source, batch, (0, 0)))
-    maximization_step(learner, source, batch, state)
+    m_step(learner, source, batch, state)
     (outputs,) = noting.shown
     assert torch.equal(outputs.partners, partners)
     assert bool((state.prepared["neighbours"][batch] == partners[:, None]).any(dim=1).all())

@@ -10,14 +10,14 @@ from propos.data.arrays import ArraySource
 from propos.errors import InputError
 from propos.objectives import alignment, prototype_scattering
 from propos.objectives.nt_xent import nt_xent
-from propos.training.expectation import Partition, expectation
+from propos.training.e_step import Partition, expectation
 from propos.training.learner import build_learner, choose_device
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare
 from propos.training.progress import Silent
 from propos.training.recorder import Recorder
-from propos.training.seeds import derive, generator
+from propos.methods.seeds import derive, generator
 from propos.training.state import first_state
 
 LABELS = torch.arange(200) % 10
@@ -25,7 +25,7 @@ LABELS = torch.arange(200) % 10
 
 def step(learner, epoch=2, number=5, positions=None):
     positions = torch.arange(64) if positions is None else positions
-    return maximization_step(learner, digits(), positions, at(learner, epoch, number))
+    return m_step(learner, digits(), positions, at(learner, epoch, number))
 
 
 def at(learner, epoch, number, streamed=None):
@@ -247,7 +247,7 @@ def test_a_step_leaves_the_embeddings_of_its_images_and_no_others():
     views = learner.views(images, generator(learner.config.seed, "views", 5, 0))
     with torch.no_grad():
         first, second = (F.normalize(learner.network.target(view), dim=1) for view in views)
-    maximization_step(learner, digits(), torch.arange(64), at(learner, 2, 5, streamed))
+    m_step(learner, digits(), torch.arange(64), at(learner, 2, 5, streamed))
     torch.testing.assert_close(streamed[:64], F.normalize(first + second, dim=1))
     assert torch.equal(streamed[64:], torch.zeros(136, 16))
 
@@ -262,7 +262,7 @@ def test_images_that_are_not_clustered_are_aligned_but_not_scattered():
     source = with_unlabelled()
     learner = build_learner(quick_config(), source, CPU)
     assert learner.schedule.steps == 200 // 64 + 300 // 64
-    psa, psl = maximization_step(learner, source, 200 + torch.arange(64), at(learner, 2, 16))
+    psa, psl = m_step(learner, source, 200 + torch.arange(64), at(learner, 2, 16))
     assert psa > 0
     assert psl == 0
     images = torch.from_numpy(source.unlabelled.batch(np.arange(64)))

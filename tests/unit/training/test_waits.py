@@ -15,7 +15,7 @@ from propos.methods import METHODS, build_method
 from propos.training.embedding import embed_batches, see_batches
 from propos.training.estimate import late_state
 from propos.training.learner import at_stage, build_learner
-from propos.training.maximization import maximization_step
+from propos.training.m_step import m_step
 
 TRAINED = [name for name in METHODS if not name.startswith("kmeans")]
 SHUFFLED = {"network__bn_groups": 2, "network__shuffle_bn": True}
@@ -65,7 +65,7 @@ def watched_step(learner, source, state=None):
     """Return what a step asks of the device."""
     positions, state = torch.arange(32 * learner.schedule.accumulate), state or state_of(learner)
     with Waits() as found:
-        maximization_step(learner, source, positions, state)
+        m_step(learner, source, positions, state)
     return found
 
 
