@@ -158,31 +158,3 @@ def test_a_part_that_learns_late_stands_still_in_the_first_epoch():
         after = head.weight, next(backbone.parameters())
         moved.append([not torch.allclose(a, b, atol=1e-6) for a, b in zip(before, after, strict=True)])
     assert moved == [[False, True], [True, True]]
-
-
-def test_a_simplex_compares_with_directions_that_lie_as_far_apart_as_so_many_can():
-    layer = Mlp(6, Head((5, 4), norm=False, simplex=True, temperature=0.5))[-1]
-    # What it makes of the axes are the directions themselves, a column each.
-    directions = layer(torch.eye(5))
-    torch.testing.assert_close(directions.norm(dim=0), torch.ones(4))
-    cosines = directions.T @ directions
-    torch.testing.assert_close(cosines[~torch.eye(4, dtype=bool)], torch.full((12,), -1 / 3))
-    assert not list(layer.parameters())
-
-
-def test_a_head_on_a_simplex_is_linear_up_to_its_cosines_and_reads_directions_alone():
-    head = Mlp(5, Head((6, 3), norm=False, simplex=True, temperature=0.5))
-    assert [type(layer).__name__ for layer in head] == ["Linear", "Simplex"]
-    with torch.no_grad():
-        read = F.normalize(head[0](FEATURES), dim=1)
-        expected = [math.sqrt(1.5) * (read[:, k] - read[:, :3].mean(dim=1)) for k in range(3)]
-        torch.testing.assert_close(head(FEATURES), 2 * torch.stack(expected, dim=1))
-        torch.testing.assert_close(head[1](7 * read), head[1](read))
-
-
-def test_vectors_side_by_side_are_unit_vectors_each():
-    head = Mlp(5, Head((6,), unit_vectors=3))
-    with torch.no_grad():
-        made, raw = head(FEATURES), head[0](FEATURES)
-    for place in (0, 2, 4):
-        torch.testing.assert_close(made[:, place : place + 2], F.normalize(raw[:, place : place + 2], dim=1))

@@ -18,29 +18,6 @@ def learner_of(method, **settings):
     return build_learner(quick_config(source, method=method, **settings), source, CPU), source
 
 
-def test_a_row_moves_by_its_share_and_stays_a_unit_vector():
-    bank = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
-    before = bank.clone()  # it moves in place
-    after = moved(bank, torch.tensor([1]), torch.tensor([[1.0, 0.0]]), 0.25)
-    # 0.25 (0, 1) + 0.75 (1, 0), whose length is √0.625.
-    np.testing.assert_allclose(after[1], np.array([0.75, 0.25]) / np.sqrt(0.625), rtol=1e-6)
-    assert torch.equal(after[[0, 2]], before[[0, 2]])
-
-
-def test_a_step_moves_the_rows_of_its_images_and_no_others():
-    learner, source = learner_of("idfd")
-    state = first_state(learner)
-    state.partition = Partition(torch.zeros(200, dtype=torch.long), torch.zeros(0))
-    before = first_bank(learner)
-    assert torch.equal(before, state.bank)
-    torch.testing.assert_close(before.norm(dim=1), torch.ones(200))
-    positions = epoch_order(0, 0, learner.schedule)[0]
-    m_step(learner, source, positions, state)
-    moved_rows = (state.bank != before).any(dim=1).nonzero()[:, 0]
-    assert sorted(moved_rows.tolist()) == sorted(positions.tolist())
-    torch.testing.assert_close(state.bank.norm(dim=1), torch.ones(200))
-
-
 def test_a_head_begins_anew_by_the_epoch_and_its_momenta_with_it():
     learner, source = learner_of("deepcluster")
     state = first_state(learner)

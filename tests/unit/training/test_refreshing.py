@@ -201,32 +201,3 @@ def test_labels_of_prototypes_follow_the_heads_while_the_network_stands_still():
     assert all(
         torch.equal(tensor, backbone[name]) for name, tensor in learner.network.online.backbone.state_dict().items()
     )
-
-
-def test_the_weights_of_neighbours_by_hand():
-    # Edges 0-1, 0-2, 1-2, 3-0, 3-1: with itself 0 and 1 have four images each, 2 and 3 three.
-    table = torch.tensor([[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 0, 1]])
-    nothing = torch.zeros(4, 2)
-    seen = Seen(nothing, nothing, None, 0, slice(1, 4), {"neighbours": table})
-    of_four, of_three = (3 / 4) ** 0.5, 1.0
-    expected = [[of_four, of_four, of_three], [of_three, of_four, of_four], [of_three, of_four, of_four]]
-    torch.testing.assert_close(NeighbourWeights()(seen), torch.tensor(expected))
-
-
-def test_a_graph_lasts_for_some_epochs_and_is_then_that_of_the_network_as_it_is():
-    learner, state, source = opened("gcc", neighbours__count=3)
-    assert learner.stage.refresh_every == 5
-    for _ in range(3):
-        m_step(learner, source, torch.arange(64), state)
-    before = state.prepared["neighbours"].clone()
-    assert before.shape == (200, 4)
-    assert torch.equal(before[:, 0], torch.arange(200))
-    for since in (0, 1, 4, 6):
-        state.epoch = learner.epochs.start + since
-        refresh(learner, source, state)
-        assert torch.equal(state.prepared["neighbours"], before)
-    state.epoch = learner.epochs.start + 5
-    refresh(learner, source, state)
-    assert not torch.equal(state.prepared["neighbours"], before)
-    assert torch.equal(state.neighbours, state.prepared["neighbours"])
-    assert state.prepared["neighbour weights"].shape == (200, 4)
