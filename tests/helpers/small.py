@@ -3,10 +3,12 @@
 import numpy as np
 import torch
 
+from propos.augment import RandomViews
 from propos.config import Config
 from propos.data import open_source
 from propos.data.arrays import ArraySource
 from propos.methods import complete_sections, find_method, stages_of
+from propos.methods.seeds import generator
 from propos.recipes import build_recipe, sections_of
 from propos.runs import RunFolder
 from propos.training import Silent, prepare, stage_epochs, train
@@ -88,6 +90,14 @@ def quick_train(source=None, run=None, progress=None, stop=lambda: False, **sett
     """Train for a second or two."""
     source = source or digits()
     return train(quick_config(source, **settings), source, CPU, progress or Silent(), run, stop)
+
+
+def two_views(learner, positions, when):
+    """Return two random views of digits as a step draws them."""
+    pixels = learner.config.pixels
+    views = RandomViews(learner.config.views, pixels.mean, pixels.std)
+    images = torch.from_numpy(digits().batch(np.asarray(positions)))
+    return views(images, generator(learner.seed, "views", *when))
 
 
 def esteps(config):

@@ -8,21 +8,22 @@ import torch
 import torch.nn.functional as F
 
 from helpers import two_stages
+from helpers.methods import TRAINED
 from helpers.small import CPU, digits, quick_config
 from propos.distributed import any_process, collect, gather, joined, rank, share
 from propos.errors import Interrupted
-from propos.methods import METHODS, build_method
+from propos.methods import find_method, stages_of
 from propos.networks.norm import BatchGroups, BatchNorm, set_groups
 from propos.runs import RunFolder
 from propos.training import Silent, train
-from propos.training.e_step import expectation
+from propos.training.context import StepRun
+from propos.training.e_step import e_step, embedded_images
 from propos.training.learner import at_stage, build_learner
 from propos.training.m_step import m_step
-from propos.training.stage_setup import open_stage
 from propos.training.order import epoch_order
+from propos.training.stage_setup import begin_epoch
 from propos.training.state import first_state
 
-TRAINED = [name for name in METHODS if not name.startswith("kmeans")]
 VARIANTS = {
     "two groups": {"network__bn_groups": 2},
     "three groups": {"network__bn_groups": 3},
@@ -33,16 +34,24 @@ VARIANTS = {
     "both views together": {"network__joint_views": True},
     "both views together in two groups": {"network__joint_views": True, "network__bn_groups": 2},
     "accumulated": {"train__batch_size": 32, "train__accumulate": 2, "network__bn_groups": 2},
-    "a queue": {"queue__size": 96},
+    "a queue": {"queue_size": 96},
     "streamed": {"estep__embeddings": "streamed"},
 }
 CASES = {**{method: {"method": method} for method in TRAINED}, **VARIANTS}
 SEED = 1
 SEEDS = {"idec": 3}  # with others a unit of its decoder lies so near zero that rounding takes it to the other side
+
+
+def later_settings(method):
+    """Return settings with several heads, where a method may have any, and a seed that rounding does not decide."""
+    heads = {"heads": 3} if "heads" in find_method(method).Settings.model_fields else {}
+    return {"method": method, **heads, "seed": SEEDS.get(method, SEED)}
+
+
 LATER = {
-    f"{method}, stage {number}": ({"method": method, "heads__count": 3, "seed": SEEDS.get(method, SEED)}, number)
+    f"{method}, stage {number}": (later_settings(method), number)
     for method in TRAINED
-    for number in range(1, len(build_method(quick_config(method=method)).stages))
+    for number in range(1, len(stages_of(quick_config(method=method))))
 }
 STEPS = {**{name: (settings, 0) for name, settings in CASES.items()}, **LATER}
 EPOCH = 1
@@ -71,31 +80,27 @@ def one_step(settings, number=0):
     source = digits()
     learner = at_stage(build_learner(quick_config(source, **settings), source, CPU), number)
     epoch = max(EPOCH, learner.epochs.start)
-    found = expectation(learner, source, epoch, previous=None)
     state = first_state(learner)
-    open_stage(learner, source, state)
+    state.epoch = learner.epochs.start
+    begin_epoch(learner, source, state)
+    found = e_step(learner, source, epoch, previous=None)
     state.epoch, state.partition = epoch, found.partition()
+    learner.method.after_clustering(embedded_images(learner, found, epoch, None), StepRun.of(learner, state))
     if learner.config.estep.embeddings == "streamed":
         state.streamed = found.embeddings.clone()
     gradients = {}
 
     def keep(*_):
-        for name, parameter in learner.network.named_parameters():
+        for name, parameter in learner.method.named_parameters():
             if parameter.grad is not None:
                 gradients[name] = parameter.grad.clone()
 
     learner.optimiser.register_step_pre_hook(keep)
     positions = epoch_order(0, epoch, learner.schedule)[0]
     losses = m_step(learner, source, positions, state)
-    buffers = {name: b.clone() for name, b in learner.network.named_buffers() if b.is_floating_point()}
+    # What a method keeps between steps is among its buffers.
+    buffers = {name: b.clone() for name, b in learner.method.named_buffers() if b.is_floating_point()}
     made = {"labels": found.labels, "losses": losses, "gradients": gradients, "buffers": buffers}
-    made["groupings"] = [grouping.concentrations for grouping in found.groupings]
-    if state.queue is not None:
-        made["queue"] = state.queue.embeddings
-    if state.bank is not None:
-        made["bank"] = state.bank
-    if state.placed is not None:
-        made["placed"] = state.placed
     if state.streamed is not None:
         made["streamed"] = gather(state.streamed, len(source))
     return made
@@ -149,7 +154,7 @@ def two_stage_run(folder):
         train(settings, source, CPU, Silent(), run, lambda: next(asked) >= 8)
     resumed = train(settings, source, CPU, Silent(), run)
     return {
-        name: {"clusters": torch.from_numpy(each.table.cluster), **each.model.network.state_dict()}
+        name: {"clusters": torch.from_numpy(each.table.cluster), **each.model.method.state_dict()}
         for name, each in (("whole", whole), ("resumed", resumed))
     }
 

@@ -1,9 +1,9 @@
-"""The two-stage method of docs/methods.md, known under its name to whoever imports this."""
+"""The two-stage method of docs/methods.md, known by its name to whoever imports this."""
 
 import re
 from pathlib import Path
 
-from propos.methods import METHODS
+from propos.config import REGISTERED
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
 NAME = "neighbours-agree"
@@ -19,9 +19,10 @@ BLOCK = next(block for block in _blocks() if NAME in block)
 
 def register():
     """Run the definitions of the documentation's script, without its training."""
-    definitions, registration, _ = BLOCK.partition(f'METHODS["{NAME}"] = neighbours_agree\n')
+    unregister()
+    definitions, registration, _ = BLOCK.partition(f'register_method("{NAME}", NeighboursAgree)\n')
     exec(definitions + registration, {"__name__": NAME})
 
 
 def unregister():
-    METHODS.pop(NAME, None)
+    REGISTERED.pop(NAME, None)

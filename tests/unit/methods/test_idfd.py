@@ -62,6 +62,7 @@ def test_a_weight_of_zero_leaves_decorrelation_out():
 def test_a_step_moves_its_images_rows_towards_the_mean_of_both_views_and_no_others():
     method, before, (first, second), _ = stepped(bank_momentum=0.25)
     after = method.bank["vectors"]
+    torch.testing.assert_close(before.norm(dim=1), torch.ones(200))
     mean = F.normalize(F.normalize(first, dim=1) + F.normalize(second, dim=1), dim=1)
     torch.testing.assert_close(after[BATCH], F.normalize(0.25 * before[BATCH] + 0.75 * mean, dim=1))
     assert (after != before).any(dim=1).nonzero()[:, 0].tolist() == BATCH.tolist()

@@ -44,7 +44,7 @@ def test_a_run_stopped_anywhere_goes_on_to_the_same_bits(tmp_path, uninterrupted
     with pytest.raises(Interrupted):
         quick_train(run=run, stop=stop_after(calls))
     resumed = quick_train(run=run)
-    assert same_weights(resumed.model.network, uninterrupted.model.network)
+    assert same_weights(resumed.model.method, uninterrupted.model.method)
     assert resumed.table.cluster.tolist() == uninterrupted.table.cluster.tolist()
     assert (resumed.embeddings == uninterrupted.embeddings).all()
     assert without_times(resumed.history) == without_times(uninterrupted.history)
@@ -57,14 +57,14 @@ def test_mixed_precision_resumes_to_the_same_bits(tmp_path):
     with pytest.raises(Interrupted):
         quick_train(digits(70), run=run, stop=stop_after(1), **settings)
     resumed = quick_train(digits(70), run=run, **settings)
-    assert same_weights(resumed.model.network, quick_train(digits(70), **settings).model.network)
+    assert same_weights(resumed.model.method, quick_train(digits(70), **settings).model.method)
 
 
 def test_a_seed_gives_the_same_run_twice_and_another_seed_another(uninterrupted):
     again = quick_train()
-    assert same_weights(again.model.network, uninterrupted.model.network)
+    assert same_weights(again.model.method, uninterrupted.model.method)
     assert without_times(again.history) == without_times(uninterrupted.history)
-    assert not same_weights(quick_train(seed=1).model.network, uninterrupted.model.network)
+    assert not same_weights(quick_train(seed=1).model.method, uninterrupted.model.method)
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip"])
@@ -82,7 +82,7 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_used(tmp_path, unint
     listener = Listener()
     resumed = quick_train(run=run, progress=listener)
     assert any("damaged" in warning for warning in listener.warnings)
-    assert same_weights(resumed.model.network, uninterrupted.model.network)
+    assert same_weights(resumed.model.method, uninterrupted.model.method)
     assert without_times(resumed.history) == without_times(uninterrupted.history)
 
 
@@ -121,7 +121,7 @@ def test_a_run_that_goes_back_several_epochs_ends_with_the_same_bits(tmp_path, u
 
     with pytest.raises(ZeroDivisionError):
         quick_train(run=run, progress=Crash(), **settings)
-    assert same_weights(quick_train(run=run, **settings).model.network, uninterrupted.model.network)
+    assert same_weights(quick_train(run=run, **settings).model.method, uninterrupted.model.method)
     assert len(Run.open(run.path).history) == 4
 
 
@@ -140,16 +140,16 @@ def test_a_loss_that_is_not_a_number_names_its_step_and_keeps_the_good_checkpoin
     for path in (tmp_path / "run" / "checkpoint").glob("*"):
         learner = build_learner(quick_config(train__lr=1e30), digits(), CPU)
         _, state = load_checkpoint(run, learner, Silent())
-        assert state.losses is None or torch.isfinite(state.losses).all(), path
+        assert all(torch.isfinite(losses).all() for losses in state.losses.values()), path
 
 
 def test_the_history_has_a_line_an_epoch_and_one_for_the_answer(uninterrupted):
     history = uninterrupted.history
     assert [record["epoch"] for record in history] == [0, 1, 2, 3]
-    assert history[0]["losses"]["psl"] is None
+    assert history[0]["losses"].keys() == {"total", "psa"}
     losses = history[1]["losses"]
     assert losses["psl"] > 0
-    assert losses["total"] == pytest.approx(losses["psa"] + 0.1 * losses["psl"])
+    assert losses["total"] == pytest.approx(losses["psa"] + losses["psl"])
     assert history[0]["measures"]["churn"] is None
     assert 0 <= history[1]["measures"]["churn"] <= 1
     assert history[3]["losses"] == {}
@@ -160,7 +160,7 @@ def test_the_history_has_a_line_an_epoch_and_one_for_the_answer(uninterrupted):
 
 
 def test_epochs_without_an_estep_keep_their_labels_and_say_nothing_of_them():
-    history = quick_train(estep__every=2, psl__start=0, train__warmup=0).history
+    history = quick_train(estep__every=2, psl_start=0, train__warmup=0).history
     assert ["nmi" in record["measures"] for record in history] == [True, False, True, True]
 
 
@@ -171,7 +171,7 @@ def test_snapshots_are_kept_of_the_epochs_named(tmp_path):
     assert kept == ["epoch-0001.npy", "epoch-0001.safetensors"]
     assert Run.open(run.path).snapshot(1).shape == (200, 16)
     weights = safetensors.numpy.load_file(run.path / "snapshots" / "epoch-0001.safetensors")
-    assert "target.backbone.conv1.weight" in weights
+    assert "target.module.backbone.conv1.weight" in weights
 
 
 def test_streamed_embeddings_resume_to_the_same_bits(tmp_path):
@@ -180,7 +180,7 @@ def test_streamed_embeddings_resume_to_the_same_bits(tmp_path):
         quick_train(run=run, stop=stop_after(6), estep__embeddings="streamed")
     resumed = quick_train(run=run, estep__embeddings="streamed")
     whole = quick_train(estep__embeddings="streamed")
-    assert same_weights(resumed.model.network, whole.model.network)
+    assert same_weights(resumed.model.method, whole.model.method)
     assert without_times(resumed.history) == without_times(whole.history)
 
 
@@ -191,7 +191,7 @@ def test_streamed_embeddings_resume_to_the_same_bits(tmp_path):
         {"train__batch_size": 32},
         {"train__optimiser": "adam"},
         {"train__epochs": 1},
-        {"queue__size": 64},
+        {"queue_size": 64},
         {"clusters": 5},
         {"method": "byol"},
     ],

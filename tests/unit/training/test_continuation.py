@@ -89,5 +89,5 @@ def test_training_begins_with_the_earlier_weights(earlier):
     start = start_from(earlier, source, CPU)
     learner, state = build_learner(continued(earlier), source, CPU), State()
     start.begin(learner, state)
-    assert same_weights(learner.network, Model.from_run(earlier, CPU).network)
+    assert same_weights(learner.method, Model.from_run(earlier, CPU).method)
     assert state.partition is not None

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from helpers.small import CPU, digits, quick_config
-from propos.training.learner import build_learner
+from propos.training.learner import build_learner, trained_parameters
 from propos.training.optimiser import set_rates
 
 
@@ -41,4 +41,4 @@ def test_without_decay_of_norms_only_matrices_decay():
     assert {parameter.ndim > 1 for parameter in decays[5e-4]} == {True}
     assert {parameter.ndim for parameter in decays[0.0]} == {1}
     count = sum(len(group["params"]) for group in propos.optimiser.param_groups)
-    assert count == len(propos.network.trained())
+    assert count == len(trained_parameters(propos.method))

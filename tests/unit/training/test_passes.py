@@ -13,7 +13,8 @@ from propos.training.m_step import m_step
 def two_steps(learner):
     """Return the losses of two steps, each with every term."""
     state = late_state(learner)
-    return torch.stack([m_step(learner, digits(), torch.arange(64), state) for _ in range(2)])
+    losses = [m_step(learner, digits(), torch.arange(64), state) for _ in range(2)]
+    return torch.stack([each[name] for each in losses for name in ("psa", "psl")])
 
 
 @pytest.mark.parametrize(
@@ -23,13 +24,13 @@ def test_recomputed_blocks_give_the_same_gradients_and_buffers_to_the_bit(settin
     plain = build_learner(quick_config(**settings), digits(), CPU)
     again = build_learner(quick_config(train__recompute=True, **settings), digits(), CPU)
     assert torch.equal(two_steps(plain), two_steps(again))
-    assert same_weights(plain.network, again.network)
+    assert same_weights(plain.method, again.method)
 
 
 def remembered(learner, images):
     """Return the bytes that a pass through the backbone keeps for the backward pass, weights aside."""
     kept = {}
-    weights = {parameter.data_ptr() for parameter in learner.network.parameters()}
+    weights = {parameter.data_ptr() for parameter in learner.method.parameters()}
 
     def keep(tensor):
         if tensor.data_ptr() not in weights:
@@ -37,8 +38,8 @@ def remembered(learner, images):
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        learner.network.begin_step()
-        passed = learner.network.online.backbone(images)
+        learner.method.train()
+        passed = learner.method.online.backbone(images)
     assert passed.requires_grad
     return sum(kept.values())
 
@@ -55,19 +56,19 @@ def test_recomputed_blocks_remember_less():
 def test_a_compiled_backbone_gives_the_same_losses_and_weights():
     """Torch's own code for the compiled graph, not made for this machine: making that takes a minute."""
     plain, compiled = (build_learner(quick_config(), digits(), CPU) for _ in range(2))
-    compiled.network.compile_backbones(backend="aot_eager")
+    compiled.method.compile_networks(backend="aot_eager")
     torch.testing.assert_close(two_steps(compiled), two_steps(plain))
-    assert compiled.network.state_dict().keys() == plain.network.state_dict().keys()
-    for name, weight in plain.network.state_dict().items():
-        torch.testing.assert_close(compiled.network.state_dict()[name], weight, rtol=1e-4, atol=1e-5)
+    assert compiled.method.state_dict().keys() == plain.method.state_dict().keys()
+    for name, weight in plain.method.state_dict().items():
+        torch.testing.assert_close(compiled.method.state_dict()[name], weight, rtol=1e-4, atol=1e-5)
     torch._dynamo.reset()
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own
 def test_the_setting_has_both_backbones_compiled():
     learner = build_learner(quick_config(train__compile=True), digits(), CPU)
-    assert learner.network.online.backbone._compiled_call_impl is not None
-    assert learner.network.target.backbone._compiled_call_impl is not None
+    assert learner.method.online.backbone._compiled_call_impl is not None
+    assert learner.method.target.module.backbone._compiled_call_impl is not None
 
 
 def test_compiled_blocks_that_are_to_pass_again_are_refused():

@@ -8,10 +8,10 @@ from torch import nn
 from torch.backends import cudnn
 
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights
-from propos.networks import Encoder, Head, Mlp, autocast
+from propos.networks import Mlp, autocast
 from propos.training import Silent
-from propos.training.estimate import late_state
 from propos.training.e_step import embeddings_now
+from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
 from propos.training.numerics import CUBLAS, numerics
@@ -34,12 +34,12 @@ def test_heads_compute_in_float32_and_the_backbone_does_not(method, precision):
     def step():
         m_step(learner, digits(), torch.arange(16), late_state(learner))
 
-    assert kinds_in(step, learner.network) == ({torch.float32}, {getattr(torch, precision)})
+    assert kinds_in(step, learner.method) == ({torch.float32}, {getattr(torch, precision)})
 
 
 def test_noise_of_the_papers_size_survives_half_precision():
     """The predictor sees z + σε: in bfloat16 numbers near 1 lie 0.0078 apart, and most of σ = 0.001 would be lost."""
-    head = Mlp(16, Head((16,)))
+    head = Mlp(16, 16)
     nn.init.eye_(head[0].weight)
     nn.init.zeros_(head[0].bias)
     projections = torch.full((4, 16), 1.0)
@@ -51,7 +51,7 @@ def test_noise_of_the_papers_size_survives_half_precision():
 
 def test_gradients_of_heads_are_those_of_float32():
     """What half precision does to the backbone reaches the heads only through the features they are given."""
-    encoder = Encoder(quick_config().network, build_learner(quick_config(), digits(), CPU).method.parts, 1)
+    encoder = build_learner(quick_config(), digits(), CPU).method.online
     features = torch.randn(8, 128, generator=torch.Generator().manual_seed(0)).bfloat16()
     gradients = []
     for precision in ("float32", "bfloat16"):
@@ -66,7 +66,7 @@ def test_gradients_of_heads_are_those_of_float32():
 def test_an_e_step_computes_in_the_precision_of_the_run():
     learner = build_learner(quick_config(train__precision="bfloat16"), digits(), CPU)
     embeddings = []
-    kinds = kinds_in(lambda: embeddings.append(embeddings_now(learner, digits(), 0)), learner.network)
+    kinds = kinds_in(lambda: embeddings.append(embeddings_now(learner, digits(), 0)), learner.method)
     assert kinds == ({torch.float32}, {torch.bfloat16})
     assert embeddings[0].dtype == torch.float32
     exact = build_learner(quick_config(), digits(), CPU)
@@ -92,7 +92,7 @@ def test_a_deterministic_run_takes_only_what_repeats_and_ends_with_the_same_bits
     assert watcher.seen == (True, False, True, False)
     assert os.environ[CUBLAS] == ":4096:8"
     assert allowed() == before
-    assert same_weights(run.model.network, quick_train().model.network)
+    assert same_weights(run.model.method, quick_train().model.method)
 
 
 def test_other_runs_take_what_is_fastest():

@@ -3,22 +3,25 @@
 import pytest
 import torch
 
-from helpers.small import CPU, digits, quick_config
+from helpers.small import CPU, digits, quick_config, two_views
+from propos.augment import RandomViews
 from propos.errors import InputError
+from propos.methods.seeds import generator
 from propos.networks.norm import BatchGroups
-from propos.training.estimate import late_state
+from propos.training.context import StepRun
 from propos.training.learner import build_learner
-from propos.training.m_step import m_step
+from propos.training.state import first_state
 
 
 def test_a_share_has_the_views_its_images_have_in_the_whole_batch():
     learner = build_learner(quick_config(), digits(), CPU)
     images = torch.from_numpy(digits().batch(range(20)))
     aspects = torch.linspace(0.5, 2.0, 20)
-    whole = learner.views(images, torch.Generator().manual_seed(3), aspects)
-    part = slice(7, 13)
-    views = learner.views(images[part], torch.Generator().manual_seed(3), aspects, (20, part))
-    for some, every in zip(views, whole, strict=True):
+    pixels, part = learner.config.pixels, slice(7, 13)
+    views = RandomViews(learner.config.views, pixels.mean, pixels.std)
+    whole = views(images, torch.Generator().manual_seed(3), aspects)
+    share = views(images[part], torch.Generator().manual_seed(3), aspects, (20, part))
+    for some, every in zip(share, whole, strict=True):
         assert torch.equal(some, every[part])
 
 
@@ -26,7 +29,8 @@ def test_a_batch_is_cut_into_consecutive_groups_by_hand():
     groups = BatchGroups.of(13, 4)
     assert groups.here == groups.whole == (3, 3, 3, 4)
     assert not groups.shared
-    assert groups.doubled().here == (6, 6, 6, 8)
+    assert groups.together(2).here == (6, 6, 6, 8)
+    assert groups.behind(2).here == (3, 3, 3, 4, 3, 3, 3, 4)
 
 
 @pytest.mark.parametrize(("groups", "refused"), [(32, False), (33, True)])
@@ -49,44 +53,48 @@ def test_one_group_cannot_be_shuffled():
     assert quick_config(network__shuffle_bn=True, network__bn_groups=2).network.shuffle_bn
 
 
+def context(size, **settings):
+    """Return a learner and the context of a batch of so many images."""
+    learner = build_learner(quick_config(**settings), digits(), CPU)
+    learner.method.train()
+    return learner, StepRun.of(learner, first_state(learner), size)
+
+
+def target_alone():
+    """Return a target network whose batch norm has one group."""
+    return build_learner(quick_config(), digits(), CPU).method.target.train()
+
+
 def test_shuffling_the_targets_groups_changes_the_targets_alone():
-    learner = build_learner(quick_config(network__bn_groups=2), digits(), CPU)
-    images = torch.from_numpy(digits().batch(range(20)))
-    views = learner.views(images, torch.Generator().manual_seed(3))
-    plain = learner.network(views, None)
-    order = torch.cat([torch.arange(0, 20, 2), torch.arange(1, 20, 2)])
-    mixed = learner.network(views, None, 20, order)
-    assert torch.equal(plain.projections[0], mixed.projections[0])
-    # The first group of the shuffled batch holds the even images.
-    target = build_learner(quick_config(), digits(), CPU).network.target
-    with torch.no_grad():
-        torch.testing.assert_close(mixed.targets[0][::2], target(views[0][::2]), rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(plain.targets[0][:10], target(views[0][:10]), rtol=1e-4, atol=1e-5)
-    assert not torch.allclose(plain.targets[0], mixed.targets[0])
+    learner, ctx = context(20, network__bn_groups=2, network__shuffle_bn=True)
+    views = two_views(learner, range(20), (3, 0))
+    order = torch.randperm(20, generator=generator(learner.seed, "shuffle", 0, 0))
+    plain, mixed = ctx.encode(learner.method.target, *views), ctx.encode(learner.method.target, *views, shuffled=True)
+    # The first group of the shuffled batch holds the first ten images of the order.
+    target = target_alone()
+    first = order[:10]
+    torch.testing.assert_close(mixed[0][first], target(views[0][first]), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(plain[0][:10], target(views[0][:10]), rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(plain[0], mixed[0])
 
 
 def test_four_shuffled_groups_are_the_slices_of_the_batch_in_that_order_and_each_image_has_its_own_target():
-    """As four GPUs would: each passes a quarter of the shuffled batch, and what it makes goes back to its place."""
-    learner = build_learner(quick_config(network__bn_groups=4, network__shuffle_bn=True), digits(), CPU)
-    target = build_learner(quick_config(), digits(), CPU).network.target
-    images = torch.from_numpy(digits().batch(range(22)))
-    views = learner.views(images, torch.Generator().manual_seed(3))
-    order = torch.randperm(22, generator=torch.Generator().manual_seed(4))
-    made = learner.network(views, None, 22, order).targets
-    for view, targets in zip(views, made, strict=True):
+    """As four GPUs would: each passes a quarter of the shuffled batch, and the outputs go back to their places."""
+    learner, ctx = context(22, network__bn_groups=4, network__shuffle_bn=True)
+    target = target_alone()
+    views = two_views(learner, range(22), (3, 0))
+    order = torch.randperm(22, generator=generator(learner.seed, "shuffle", 0, 0))
+    for view, targets in zip(views, ctx.encode(learner.method.target, *views, shuffled=True), strict=True):
         for quarter in order.split([5, 6, 5, 6]):
-            with torch.no_grad():
-                alone = target(view[quarter])
-            torch.testing.assert_close(targets[quarter], alone, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(targets[quarter], target(view[quarter]), rtol=1e-4, atol=1e-5)
 
 
 def test_each_step_draws_another_order_of_its_batch():
-    learner = build_learner(quick_config(network__bn_groups=4, network__shuffle_bn=True), digits(), CPU)
-    orders = []
-    learner.network.register_forward_pre_hook(lambda network, given: orders.append(given[3]))
-    state = late_state(learner)
-    for state.step in range(2):
-        m_step(learner, digits(), torch.arange(64), state)
-    assert all(torch.equal(order.sort().values, torch.arange(64)) for order in orders)
-    assert not torch.equal(orders[0], torch.arange(64))
-    assert not torch.equal(orders[0], orders[1])
+    learner, _ = context(64, network__bn_groups=4, network__shuffle_bn=True)
+    view = two_views(learner, range(64), (3, 0))[0]
+    targets = [
+        StepRun.of(learner, first_state(learner), 64, (step, 0)).encode(learner.method.target, view, shuffled=True)[0]
+        for step in (0, 0, 1)
+    ]
+    assert torch.equal(targets[0], targets[1])
+    assert not torch.allclose(targets[0], targets[2])

@@ -1,0 +1,68 @@
+"""TCL: labels of the most confident images, and a contrast that leaves images with the same label together."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from helpers import oracle
+from propos.losses import nt_xent
+from propos.methods.tcl import confident_images, labelled_contrast
+
+FIRST, SECOND = np.random.default_rng(0).normal(size=(2, 7, 4))
+LABELS = torch.tensor([0, 2, 0, -1, 2, 0, -1])
+
+
+def test_the_contrast_compared_with_plain_loops():
+    oracle.check(
+        lambda x: labelled_contrast(x, torch.tensor(SECOND), LABELS, 0.5),
+        lambda x: oracle.labelled_contrast(x, SECOND, LABELS.tolist(), 0.5),
+        FIRST,
+    )
+
+
+def test_the_contrast_by_hand():
+    # Three images along the axes, alike in both views: each is told from the four rows of the two others; of the two
+    # with the same label, from the two rows of the third.
+    axes = torch.eye(3, dtype=torch.float64)
+    alone, spared = math.log(1 + 4 * math.exp(-1)), math.log(1 + 2 * math.exp(-1))
+    assert float(labelled_contrast(axes, axes, torch.tensor([-1, -1, -1]), 1.0)) == pytest.approx(alone)
+    assert float(labelled_contrast(axes, axes, torch.tensor([1, 0, 1]), 1.0)) == pytest.approx((2 * spared + alone) / 3)
+
+
+def test_without_labels_it_is_the_plain_contrast_to_the_bit():
+    first, second = torch.tensor(FIRST), torch.tensor(SECOND)
+    nobody = torch.full((7,), -1)
+    assert torch.equal(labelled_contrast(first, second, nobody, 0.5), nt_xent(first, second, 0.5))
+
+
+def test_a_batch_of_one_label_pulls_views_together_and_tells_nothing_apart():
+    first = torch.tensor(FIRST, requires_grad=True)
+    loss = labelled_contrast(first, torch.tensor(SECOND), torch.zeros(7, dtype=torch.long), 0.5)
+    loss.backward()
+    assert float(loss.detach()) == 0.0
+    assert bool(torch.isfinite(first.grad).all())
+
+
+def assigned(*confidences):
+    """Return probabilities of two clusters: a number is that of the first, or, if it is negative, of the second."""
+    return torch.tensor([[p, 1 - p] if p > 0 else [1 + p, -p] for p in confidences])
+
+
+def test_labels_of_confident_images_by_hand():
+    # Of eight images in two clusters half are labelled: two of each cluster, if they are confident enough.
+    now = assigned(0.99, 0.9, 0.95, 0.97, 0.85, 0.6, -0.7, -0.8)
+    assert confident_images(now, 0.5, 0.5).tolist() == [0, -1, -1, 0, -1, -1, 1, 1]
+    labels = confident_images(now, 0.5, 0.75)
+    assert labels.tolist() == [0, -1, -1, 0, -1, -1, -1, 1]
+    # Later image 0 is no longer confident; image 3 is, of another cluster, and keeps its label; 1 and 2 get one.
+    later = assigned(0.7, 0.98, 0.99, -0.96, 0.85, 0.6, -0.7, -0.8)
+    labels = confident_images(later, 0.5, 0.75, labels)
+    assert labels.tolist() == [-1, 0, 0, 0, -1, -1, -1, 1]
+    # And nothing changes while the probabilities do not.
+    assert torch.equal(confident_images(later, 0.5, 0.75, labels), labels)
+
+
+def test_with_more_clusters_than_images_each_has_a_label():
+    assert confident_images(torch.eye(8, 40), 0.5, 0.0).tolist() == list(range(8))
