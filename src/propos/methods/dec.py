@@ -76,19 +76,21 @@ class Dec(Method):
         self.head.centres.normalise()
         a, b = batch.view("plain", 0), batch.view("random", 1)
         za, zb = ctx.encode(self.online, a, b)
-        outputs = [za, zb, *(ctx.encode(self.head, za, zb) if clusters else ())]
+        outputs = [za, zb]
         reconstruction_weight = settings.reconstruction_weight if clusters else 1.0
         if reconstruction_weight:
             outputs += [*ctx.encode(self.decoder, za, zb), self.decoder.pixels(a), self.decoder.pixels(b)]
+        if clusters:
+            outputs += ctx.encode(self.head, za, zb)
         za, zb, *outputs = ctx.gather(*outputs)
         ctx.report_embeddings(za, zb)
 
         losses = {}
         if reconstruction_weight:
-            ra, rb, xa, xb = outputs[-4:]
+            ra, rb, xa, xb = outputs[:4]
             losses["reconstruction"] = reconstruction_weight * symmetric(reconstruction, (ra, xa), (rb, xb))
         if clusters:
-            qa, qb = (logits.softmax(dim=1) for logits in outputs[:2])
+            qa, qb = (logits.softmax(dim=1) for logits in outputs[-2:])
             targets = self.memory["targets"][batch.images]
             losses["sharpening"] = settings.sharpening_weight * symmetric(sharpening, (qa, targets), (qb, targets))
         return losses

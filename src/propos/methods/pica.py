@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -65,7 +65,7 @@ class Pica(Method):
         logits = *ctx.encode(self.heads, za, zb), *ctx.encode(self.over_heads, za, zb)
         za, zb, *logits_of_all = ctx.gather(za, zb, *logits)
         ctx.report_embeddings(za, zb)
-        pa, pb, over_a, over_b = (each.softmax(dim=-1) for each in logits_of_all)
+        pa, pb, over_a, over_b = (each.softmax(dim=-1).unbind(1) for each in logits_of_all)
         weight = self.settings.balance_weight
         matching, balance = _matching(pa, pb), _balance(pa)
         self.heads.record(matching + weight * balance)
@@ -86,9 +86,11 @@ class Pica(Method):
         return self.heads.pick(self.heads(self.online.projector(features)))
 
 
-def _matching(first: Float[Tensor, "B H K"], second: Float[Tensor, "B H K"]) -> Float[Tensor, " H"]:
-    return torch.stack([cluster_matching(p, q) for p, q in zip(first.unbind(1), second.unbind(1), strict=True)])
+def _matching(first: Sequence[Tensor], second: Sequence[Tensor]) -> Float[Tensor, " H"]:
+    """Return the matching of each head's clusters."""
+    return torch.stack([cluster_matching(p, q) for p, q in zip(first, second, strict=True)])
 
 
-def _balance(first: Float[Tensor, "B H K"]) -> Float[Tensor, " H"]:
-    return torch.stack([cluster_balance(p) for p in first.unbind(1)])
+def _balance(first: Sequence[Tensor]) -> Float[Tensor, " H"]:
+    """Return the balance of each head's clusters."""
+    return torch.stack([cluster_balance(p) for p in first])
