@@ -40,7 +40,7 @@ class ByolPcl(Method):
         self.target: EmaCopy[Encoder] = EmaCopy(self.online)
         self.predictor: nn.Module = Mlp(dimension, hidden, dimension)
         initialise_small(self.predictor)
-        self.clusterings = Clusterings(settings.clusters)
+        self.clusterings = Clusterings(settings.clusters, setup.images, dimension)
 
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:

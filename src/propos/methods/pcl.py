@@ -55,7 +55,7 @@ class Pcl(Method):
         self.online = setup.encoder(lambda width: Mlp(width, width, setup.network.dimension, norm=False))
         self.target: EmaCopy[Encoder] = EmaCopy(self.online)
         self.queue = Queue(settings.queue_size, setup.network.dimension, setup.rows, setup.generator("queue"))
-        self.clusterings = Clusterings(settings.clusters)
+        self.clusterings = Clusterings(settings.clusters, setup.images, setup.network.dimension)
 
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
@@ -100,16 +100,19 @@ class Pcl(Method):
 class Clusterings(Memory):
     """Clusterings of all images into different numbers of clusters: labels, centres and concentrations of each."""
 
-    def __init__(self, numbers: tuple[int, ...]) -> None:
+    def __init__(self, numbers: tuple[int, ...], images: int, dimension: int) -> None:
         super().__init__({f"labels_{place}": number for place, number in enumerate(numbers)})
         self.numbers = numbers
+        for place, number in enumerate(numbers):
+            self[f"labels_{place}"] = torch.full((images,), -1)
+            self[f"centres_{place}"] = torch.zeros(number, dimension)
+            self[f"concentrations_{place}"] = torch.ones(number)
 
     def find(self, clustered: Clustered, temperature: float) -> None:
         """Cluster the present embeddings, starting from the last centres where there are any."""
-        points = clustered.points
+        points, known = clustered.points, bool((self["labels_0"] >= 0).any())
         for place, number in enumerate(self.numbers):
-            last = self.get(f"centres_{place}")
-            labels, centres = clustered.kmeans(number, place, points, last)
+            labels, centres = clustered.kmeans(number, place, points, self[f"centres_{place}"] if known else None)
             found = concentrations(points, labels, centres, temperature, sharded=clustered.sharded)
             of_all = clustered.of_all(labels)
             self[f"labels_{place}"] = of_all

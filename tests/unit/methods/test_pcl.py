@@ -5,10 +5,12 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.small import digits
 from helpers.steps import arrays, learner_of, losses_of, step_of
 from propos.errors import InputError
 from propos.methods import find_method, settings_of
 from propos.recipes import build_recipe
+from propos.training.e_step import e_step, embedded_images
 
 NAMES = ("pcl", "byol-pcl")
 LABELS = torch.arange(200) % 10
@@ -51,6 +53,30 @@ def test_prototypes_take_part_after_the_warm_up(method):
     assert names[1] - names[0] == {"prototypes"}
     assert learner.stage.first_clusters == 1
     assert set(losses_of(learner, *step_of(learner, LABELS, epoch=1, clustered=False))) == names[0]
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_clusterings_are_found_after_the_warm_up_each_from_its_last_centres(method):
+    learner = learner_of(method, **{f"{method}__clusters": (5, 40), f"{method}__concentration": 0.7})
+    memory, found = learner.method.clusterings, e_step(learner, digits(), 0, None)
+
+    def find(epoch):
+        _, ctx = step_of(learner, found.labels, epoch)
+        learner.method.after_clustering(embedded_images(learner, found, epoch, None), ctx)
+        return [memory[f"centres_{place}"] for place in (0, 1)]
+
+    find(0)
+    assert (memory["labels_0"] == -1).all()
+    before = find(1)
+    for place, number in enumerate((5, 40)):
+        labels, centres = memory[f"labels_{place}"], before[place]
+        assert sorted(labels.unique().tolist()) == list(range(number))
+        assert torch.equal((found.embeddings @ centres.T).argmax(dim=1), labels)
+        assert float(memory[f"concentrations_{place}"].mean()) == pytest.approx(0.7)
+    after = find(2)
+    for ours, theirs in zip(before, after, strict=True):  # another start is taken only where it ends better
+        similarity = [(found.embeddings @ centres.T).amax(dim=1).mean() for centres in (ours, theirs)]
+        assert similarity[1] >= similarity[0] - 1e-6
 
 
 def test_pcls_directions_are_summed_and_its_keys_enter_the_queue_after_the_backward_pass():
