@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python $(PIP) --constraint constraints.txt
 # A process of tests for every core; a file's tests stay together, for the sake of what they share.
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
-.PHONY: install demo test test-lowest attack format docs release clean
+.PHONY: install demo test test-rest test-all check test-lowest attack format docs release clean
 .PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-on-top bench-neighbours bench-mirrored
 
 install: $(PAGE)
@@ -38,6 +38,7 @@ demo: $(PAGE)
 	@$(BIN)/propos run digits
 	@echo "propos is at $(BIN)/propos: $(BIN)/propos run FOLDER clusters your own images; . $(BIN)/activate puts it on the path."
 
+# What a contributor needs to trust a change: under ten minutes on two idle cores.
 test: $(PAGE)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -45,8 +46,22 @@ test: $(PAGE)
 	$(BIN)/lint-imports
 	.ci/check-web
 	.ci/chromium
+	$(TESTS) -m "not full"
+
+# What `make test` leaves out: the other methods through the same checks, the documentation's commands, the notebook, the
+# site, the installed wheel, all variants.
+test-rest: $(PAGE)
+	.ci/chromium
 	@$(MAKE) --silent $(VENV)/.docs || echo "the extra docs could not be installed: the site's tests will be skipped"
-	$(TESTS)
+	$(TESTS) -m full
+
+test-all: test test-rest
+
+# Format, lint, types, contracts and the unit tests of the rooms that changed since the last commit: under a minute.
+check: $(STAMP)
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
+	@$(BIN)/mypy && $(BIN)/lint-imports --no-logo > /dev/null
+	@$(BIN)/python .ci/changed.py | xargs --no-run-if-empty $(BIN)/pytest --quiet --numprocesses=auto -m "not full"
 
 # A thousand damaged inputs and clumsy commands; about a quarter of an hour on two cores.
 attack: $(PAGE)
@@ -67,7 +82,7 @@ test-lowest: $(PAGE)
 # archives are built and tried.
 release: $(PAGE)
 	$(BIN)/python .ci/release.py .
-	$(MAKE) test
+	$(MAKE) test-all
 	rm -rf dist
 	$(BIN)/python -m hatchling build --target sdist --target wheel --directory dist
 	PROPOS_DIST=dist $(BIN)/pytest --quiet tests/browser/test_installed.py

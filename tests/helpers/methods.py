@@ -1,17 +1,17 @@
-"""Which methods the tests go through: all of them, of which `make test` takes those that between them use everything."""
+"""Which methods the tests go through: all of them, of which `make test` takes those that together use everything."""
 
 import pytest
 
 from propos.methods import find_method, method_names
 
-# Two networks and clusters, a queue, a bank, prototypes, a pretext and heads, learnt centres, a decoder, a discriminator.
+# A target and clusters, a queue, a bank, prototypes, a pretext and heads, learnt centres, a decoder, a discriminator.
 REPRESENTATIVE = ("propos", "moco", "idfd", "swav", "scan", "secu", "dec", "dccm")
 OF_IMAGES = [name for name in method_names() if "images" in find_method(name).inputs]
 TRAINED = [name for name in OF_IMAGES if find_method(name).trains]
 
 
 def each(names, *more):
-    """Return parameters for a test of each method; the others than the representative ones are left to `make test-all`."""
+    """Return parameters for a test of each method; `make test` takes the representative ones."""
     return [
         pytest.param(name, *more, id=name, marks=[] if name in REPRESENTATIVE else pytest.mark.full) for name in names
     ]

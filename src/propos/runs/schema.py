@@ -13,7 +13,7 @@ from propos.errors import InputError, shown
 from propos.plain import parse_json, read_text
 from propos.spreadsheets import unguarded
 
-SCHEMA = 2
+SCHEMA = 3
 MOST_LISTED = 1_000_000_000  # bytes of history.jsonl and skipped.csv, which grow with the run
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -51,7 +51,7 @@ class StartInfo(_Part):
 class RunInfo(_Part):
     """What run.json holds."""
 
-    schema_number: Literal[2] = Field(default=2, alias="schema")
+    schema_number: Literal[3] = Field(default=3, alias="schema")
     status: Literal["running", "finished", "interrupted", "failed"]
     propos: str | None = None
     torch: str | None = None
@@ -133,7 +133,7 @@ def read_info(path: Path) -> RunInfo:
     value = parse_json(read_text(path), str(path))
     if not isinstance(value, dict):
         raise InputError(f"{path}: cannot be read: not a table of keys")
-    _check_schema(value.get("schema"), path)
+    _check_schema(value.get("schema"), value.get("propos"), path)
     return checked(RunInfo, value, str(path))
 
 
@@ -185,15 +185,13 @@ def checked(kind: type[Checked], value: Any, where: str) -> Checked:
         raise InputError(f"{where}: {key + ' = ' if key else ''}{shown(first['input'])}: {problem}") from None
 
 
-def _check_schema(schema: Any, path: Path) -> None:
+def _check_schema(schema: Any, version: Any, path: Path) -> None:
     if isinstance(schema, bool) or not isinstance(schema, int):
         raise InputError(f"{path}: schema = {shown(schema)}: not a number, so this is no run of propos")
-    if schema > SCHEMA:
-        raise InputError(
-            f"{path.parent}: was written by a newer propos (schema {schema}, this one reads {SCHEMA}): upgrade propos"
-        )
-    if schema < SCHEMA:
-        raise InputError(
-            f"{path.parent}: was written by an older propos (schema {schema}, this one reads {SCHEMA}): "
-            "run it again with --config and its config.yaml"
-        )
+    if schema == SCHEMA:
+        return
+    writer = f"propos {version}" if isinstance(version, str) else f"{'a newer' if schema > SCHEMA else 'an older'} propos"
+    advice = "upgrade propos" if schema > SCHEMA else "run it again with this version"
+    raise InputError(
+        f"{path.parent}: was written by {writer} in another format (schema {schema}; this one reads {SCHEMA}): {advice}"
+    )

@@ -81,7 +81,9 @@ def test_before_scattering_starts_the_step_is_byols():
     losses = step(propos, epoch=0)
     assert losses.keys() == {"psa"}
     assert losses["psa"] == step(byol, epoch=0)["alignment"]
-    assert torch.equal(propos.method.target.module.backbone.conv1.weight, byol.method.target.module.backbone.conv1.weight)
+    assert torch.equal(
+        propos.method.target.module.backbone.conv1.weight, byol.method.target.module.backbone.conv1.weight
+    )
 
 
 def test_propos_without_noise_and_weight_is_byol_to_the_bit():

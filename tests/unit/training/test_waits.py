@@ -42,9 +42,7 @@ CASES = {
     "views together": {"network__joint_views": True},
     "a queue of prototypes": {"queue_size": 96},
 }
-LATER = [
-    (method, number) for method in TRAINED for number in range(1, len(stages_of(quick_config(method=method))))
-]
+LATER = [(method, number) for method in TRAINED for number in range(1, len(stages_of(quick_config(method=method))))]
 
 
 def marked(case, method):
@@ -149,9 +147,10 @@ def test_no_step_of_a_later_stage_waits(number):
     two_stages.register()
     try:
         learner = at_stage(learner_on_meta(**two_stages.QUICK), number)
+        state = opened(learner)
     finally:
         two_stages.unregister()
-    assert watched_step(learner, digits(), opened(learner)).waits == []
+    assert watched_step(learner, digits(), state).waits == []
 
 
 @pytest.mark.parametrize(("method", "number"), [marked(case, case[0]) for case in LATER])
