@@ -25,6 +25,8 @@ from propos.losses import (
     self_labelling,
     symmetric,
 )
+from propos.methods.conr import neighbour_alignment
+from propos.methods.dcboost import confident_push
 from propos.methods.dccm import graph_loss, label_loss, local_loss, similar_images
 from propos.methods.dec import reconstruction, sharpening
 from propos.methods.deepcluster import pseudo_label_loss
@@ -33,10 +35,14 @@ from propos.methods.idfd import feature_decorrelation
 from propos.methods.iic import mutual_information
 from propos.methods.localagg import local_aggregation
 from propos.methods.mice import by_expert, contrastive_experts
+from propos.methods.nnm import losses_of_pairs, nearest_in_batch, pairs_to_match
 from propos.methods.propos import prototype_alignment, prototype_uniformity
 from propos.methods.secu import centre_agreement, centre_learning
 from propos.methods.simsiam import negative_cosine
+from propos.methods.spice import several_labels
 from propos.methods.swav import balanced_codes, code_prediction
+from propos.methods.tcl import labelled_contrast
+from propos.methods.temi import weighted_information
 
 BATCH, DIMENSION = 12, 6
 # The first process alone would miss clusters 2 and 3, and has the only images labelled -1.
@@ -57,6 +63,10 @@ def discriminator(places, log_probs, others):
     return places.sum(dim=2)[others] * log_probs.sum(dim=1)[:, None, None]
 
 
+def heads(*probabilities):
+    return tuple(each[:, None] for each in probabilities)
+
+
 BANK, QUEUE, CENTRES = unit(20, DIMENSION, seed=3), unit(5, DIMENSION, seed=1), unit(4, DIMENSION, seed=2)
 EXPERTS = unit(3, 2, seed=5)
 
@@ -68,14 +78,25 @@ LOSSES = {
     "prototype alignment": lambda o: symmetric(prototype_alignment, (o.pa, o.tb), (o.pb, o.ta), o.labels, 0.5, 4),
     "prototype uniformity": lambda o: prototype_uniformity(o.za, o.labels, 0.5, 4),
     "confident pull": lambda o: symmetric(confident_pull, (o.za, o.tb), (o.zb, o.ta), o.labels, 4),
+    "confident push": lambda o: symmetric(confident_push, (o.za, o.tb), (o.zb, o.ta), o.labels, 4),
+    "neighbours in the batch": lambda o: symmetric(
+        neighbour_alignment, (o.pa, o.tb), (o.pb, o.ta), o.labels, CENTRES, 0.7, 4
+    ),
     "NT-Xent": lambda o: nt_xent(o.za, o.zb, 0.5),
-    "NT-Xent without alike images": lambda o: nt_xent(o.za, o.zb, 0.5, o.alike),
+    "contrast of labelled images": lambda o: labelled_contrast(o.za, o.zb, o.labels, 0.5),
     "InfoNCE": lambda o: info_nce(o.za, o.tb, QUEUE, 1.0),
     "ProtoNCE": lambda o: proto_nce(o.za, CENTRES, torch.ones(4), o.labels),
     "cluster contrast": lambda o: cluster_contrast(o.ya, o.yb, 1.0),
     "cluster balance": lambda o: cluster_balance(o.ya),
     "cluster matching": lambda o: cluster_matching(o.ya, o.yb),
     "neighbour agreement": lambda o: neighbour_agreement(o.ya, o.yb),
+    "nearest in the batch": lambda o: sum(
+        losses_of_pairs(*pairs_to_match(*heads(o.ya, o.yb, o.ya.flip(1)), nearest_in_batch(o.za))).values()
+    ).sum(),
+    "weighted information": lambda o: weighted_information(
+        heads(o.ya, o.yb), heads(o.yb, o.ya), torch.full((1, DIMENSION), 1 / DIMENSION, dtype=torch.float64), 0.6
+    ).sum(),
+    "several labels": lambda o: several_labels(o.ya[:, None], (o.sharpened > 0.2)[:, None]).sum(),
     "self-labelling": lambda o: self_labelling(o.ya, o.yb, 0.2),
     "balanced cross-entropy": lambda o: balanced_cross_entropy(o.ya, o.labels),
     "instance softmax": lambda o: instance_softmax(o.za, BANK, o.images, 0.5),
@@ -118,7 +139,6 @@ def losses_and_gradients(rank, world):
         **probabilities,
         labels=labels,
         known=labels.clamp(min=0),
-        alike=(labels[:, None] == labels) & (labels >= 0) & ~torch.eye(BATCH, dtype=torch.bool),
         images=gather(IMAGES[part]),
         near=gather(NEAR[part]),
         weights=gather(torch.full((BATCH, 3), 0.5, dtype=torch.float64)[part]),
