@@ -10,14 +10,16 @@ from random import Random
 
 from damage import ODD, spoil, spoil_run, spoil_yaml
 from propos.config import keys
+from propos.methods import find_method
 from reviews import of_caches, of_edits, of_exports, of_weights
 from sources import any_source, pictures
 
 # A command that trains after all is to be over in a moment.
 QUICK = {
     "network.backbone": "resnet-small", "network.hidden": 16, "network.dimension": 8, "train.batch_size": 16, "train.epochs": 1,
-    "train.warmup": 0, "psl.start": 0, "estep.restarts": 1, "views.size": 8, "pcl.clusters": "[4]",
+    "train.warmup": 0, "estep.restarts": 1, "views.size": 8,
 }  # fmt: skip
+OWN = [f"propos.{key}" for key in find_method("propos").Settings.model_fields]
 STREAMS = ["open"] * 12 + ["no stdout", "no stderr", "no stdin", "full", "gone", "ascii"]
 
 
@@ -80,8 +82,9 @@ def _of_settings(draw: Random, folder: Path, run: Path) -> list[str]:
     start = ["run", "photos"]
     way = draw.randrange(5)
     if way == 0:
-        key = draw.choice([*keys(), "psl", "nothing", "train.", ""])
-        return [*start, "-k", "3", *quick(key), "--set", f"{key}={draw.choice(ODD)}"]
+        key = draw.choice([*keys(), *OWN, "propos", "nothing", "train.", "propos.", ""])
+        method = ["--method", "propos"] if key in OWN else []
+        return [*start, "-k", "3", *quick(key), *method, "--set", f"{key}={draw.choice(ODD)}"]
     if way == 1:
         shutil.copyfile(run / "config.yaml", folder / "mine.yaml")
         draw.choice([spoil_yaml, spoil_yaml, spoil])(draw, folder / "mine.yaml")
@@ -107,9 +110,7 @@ def _of_settings(draw: Random, folder: Path, run: Path) -> list[str]:
         return [*start, *clusters, *safe, option, draw.choice([value for value in ODD if value not in ("", "1", "3")])]
     if way == 3:
         values = draw.choice(["2..4", "4..2", "2..", "..", "1..3", "2..2", "30..40", "-2..5", f"2..{10**20}", "2...4"])
-        return draw.choice(
-            [[*start, *quick("train.warmup", "psl.start"), "-k", values], ["suggest-k", str(run), "-k", values]]
-        )
+        return draw.choice([[*start, *quick("train.warmup"), "-k", values], ["suggest-k", str(run), "-k", values]])
     name = draw.choice(["dcboost", "byol", "kmeans", "pcl", "moco", "cc", "simclr", "propos-no-psl", "PROPOS"])
     return [*start, "-k", draw.choice(["2", "3", "30", "31"]), *quick(), "--method", name]
 

@@ -20,7 +20,6 @@ from PIL import Image
 from propos.data import StreamedSource, cache_side, clean_caches, find_source
 from propos.data.decoding.pool import DecodePool, cores
 from propos.methods import build_method
-from propos.networks import build_network
 from propos.recipes import build_recipe
 from propos.runs import write_parts
 from propos.training import Model, prepare
@@ -69,8 +68,7 @@ def photos_model(photos: Path) -> Model:
     source = find_source(photos).open(cache_side(build_recipe("photos").views), 3, keep="stream")
     config = prepare(build_recipe("photos").with_settings({"clusters": 10}), source)
     prototypes = torch.nn.functional.normalize(torch.randn(10, config.network.dimension), dim=1)
-    network = build_network(config.network, build_method(config).parts, 3, seed=0)
-    return Model(config, network, prototypes, np.arange(10))
+    return Model(config, build_method(config, channels=3), prototypes, np.arange(10))
 
 
 def predicting(photos: Path, folder: Path, rounds: int) -> list[Comparison]:

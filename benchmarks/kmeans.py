@@ -26,7 +26,7 @@ from propos.clustering.lloyd import cluster_sums, directions
 from propos.clustering.points import prepare, spans
 from propos.config import Config, TrainSettings
 from propos.data import open_source
-from propos.objectives import Outputs, PrototypeScattering
+from propos.losses import prototype_scattering, symmetric
 from propos.training.embedding import embed
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
@@ -225,7 +225,7 @@ def epoch(embeddings: Tensor, rounds: int) -> None:
     works: dict[str, Callable[[], object]] = {
         "step": lambda: m_step(learner, source, positions, state),
         "scattering": lambda: scattering(labels[:batch]),
-        "embedding": lambda: embed(learner.network.target, part, config),
+        "embedding": lambda: embed(learner.method.embedder, part, config),
         "k-means": clustering,
         "relabelling": lambda: (stable_numbers(before, after, 10), churn(before, after)),
     }
@@ -252,10 +252,10 @@ def epoch(embeddings: Tensor, rounds: int) -> None:
 
 def scattering(labels: Tensor) -> None:
     """Compute PSL of one batch and its gradient for the projections."""
-    online, target = ((torch.randn(len(labels), 256), torch.randn(len(labels), 256)) for _ in range(2))
-    for projection in online:
+    za, zb, ta, tb = (torch.randn(len(labels), 256) for _ in range(4))
+    for projection in (za, zb):
         projection.requires_grad_()
-    PrototypeScattering(0.5)(Outputs(online, online, target), labels).backward()
+    symmetric(prototype_scattering, (za, tb), (zb, ta), labels, 0.5).backward()
 
 
 if __name__ == "__main__":

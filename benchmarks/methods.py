@@ -15,25 +15,24 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from peers import PEERS, REPEATS, pixels_of
 from propos.config import Config
 from propos.data import Source, open_source
 from propos.data.arrays import ArraySource
 from propos.evaluation import scores
-from propos.methods import FEATURES_ALONE, METHODS, build_method
-from propos.outputs import Grouping
+from propos.methods import complete_sections, find_method, method_names, stages_of
 from propos.recipes import build_recipe
 from propos.runner import Request, plan
 from propos.training import Silent, prepare, train
+from propos.training.context import StepRun
+from propos.training.e_step import clusters_now, embedded_images
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
@@ -43,9 +42,10 @@ from sets import SETS
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 SCORES = ("accuracy", "nmi", "ari")
-PAPERS = {"contrast.weight": 0.0, "pull.weight": 0.0}  # recipes add these to ProPos; as in the paper it is without
+# Recipes add these to ProPos; as in the paper it is without.
+PAPERS = {"propos.contrast_weight": 0.0, "propos.pull_weight": 0.0}
 VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    **{name: (name, {}) for name in METHODS if name not in FEATURES_ALONE},
+    **{name: (name, {}) for name in method_names() if "images" in find_method(name).inputs},
     "propos, as in the paper": ("propos", PAPERS),
 }
 OURS = ["propos", "propos, as in the paper", *(name for name in VARIANTS if not name.startswith("propos"))]
@@ -79,7 +79,7 @@ def cost(place: str, name: str) -> Row:
     torch.set_num_threads(1)
     row = {"set": place, "method": name}
     with plan(_request(SETS[place](), name, seed=0), "cpu") as planned:
-        if not build_method(planned.config).terms:
+        if not find_method(planned.config.method).trains:
             return row | {"epoch": 0.0}
         few = planned.config.with_epochs(_few(planned.config))
         spent = min(_timed(few, planned)[1] for _ in range(2))  # the first has much to load
@@ -94,7 +94,7 @@ def _request(source: ArraySource, name: str, seed: int) -> Request:
 
 def _few(config: Config) -> int:
     """Return how many epochs tell what one costs: one in every stage, and not the first alone."""
-    return max(2, len(build_method(config).stages))
+    return max(2, len(stages_of(config)))
 
 
 def _timed(config: Config, planned: Any) -> tuple[Row, float]:
@@ -133,7 +133,7 @@ def step_ratios(rounds: int = 15) -> dict[str, float]:
     """Return the median over rounds of each method's time for a late step over BYOL's, all timed in turn."""
     torch.set_num_threads(1)
     source = open_source("digits")
-    works = {name: late_step(name, source) for name in METHODS if not name.startswith("kmeans")}
+    works = {name: late_step(name, source) for name in method_names() if find_method(name).trains}
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds + 1):
         for name, work in works.items():
@@ -148,19 +148,12 @@ def step_ratios(rounds: int = 15) -> dict[str, float]:
 
 
 def late_step(method: str, source: Source) -> Callable[[], object]:
-    """Return a step of a method late in training, every term at work; finer clusterings are made up."""
-    learner = build_learner(
-        prepare(build_recipe("digits", method).with_settings(PAPERS), source),
-        source,
-        torch.device("cpu"),
-    )
+    """Return a step late in the first stage of a method, every term at work, after an E-step."""
+    recipe = build_recipe("digits", method).with_settings(PAPERS if method == "propos" else {})
+    learner = build_learner(prepare(complete_sections(recipe), source), source, torch.device("cpu"))
     positions, state = epoch_order(0, 0, learner.schedule)[0], late_state(learner)
-    assert state.partition is not None
-    groupings = []
-    for clusters in () if learner.stage.further is None else learner.stage.further.clusters:
-        centres = F.normalize(torch.randn(clusters, learner.config.network.dimension), dim=1)
-        groupings.append(Grouping(torch.arange(len(source)) % clusters, centres, torch.ones(clusters)))
-    state.partition = replace(state.partition, groupings=tuple(groupings))
+    clustered = embedded_images(learner, clusters_now(learner, source, 0, None), 0, None)
+    learner.method.after_clustering(clustered, StepRun.of(learner, state))
     return lambda: m_step(learner, source, positions, state)
 
 

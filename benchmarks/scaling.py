@@ -22,16 +22,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from propos.cli.memory import keep_freed_memory
 from propos.config import Config
 from propos.data import Source, from_array, open_source
 from propos.distributed import averaged, joined, rank, sum_over_processes, world_size
 from propos.recipes import build_recipe
+from propos.training.context import StepRun
 from propos.training.estimate import late_state
-from propos.training.learner import Learner, build_learner
-from propos.training.m_step import m_step
+from propos.training.learner import Learner, build_learner, trained_parameters
+from propos.training.m_step import m_step, running_statistics
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare
 
@@ -70,7 +71,7 @@ def learner_of(case: str) -> tuple[Learner, Source]:
     if recipe != "digits":
         pixels = np.random.default_rng(0).integers(256, size=(512, 32, 32, 3), dtype=np.uint8)
         source = from_array(pixels, np.arange(512) % 10)
-    config: Config = prepare(build_recipe(recipe).with_settings({"psl.start": 0, **settings}), source)
+    config: Config = prepare(build_recipe(recipe).with_settings({"propos.psl_start": 0, **settings}), source)
     return build_learner(config, source, CPU), source
 
 
@@ -86,25 +87,42 @@ def steps_of(case: str) -> Callable[[], None]:
     return work
 
 
+class Passes(nn.Module):
+    """The passes of a step of ProPos on ready tensors, and a trivial loss."""
+
+    def __init__(self, learner: Learner) -> None:
+        super().__init__()
+        self.method, self.learner = learner.method, learner
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the loss of two views that are the same."""
+        ctx, method = StepRun.of(self.learner, late_state(self.learner), BATCH), self.method
+        assert method.target is not None
+        assert method.predictor is not None
+        projections = ctx.encode(method.online, images, images)
+        ctx.encode(method.target, images, images)
+        predictions = ctx.encode(method.predictor, *projections)
+        return projections[0].square().mean() + predictions[1].square().mean() + predictions[0].mean()
+
+
 def passes_of(engine: str) -> Callable[[], None]:
     """Return forward and backward passes whose gradients are averaged during them, after them, or as DDP does."""
     learner, _ = learner_of("ResNet-18, 32 px, two groups")
-    network = learner.network
+    passes: nn.Module = Passes(learner)
+    trained = trained_parameters(learner.method)
     images = torch.randn(BATCH // world_size(), 3, 32, 32)
-    whole: nn.Module = network
     if engine == "ddp":
         # With find_unused_parameters buckets stay as they are, so that a resumed run adds up in the same order.
-        whole = nn.parallel.DistributedDataParallel(network, broadcast_buffers=False, find_unused_parameters=True)
+        passes = nn.parallel.DistributedDataParallel(passes, broadcast_buffers=False, find_unused_parameters=True)
 
     def work() -> None:
-        made = whole((images, images), None, BATCH)
-        loss = made.projections[0].square().mean() + made.predictions[1].square().mean() + made.predictions[0].mean()
-        with averaged(network.trained()) if engine == "during" else nullcontext():
+        loss = passes(images)
+        with averaged(trained) if engine == "during" else nullcontext():
             loss.backward()
         if engine == "after":
-            with averaged(network.trained()):
+            with averaged(trained):
                 pass
-        network.zero_grad(set_to_none=True)
+        learner.method.zero_grad(set_to_none=True)
 
     return work
 
@@ -118,8 +136,8 @@ def bytes_written() -> int:
 def formula(case: str, processes: int) -> float:
     """Return the bytes that all processes together send in a step (docs/distributed.md)."""
     learner, _ = learner_of(case)
-    trained = sum(parameter.numel() for parameter in learner.network.trained())
-    buffers = sum(buffer.numel() for buffer in learner.network.buffers() if buffer.is_floating_point())
+    trained = sum(parameter.numel() for parameter in trained_parameters(learner.method))
+    buffers = sum(each.numel() for each in running_statistics(learner))
     outputs = 6 * learner.schedule.batch * learner.config.network.dimension
     once = processes - 1  # of an all-gather; an all-reduce sends everything twice
     return 4.0 * once * (2 * (trained + buffers) + outputs)

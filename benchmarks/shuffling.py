@@ -28,9 +28,11 @@ def run(method: str, groups: int, seed: int, epochs: int) -> dict[str, object]:
             "seed": seed, "views.size": 16, "network.width": 0.25, "network.hidden": 512, "network.dimension": 128,
             "network.bn_groups": groups, "network.shuffle_bn": groups > 1, "network.momentum": 0.99,
             "train.epochs": epochs, "train.batch_size": 128, "train.lr": 0.2, "train.warmup": 1,
-            "psl.start": epochs // 2, "estep.restarts": 3,
+            "estep.restarts": 3,
         }
     )  # fmt: skip
+    if method == "propos":
+        config = config.with_settings({"propos.psl_start": epochs // 2})
     config = prepare(config, source)
     begin = time.process_time()
     last = train(config, source, torch.device("cpu"), Silent()).history[-1]["measures"]

@@ -19,11 +19,10 @@ from torch import Tensor, nn
 from propos.augment import RandomViews
 from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
 from propos.data import Source, open_source
-from propos.methods import build_method
-from propos.networks import Parts, build_network
+from propos.methods import Method, build_method
 from propos.recipes import build_recipe
 from propos.training.estimate import late_state
-from propos.training.learner import Learner, build_learner
+from propos.training.learner import Learner, build_learner, freeze, trained_parameters
 from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from propos.training.prepare import prepare
@@ -66,7 +65,10 @@ def step_against_passes(what: str, config: Config, source: Source, rounds: int) 
     learner = build_learner(prepare(config, source), source, CPU)
     positions = epoch_order(0, 0, learner.schedule)[0]
     images = torch.from_numpy(source.batch(positions.numpy()))
-    views = learner.views(images, torch.Generator().manual_seed(0))
+    pixels = learner.config.pixels
+    assert pixels.mean is not None
+    assert pixels.std is not None
+    views = RandomViews(learner.config.views, pixels.mean, pixels.std)(images, torch.Generator().manual_seed(0))
     state = late_state(learner)
 
     def step() -> None:
@@ -77,13 +79,14 @@ def step_against_passes(what: str, config: Config, source: Source, rounds: int) 
 
 def bare_passes(learner: Learner, views: tuple[Tensor, Tensor]) -> None:
     """Pass two views through online network, predictor and target, and a trivial loss back."""
-    network = learner.network
-    first, second = (network.predictor(network.online(view)) for view in views)
-    with torch.no_grad():
-        for view in views:
-            network.target(view)
+    method = learner.method
+    assert method.target is not None
+    assert method.predictor is not None
+    first, second = (method.predictor(method.online(view)) for view in views)
+    for view in views:
+        method.target(view)
     (first.square().mean() + second.square().mean()).backward()
-    network.zero_grad(set_to_none=True)
+    method.zero_grad(set_to_none=True)
 
 
 # Views against kornia's
@@ -120,16 +123,16 @@ def kornia_views(settings: ViewSettings) -> nn.Module:
 # Choices that the networks and the optimiser leave open
 
 
-def parts(settings: NetworkSettings) -> Parts:
-    """Return the parts of ProPos's network."""
-    return build_method(Config(network=settings)).parts
+def propos(settings: NetworkSettings, channels: int = 3) -> Method:
+    """Return ProPos's networks."""
+    return build_method(Config(network=settings), channels)
 
 
 def layouts(what: str, settings: NetworkSettings, shape: tuple[int, int, int, int], rounds: int) -> Comparison:
     """Compare a forward and backward pass in both memory layouts."""
 
     def passes(layout: torch.memory_format) -> Callable[[], None]:
-        network = build_network(settings, parts(settings), shape[1], seed=0).online.to(memory_format=layout)
+        network = propos(settings, shape[1]).online.to(memory_format=layout)  # type: ignore[call-overload]
         images = torch.randn(shape)
 
         def work() -> None:
@@ -146,7 +149,9 @@ def optimisers(what: str, settings: NetworkSettings, rounds: int) -> Comparison:
     """Compare the two implementations of the SGD step."""
 
     def stepping(**kind: bool) -> Callable[[], None]:
-        parameters = build_network(settings, parts(settings), 3, seed=0).trained()
+        method = propos(settings)
+        freeze(method, None)
+        parameters = trained_parameters(method)
         for parameter in parameters:
             parameter.grad = torch.randn_like(parameter)
         optimiser = torch.optim.SGD(parameters, lr=1e-6, momentum=0.9, weight_decay=5e-4, **kind)

@@ -25,9 +25,9 @@ from propos.clustering import assign, spherical_kmeans, suggest_clusters
 from propos.data import Source, cache_side, find_source
 from propos.data.arrays import ArraySource
 from propos.evaluation import ami
+from propos.methods import complete_sections
 from propos.recipes import build_recipe
-from propos.training import prepare
-from propos.training.choose_k import clusters_needed
+from propos.training import clusters_needed, prepare
 from propos.training.e_step import embeddings_now
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
@@ -55,7 +55,7 @@ def embeddings_before_scattering(name: str, seed: int, root: Path) -> tuple[Tens
     """Train the part of a run that needs no clusters; return its embeddings and the labels."""
     config = build_recipe(CASES[name][0]).with_settings({"seed": seed, "suggest.range": RANGE})
     source = open_case(name, root, cache_side(config.views))
-    config = prepare(config, source)
+    config = prepare(complete_sections(config), source)
     learner = build_learner(config, source, torch.device("cpu"))
     state = first_state(learner)
     for _ in range(clusters_needed(config)):
