@@ -87,7 +87,7 @@ def test_the_epochs_fit_the_time_that_is_given(images, tmp_path, capsys):
     assert command(capsys, *arguments, "--out", tmp_path / "run", "--quiet").code == 0
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     assert 1 <= config["train"]["epochs"] < 100  # the recipe's
-    assert config["psl"]["start"] <= config["train"]["epochs"]
+    assert config["propos"]["psl_start"] <= config["train"]["epochs"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
@@ -203,7 +203,7 @@ def test_a_recipe_is_shown_against_the_paper(capsys):
     assert "released code" in row["train.warmup"]
     of_moco = command(capsys, "recipes", "show", "cifar-10", "--method", "moco", "--against", "paper").out
     assert "≠" not in of_moco.partition("network.momentum ")[2].splitlines()[0]
-    assert "did you mean moco" in command(capsys, "recipes", "show", "digits", "--method", "mocow").err
+    assert 'did you mean "moco"?' in command(capsys, "recipes", "show", "digits", "--method", "mocow").err
 
 
 def test_doctor_names_the_device_and_versions(capsys):

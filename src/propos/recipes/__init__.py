@@ -12,7 +12,8 @@ from propos.recipes.length import fit_length
 from propos.recipes.methods import for_method, on_top, own_sections, sections_of
 from propos.recipes.paper_diff import Row, paper_diff
 from propos.recipes.pretrained import TUNING
-from propos.recipes.table import PAPER, RECIPES, SYSTEMS
+from propos.recipes.systems import SYSTEMS
+from propos.recipes.table import PAPER, RECIPES
 
 __all__ = [
     "EXPECTED_ACCURACY",

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from propos.config import Config
-from propos.recipes.table import PAPER, SYSTEMS
+from propos.recipes.systems import SYSTEMS
+from propos.recipes.table import PAPER
 
 PERSONAL = ("source", "data", "labels", "recipe", "method", "clusters", "seed", "keep_epochs", "suggest.", "pixels.")
 

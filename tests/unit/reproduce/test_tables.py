@@ -196,12 +196,12 @@ def test_operations_are_those_torch_counts(backbone, stem):
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    from propos.config import NetworkSettings
-    from propos.networks import Head, Parts, TwinNetwork
+    from propos.config import Config, NetworkSettings
+    from propos.methods import build_method
 
     settings = NetworkSettings(backbone=backbone, stem=stem, width=0.25, hidden=64, dimension=16)
     with torch.device("meta"):
-        network = TwinNetwork(settings, Parts(projector=Head((64, 16))), 3).eval()
+        method = build_method(Config(network=settings), channels=3).eval()
         with FlopCounterMode(display=False) as counter:
-            network.online(torch.empty(2, 3, 36, 36))
+            method.online(torch.empty(2, 3, 36, 36))
     assert 2 * forward_operations(settings, 36) == counter.get_total_flops()
