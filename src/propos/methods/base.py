@@ -58,19 +58,15 @@ class Batch(Protocol):
 
     def views(self, **changes: Any) -> tuple[Float[Tensor, "b ..."], Float[Tensor, "b ..."]]:
         """Return two random views of each image; `changes` override the `views` settings."""
-        ...
 
     def view(self, kind: ViewKind, number: int = 0, **changes: Any) -> Float[Tensor, "b ..."]:
         """Return one view. Views with different numbers (0, 1 or 2) are drawn independently."""
-        ...
 
     def partners(self, neighbours: Neighbours) -> Batch:
         """Return a batch with one random neighbour of each image."""
-        ...
 
     def rows(self, table: Tensor) -> Tensor:
         """Return the rows of this process's images from a table with one row an image."""
-        ...
 
 
 class StepContext(Protocol):
@@ -88,31 +84,24 @@ class StepContext(Protocol):
 
         With `shuffled`, batch norm groups the batch in a random order where `network.shuffle_bn` asks for it.
         """
-        ...
 
     def predict(self, module: nn.Module, view: Tensor) -> Tensor:
         """Pass a view through a module in eval mode, without a gradient."""
-        ...
 
     def gather(self, *tensors: Tensor) -> list[Tensor]:
         """Return the rows of all processes, in float32, with gradients; use one call for everything."""
-        ...
 
     def noise_like(self, *tensors: Tensor, sigma: float) -> list[Tensor]:
         """Return Gaussian noise of this standard deviation for each tensor."""
-        ...
 
     def after_backward(self, action: Callable[..., object], *arguments: Any) -> None:
         """Call an action once the gradients of this batch are computed: what it changes may be part of the graph."""
-        ...
 
     def report_embeddings(self, *views: Float[Tensor, "B D"]) -> None:
         """Report the batch's embeddings, for E-steps that reuse them (`estep.embeddings = streamed`)."""
-        ...
 
     def reinitialise(self, linear: nn.Module) -> None:
         """Draw the weights of a module's linear layers again, N(0, 0.01), and clear the optimiser's state of them."""
-        ...
 
 
 class Method(nn.Module):

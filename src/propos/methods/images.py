@@ -19,15 +19,12 @@ class AllImages(Protocol):
 
         The rows of images that corrections leave out are zero.
         """
-        ...
 
     def gather(self, mine: Tensor) -> Tensor:
         """Return all processes' rows of a table of which each computed its share."""
-        ...
 
     def prototypes(self) -> Float[Tensor, "K D"]:
         """Cluster the present embeddings by k-means and return the prototypes."""
-        ...
 
 
 class Clustered(Protocol):
@@ -40,8 +37,6 @@ class Clustered(Protocol):
         self, clusters: int, number: int, points: Float[Tensor, "p D"], previous: Float[Tensor, "M D"] | None
     ) -> tuple[Int[Tensor, " p"], Float[Tensor, "M D"]]:
         """Find further clusters (`number` names the clustering); return this process's labels and the centres."""
-        ...
 
     def of_all(self, labels: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
         """Return the labels of all images on the device; -1 for those that corrections leave out."""
-        ...
