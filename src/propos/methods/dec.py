@@ -59,7 +59,7 @@ class Dec(Method):
         self.online = setup.encoder(lambda width: Mlp(width, hidden, dimension))
         self.head = StudentT(dimension, setup.clusters, settings.spread)
         self.decoder = Decoder(dimension, hidden, min(SIDE, setup.views.size), setup.channels)
-        self.memory = Memory()
+        self.memory = Memory(targets=torch.zeros(setup.images, setup.clusters))
 
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:

@@ -49,7 +49,7 @@ class DeepCluster(Method):
         many = settings.overclustering * setup.clusters
         self.online = setup.encoder(lambda width: Mlp(width, hidden, dimension))
         self.head = Mlp(dimension, many, norm=False, relu_first=True)
-        self.memory = Memory({"labels": many})
+        self.memory = Memory({"labels": many}, labels=torch.full((setup.images,), -1))
 
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
@@ -86,9 +86,8 @@ class DeepCluster(Method):
 
     def sampling_labels(self) -> Int[Tensor, " N"] | None:
         """Return the many clusters, once there are any."""
-        if "labels" not in self.memory:
-            return None
-        return self.memory["labels"]
+        labels = self.memory["labels"]
+        return labels if bool((labels >= 0).any()) else None
 
     @staticmethod
     def _count(settings: Settings, setup: Setup) -> int:
