@@ -12,14 +12,11 @@ from propos.objectives import (
     ClusterBalance,
     ClusterMatching,
     EachHead,
-    MutualInformation,
     NearestInBatch,
     NearestOfAll,
     NeighbourAgreement,
     Outputs,
-    OverHeads,
     cluster_matching,
-    mutual_information,
 )
 from propos.objectives.nearest import nearest_in_batch
 
@@ -77,45 +74,6 @@ CASES = {
         lambda x: overall(oracle.cluster_matching, x),
     ),
 }
-
-
-def shares(point):
-    """Return assignments of scores: the information is that of rows that sum to one."""
-    return np.exp(point) / np.exp(point).sum(axis=1, keepdims=True)
-
-
-def test_information_beside_plain_loops():
-    oracle.check(
-        lambda x: mutual_information(x.softmax(dim=1), torch.tensor(NEIGHBOUR)),
-        lambda x: oracle.mutual_information(shares(x), NEIGHBOUR),
-        RNG.normal(size=(6, 4)),
-    )
-
-
-def test_information_by_hand():
-    # Four images surely in two equal clusters, alike in both views: log 2; all in one, or as likely in either: none.
-    sure = torch.eye(2).repeat(2, 1)
-    assert float(mutual_information(sure, sure)) == pytest.approx(-math.log(2))
-    assert float(mutual_information(sure.flip(0), sure)) == pytest.approx(-math.log(2))  # which is called which is free
-    for nothing in (torch.tensor([[1.0, 0.0]]).repeat(4, 1), torch.full((4, 2), 0.5)):
-        assert float(mutual_information(nothing, nothing)) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_clusters_that_no_image_is_in_leave_the_information_finite():
-    first = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], requires_grad=True)
-    loss = mutual_information(first, first.detach())
-    loss.backward()
-    assert float(loss.detach()) == pytest.approx(-math.log(2))
-    assert bool(torch.isfinite(first.grad).all())
-
-
-def test_over_clustering_heads_are_summed_and_choose_nothing():
-    heads = [torch.tensor(RNG.dirichlet(np.ones(5), size=(6, 2))) for _ in range(2)]
-    outputs = replace(outputs_of(torch.tensor(IMAGE)), over_assignments=tuple(heads))
-    over = OverHeads(MutualInformation())
-    expected = [oracle.mutual_information(*(each[:, head].numpy() for each in heads)) for head in range(2)]
-    assert float(over(outputs, NOBODY)) == pytest.approx(sum(expected), abs=1e-9)
-    assert not hasattr(over, "by_head")
 
 
 @pytest.mark.parametrize("name", CASES)
