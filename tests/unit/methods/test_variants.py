@@ -53,8 +53,8 @@ def test_an_ablation_learns_from_images_alone():
 
 def test_propos_without_its_parts_is_byol_to_the_bit():
     """Without scattering and without noise nothing of ProPos is left but BYOL."""
-    plain = quick_train(method="propos-no-psl", **{"propos-no-psl__sigma": 0.0})
+    plain = quick_train(method="propos-no-psl", sigma=0.0)
     byol = quick_train(method="byol")
     assert same_weights(plain.model.method, byol.model.method)
-    quiet = quick_train(method="propos", propos__sigma=0.0)
+    quiet = quick_train(sigma=0.0)
     assert same_weights(quiet.model.method, quick_train(method="propos-no-psa").model.method)
