@@ -38,13 +38,13 @@ def uninterrupted(tmp_path_factory):
 
 
 def test_without_labels_the_number_stays_open_until_scattering_starts():
-    config = prepare(build_recipe("digits").with_settings({**QUICK, "psl.start": 2}), unlabelled())
+    config = prepare(build_recipe("digits").with_settings({**QUICK, "propos.psl_start": 2}), unlabelled())
     assert config.clusters is None
     assert config.suggest.range == (2, 40)
     assert esteps(config) == [2]
     assert quick_config(digits()).clusters == 10
     assert quick_config(digits()).suggest.range is None
-    assert esteps(quick_config(digits(), psl__start=2)) == [0, 1, 2]
+    assert esteps(quick_config(digits(), psl_start=2)) == [0, 1, 2]
 
 
 def test_a_range_leaves_the_number_open_even_with_labels():
@@ -65,13 +65,13 @@ def test_the_range_ends_at_half_the_different_images():
 
 def test_the_method_says_when_clusters_are_first_needed():
     """PCL's further clusterings at the end of the warm-up, ProPos's at the start of scattering, others never."""
-    assert first_estep(open_config(method="pcl", psl__start=2)) == 1
-    assert first_estep(open_config(method="propos", psl__start=2)) == 2
+    assert first_estep(open_config(method="pcl")) == 1
+    assert first_estep(open_config(method="propos", psl_start=2)) == 2
     for method in ("byol", "simclr", "moco", "propos-no-psl"):
-        assert first_estep(open_config(method=method, psl__start=2)) == 3
-    with pytest.raises(InputError, match=r"needed from the first epoch on: .*train\.balanced=false"):
-        open_config(method="byol", psl__start=2, train__balanced=True)
-    assert first_estep(open_config(method="propos", psl__start=5)) == 3  # which no epoch reaches
+        assert first_estep(open_config(method=method)) == 3
+    with pytest.raises(InputError, match=r"needed from the first epoch on: .*leave out train\.balanced"):
+        open_config(method="byol", train__balanced=True)
+    assert first_estep(open_config(method="propos", psl_start=5)) == 3  # which no epoch reaches
 
 
 def test_the_run_folder_and_the_model_hold_the_chosen_number(uninterrupted):
@@ -134,7 +134,7 @@ def test_other_methods_choose_too(method):
 
 
 def test_a_choice_that_no_epoch_reaches_is_made_after_the_last():
-    fitted = train(open_config(psl__start=5), unlabelled(), CPU, Silent())
+    fitted = train(open_config(psl_start=5), unlabelled(), CPU, Silent())
     assert [("n_clusters" in record["measures"]) for record in fitted.history] == [False, False, False, True]
 
 
