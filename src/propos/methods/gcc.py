@@ -58,6 +58,8 @@ class Gcc(Method):
         self.online = setup.encoder(lambda width: Mlp(width, width, setup.network.dimension, norm=False))
         self.head = Mlp(self.online.features, setup.clusters)
         self.neighbours = Neighbours(setup.images)
+        shape = setup.images, 1 + min(settings.neighbours, setup.images - 1)
+        self.neighbours["table"], self.neighbours["weights"] = torch.full(shape, -1), torch.zeros(shape)
 
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
