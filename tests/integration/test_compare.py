@@ -204,6 +204,21 @@ def test_what_cannot_be_compared_is_refused_in_a_line(tmp_path, capsys, methods,
     assert not (tmp_path / "out").exists()
 
 
+def test_each_method_has_the_settings_that_it_reads():
+    given = {"train.lr": 0.1, "propos.sigma": 0.01, "byol.predictor_rate": 2.0, "simclr.temperature": 0.2}
+    wanted = Wanted("digits", ["propos", "byol", "dcboost"], settings=given)
+    kept = {method: set(wanted.request(method).settings) for method in wanted.methods}
+    # SimCLR is none of them: whoever reads its settings there is told so.
+    shared = {"train.lr", "simclr.temperature"}
+    assert kept == {
+        "propos": {*shared, "propos.sigma"},
+        "byol": {*shared, "byol.predictor_rate"},
+        "dcboost": {*shared, "propos.sigma"},
+    }
+    on_byol = Wanted("digits", ["propos", "dcboost"], settings={**given, "dcboost.pretext": "byol"})
+    assert set(on_byol.request("dcboost").settings) == {*shared, "byol.predictor_rate", "dcboost.pretext"}
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path, capsys):
     source, out = save_digits(tmp_path / "digits.npz", 60), tmp_path / "out"
     out.mkdir()

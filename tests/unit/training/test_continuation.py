@@ -18,7 +18,7 @@ def earlier(tmp_path_factory):
 
 def test_the_settings_are_a_quarter_as_long_and_scatter_at_once(earlier):
     config = continued(earlier)
-    assert (config.train.epochs, config.psl_start, config.clusters) == (1, 0, 10)
+    assert (config.train.epochs, config.sections["propos"]["psl_start"], config.clusters) == (1, 0, 10)
     assert config.pixels == earlier.config.pixels
 
 
