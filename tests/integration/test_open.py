@@ -203,6 +203,16 @@ def test_a_busy_port_is_passed_over_and_ctrl_c_ends_with_one_line(own):
     assert second.process.returncode == 0
 
 
+def test_an_address_without_its_last_slash_or_with_one_too_many_leads_to_the_right_one(served):
+    base = f"http://{served.host}/{served.token}"
+    for given, meant in (("", "/"), ("/data.js/", "/data.js"), ("?a=b", "/?a=b")):
+        connection = http.client.HTTPConnection("127.0.0.1", served.address.port)
+        connection.request("GET", f"/{served.token}{given}", headers={"Host": served.host})
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("Location")) == (307, base + meant)
+        connection.close()
+
+
 def test_answers_are_sent_at_once():
     """Else the kernel would hold each back for some 40 ms."""
 

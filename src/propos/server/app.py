@@ -174,12 +174,12 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        first, _, rest = scope["path"].removeprefix("/").partition("/")
+        first = scope["path"].removeprefix("/").partition("/")[0]
         reason = self._reason(headers, scope["method"], first)
         if reason is not None:
             await PlainTextResponse(f"{reason}\n", 403, headers=HEADERS)(scope, receive, send)
             return
-        inner = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+        inner = {**scope, "root_path": f"/{first}"}  # where redirects begin
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
