@@ -22,13 +22,16 @@ GRACE = 2  # seconds that a request under way has when the server ends
 Stop = Callable[[], None]
 
 
-def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> None:
-    """Serve a run's page until `ready`'s second argument is called; its first is the address, once it answers."""
+def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> int:
+    """Serve a run's page until `ready`'s second argument is called; its first is the address, once it answers.
+
+    Returns how many edits could not be saved.
+    """
     listening = free_socket(port)
     number = int(listening.getsockname()[1])
-    token = secrets.token_urlsafe(24)
+    token, unsaved = secrets.token_urlsafe(24), set[str]()
     settings = uvicorn.Config(
-        application(run, token, number),
+        application(run, token, number, unsaved),
         log_level="critical",
         access_log=False,
         lifespan="off",
@@ -38,6 +41,7 @@ def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> None:
     )
     server = _Server(settings, lambda stop: ready(f"http://{HOST}:{number}/{token}/", stop))
     asyncio.run(server.serve([listening]))
+    return len(unsaved)
 
 
 def free_socket(port: int) -> socket.socket:
