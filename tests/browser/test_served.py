@@ -128,6 +128,21 @@ def test_what_a_dead_server_did_not_save_can_be_downloaded_and_the_next_one_save
     assert taken.out.startswith("0 edits taken in (1 was there already).")
 
 
+def test_the_page_keeps_what_the_server_refuses_says_why_and_saves_it_once_the_run_is_back(folder, address, windows):
+    page = windows(address, "cluster/5")
+    away = folder.rename(folder.with_name("renamed"))
+    page.wait_for_selector(".where .warn")
+    assert page.locator(".where .warn").inner_text() == "Cannot save"
+    page.keyboard.press("r")
+    choose(page, "fives")
+    title = page.locator(".where .warn", has_text="1 not saved").get_attribute("title")
+    assert title.startswith(f"{folder}: the run that was opened is no longer here: it was renamed, deleted or replaced")
+    assert title.endswith("This browser keeps them until they can be saved.")
+    away.rename(folder)
+    saved(page)
+    assert Run.open(folder).corrected.names()[5] == "fives"
+
+
 BURST = """([from, to]) => {
   for (let made = from; made < to; made++) {
     document.querySelector('.thumb').focus();

@@ -80,11 +80,14 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
 
 /** Where corrections are: in the run, on their way, or in this browser alone. */
 function kept(report: Report): HTMLElement[] {
-  const { unsaved, saving, kept, edits, refused } = report.review;
+  const { unsaved, saving, kept, edits, refused, refusal } = report.review;
   const problem = refused === null ? [] : [el("span", { class: "warn", title: refused }, "One was not taken")];
   if (saving === "unreachable") {
-    const why = kept ? "This browser keeps them until it is started again." : "Start it again before you close this window.";
-    return [...problem, el("span", { class: "warn", title: `propos open has ended. ${why}` }, unsaved.length === 0 ? "No connection" : `${count(unsaved.length)} not saved`), ...download(report)];
+    const until = refusal === null ? "it is started again" : "they can be saved";
+    const then = kept ? `This browser keeps them until ${until}.` : `Do not close this window until ${until}.`;
+    const title = `${refusal ?? "propos open has ended"}. ${then}`;
+    const nothing = refusal === null ? "No connection" : "Cannot save";
+    return [...problem, el("span", { class: "warn", title }, unsaved.length === 0 ? nothing : `${count(unsaved.length)} not saved`), ...download(report)];
   }
   if (saving !== null) return [...problem, el("span", { class: "quiet" }, saving === "saving" ? "Saving …" : edits.length === 0 ? "" : "Saved")];
   return download(report);
