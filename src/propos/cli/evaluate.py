@@ -66,6 +66,7 @@ def evaluate(
     from propos.runs import Run, read_label_file
 
     folder = Run.open(run)
+    folder.refuse_all_junk()
     by_network = knn or linear is not None or psa
     some = test is None and not by_network  # scores need no more
     known = folder.table.label if labels is None else read_label_file(labels, folder.table.images, _warn, some)

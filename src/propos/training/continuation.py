@@ -141,6 +141,7 @@ def continued(run: Run) -> Config:
     if run.info.earlier is None:
         config = config.with_epochs(max(1, math.ceil(config.train.epochs * LENGTH_SHARE)))
     config = config.with_settings({"psl.start": 0, "suggest.range": None, "keep_epochs": (), "pretext.share": 0.0})
+    run.refuse_all_junk()
     corrected = run.corrected
     return config.with_settings({"clusters": len(corrected.prototypes.ids)}) if corrected.edited else config
 
