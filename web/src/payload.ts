@@ -20,6 +20,7 @@ export interface Cluster {
 
 export interface Sheets {
   side: number;
+  whole: boolean; // thumbnails have all the pixels that the run read
   pitch: number;
   columns: number;
   perSheet: number;

@@ -6,6 +6,7 @@ import type { Actions } from "../review/actions";
 import { JUNK } from "../review/replay";
 import { seenWords } from "../review/words";
 import type { Screen } from "../shell";
+import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { count, fixed, images, percent } from "../words";
@@ -36,6 +37,7 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
     description,
     lead,
     id === JUNK ? el("p", { class: "quiet" }, ASIDE) : tools(actions, id),
+    el("div", { class: "tools" }, sizeSlider(report.size)),
     section("Typical", "Nearest to the middle.", typical),
     section("Borderline", "Almost as near to another cluster.", borderline),
     section("Odd", "Farthest from the middle.", odd),

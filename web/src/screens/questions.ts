@@ -3,6 +3,7 @@ import { Gallery } from "../gallery";
 import type { Report } from "../report";
 import type { Actions } from "../review/actions";
 import type { Screen } from "../shell";
+import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { count, counted, images } from "../words";
@@ -17,15 +18,16 @@ export function questionsScreen(report: Report, actions: Actions): Screen {
   const words = el("p", { class: "quiet" }, WORDS);
   const when = el("p", { class: "quiet when" }, WHEN);
   const list = el("div");
+  const tools = el("div", { class: "tools" }, sizeSlider(report.size));
   const end = new Pane(el("div"));
   const blocks = new Map<string, Block>();
-  const content = el("div", { class: "screen" }, el("h1", {}, "What would teach most"), lead, words, when, list, end.element);
+  const content = el("div", { class: "screen" }, el("h1", {}, "What would teach most"), lead, words, when, tools, list, end.element);
 
   function corrected(): boolean {
     const open = blocksOf(report);
     const left = open.reduce((sum, { inEach }) => sum + [...inEach.values()].flat().length, 0);
     lead.textContent = left === 0 ? "Nothing is asked any longer." : `${images(left)} to answer for, in ${counted(open.length, "block")}.`;
-    words.hidden = left === 0;
+    words.hidden = tools.hidden = left === 0;
     when.hidden = left === 0 || report.review.askedAnew;
     arrange(
       list,
