@@ -57,11 +57,10 @@ export interface AgainstPayload {
 
 export interface Problems {
   outliers: number[];
-  doubtful: number[];
   exact: number[][];
   near: number[][];
   unreadable: [string, string][];
-  counts: Record<"outliers" | "doubtful" | "exact" | "near" | "unreadable", number>;
+  counts: Record<"outliers" | "exact" | "near" | "unreadable" | "lowConfidence", number>;
 }
 
 export interface Chart {

@@ -4,7 +4,7 @@ import type { Cluster } from "../payload";
 import { type Report, imagesWhere } from "../report";
 import type { Actions } from "../review/actions";
 import { JUNK } from "../review/replay";
-import { seenWords } from "../review/words";
+import { cohesion, seenWords } from "../review/words";
 import type { Screen } from "../shell";
 import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
@@ -89,11 +89,13 @@ function tools(actions: Actions, id: number): HTMLElement {
   return el("div", { class: "tools", role: "group", "aria-label": "With this cluster" }, buttons);
 }
 
-function sentence(report: Report, { id, size, tightness, label, share }: Cluster): string {
+function sentence(report: Report, cluster: Cluster): string {
+  const { id, size, tightness, label, share } = cluster;
   if (id === JUNK) return `${images(size)} set aside.`;
   const seen = report.review.seenByCluster.get(id) ?? 0;
   const labelled = label !== null && share !== null ? `; ${percent(share)} are labelled “${label}”` : "";
-  return `${images(size)}, tightness ${fixed(tightness, 2)} (1 is all alike)${labelled}. ${seenWords(seen, size)}.`;
+  const { word, meaning } = cohesion(cluster);
+  return `${images(size)}, ${word} (tightness ${fixed(tightness, 2)}; 1 is all alike)${labelled}. ${meaning} ${seenWords(seen, size)}.`;
 }
 
 function section(title: string, words: string | HTMLElement, shown: Gallery): HTMLElement {
