@@ -74,6 +74,7 @@ def test_each_correction_is_in_the_log_and_in_the_other_window(folder, address, 
     one.keyboard.press("u")
     one.keyboard.press("Shift+U")
     one.keyboard.press("Shift+C")
+    one.locator("dialog .main").click()
     saved(one)
     seen = one.locator(".seen").inner_text()
     two.wait_for_function("seen => document.querySelector('.seen').textContent === seen", arg=seen)

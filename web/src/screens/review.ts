@@ -2,7 +2,7 @@ import { arrange, el } from "../dom";
 import { Gallery, columnsOf } from "../gallery";
 import { type Report, imagesWhere } from "../report";
 import type { Actions } from "../review/actions";
-import { lookedAt, seenWords } from "../review/words";
+import { cohesion, lookedAt, seenWords } from "../review/words";
 import type { Screen } from "../shell";
 import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
@@ -128,12 +128,13 @@ class Block {
     actions: Actions,
     private readonly id: number,
   ) {
-    this.these = el("button", { type: "button", click: () => actions.confirm(this.left.slice(0, BLOCK)) });
-    this.all = el("button", { type: "button", click: () => actions.confirm(this.left) });
-    this.list = new Gallery(report, [], `The least sure of ${report.clusterName(id)}`);
+    this.these = el("button", { type: "button", class: "main", click: () => actions.confirm(this.left.slice(0, this.most)) });
+    this.all = el("button", { type: "button", class: "link", click: () => actions.confirmAll(id, this.left, this.most) });
+    this.list = new Gallery(report, [], `The least confident of ${report.clusterName(id)}`);
     const heading = el("h2", {}, el("a", { href: `#/cluster/${id}` }, swatch(id), this.name));
-    const head = el("div", { class: "head" }, heading, this.facts, this.these, this.all);
-    this.element = el("section", { class: "block", "data-cluster": id }, head, this.list.element);
+    const head = el("div", { class: "head" }, heading, this.facts);
+    const foot = el("div", { class: "foot" }, this.these, this.all);
+    this.element = el("section", { class: "block", "data-cluster": id }, head, this.list.element, foot);
   }
 
   show({ left, confidence }: Doubt, most: number): void {
@@ -141,9 +142,12 @@ class Block {
     const seen = this.report.review.seenByCluster.get(this.id) ?? 0;
     const shown = left.slice(0, most);
     this.name.textContent = this.report.clusterName(this.id);
-    this.facts.textContent = `${seenWords(seen, seen + left.length)}; mean confidence of these ${fixed(sure, 2)}`;
+    const first = count(Math.min(BLOCK, left.length));
+    const cluster = this.report.clusterOf(this.id);
+    const word = cluster === undefined ? "" : `${cohesion(cluster).word}; `;
+    this.facts.textContent = `${word}${seenWords(seen, seen + left.length)}; mean confidence of its ${first} least confident ${fixed(confidence, 2)}`;
     this.these.textContent = `Confirm these ${count(shown.length)}`;
-    this.all.textContent = `Confirm all ${images(left.length)} left`;
+    this.all.textContent = `Confirm all ${images(left.length)} left …`;
     this.all.hidden = left.length === shown.length;
     this.list.show(shown);
   }
