@@ -67,6 +67,16 @@ def describe_os_error(error: OSError) -> str:
     return f"{where}{error.strerror or error}" + ("; free some space and try again" if full else "")
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether memory ran out, of the host or of a GPU: torch has an error of its own for the latter alone."""
+    words = ("can't allocate memory", "failed to map segment", "std::bad_alloc")
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError | ImportError) and any(each in str(error) for each in words))
+    )
+
+
 def shown(value: object, quoted: bool = True) -> str:
     """Return a value as an error may repeat it: short and on one line; names that read well go without quotes."""
     text = repr(value) if quoted or not str(value).isprintable() else str(value)

@@ -18,12 +18,25 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.to(device, non_blocking=device.type != "mps")
 
 
+class StagingBuffer:
+    """A growing buffer of bytes on the host, in pinned memory where there is a GPU, that holds one tensor at a time."""
+
+    def __init__(self) -> None:
+        self._bytes = torch.empty(0, dtype=torch.uint8)
+
+    def hold(self, tensor: Tensor) -> Tensor:
+        """Copy a tensor into the buffer and return the copy, of the same type and shape; it overwrites the last one."""
+        if self._bytes.numel() < tensor.nbytes:
+            self._bytes = torch.empty(tensor.nbytes, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
+        return self._bytes[: tensor.nbytes].view(tensor.dtype).view(tensor.shape).copy_(tensor)
+
+
 class PinnedRing:
-    """Pinned buffers, used in turn, through which one thread sends tensors of bytes to a GPU beside its computing."""
+    """Pinned buffers, used in turn, through which one thread sends tensors to a GPU while it computes."""
 
     def __init__(self, device: torch.device, buffers: int) -> None:
         self._device, self._stream = device, torch.cuda.Stream(device)
-        self._buffers = [torch.empty(0, dtype=torch.uint8) for _ in range(buffers)]
+        self._buffers = [StagingBuffer() for _ in range(buffers)]
         self._left = [torch.cuda.Event() for _ in range(buffers)]  # when each buffer's last tensor has left it
         self._turn = 0
 
@@ -31,11 +44,9 @@ class PinnedRing:
         """Send a tensor; return what gives it to whoever computes with it, who need not wait for it on the host."""
         turn, self._turn = self._turn, (self._turn + 1) % len(self._buffers)
         self._left[turn].synchronize()
-        if self._buffers[turn].numel() < tensor.numel():
-            self._buffers[turn] = torch.empty(tensor.numel(), dtype=torch.uint8, pin_memory=True)
-        pinned = self._buffers[turn][: tensor.numel()].view(tensor.shape).copy_(tensor)
+        held = self._buffers[turn].hold(tensor)
         with torch.cuda.stream(self._stream):
-            sent = pinned.to(self._device, non_blocking=True)
+            sent = held.to(self._device, non_blocking=True)
             self._left[turn] = left = torch.cuda.Event()
             left.record(self._stream)
 

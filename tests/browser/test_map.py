@@ -1,8 +1,11 @@
 """The map: hovering, drawing round images, keys; with WebGL and without."""
 
+import io
 import math
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from helpers.chromium import DESKTOP, FLAGS, PATIENCE, PHONE
 
@@ -60,8 +63,27 @@ def draw_round(page, x, y, radius, steps=10):
     page.mouse.up()
 
 
+def show_dots(page):
+    page.select_option("#show", "dots")
+    page.evaluate(FRAMES)
+
+
+def test_few_images_are_thumbnails_and_fill_the_map_beside_its_legend(map_page):
+    number_at(map_page)
+    assert map_page.locator("#show").input_value() == "thumbnails"
+    keys, bar = map_page.locator(".keys").bounding_box(), map_page.locator("footer").bounding_box()
+    assert keys["y"] + keys["height"] < bar["y"]
+    show_dots(map_page)
+    with Image.open(io.BytesIO(map_page.locator(".map").screenshot())) as picture:
+        pixels = np.asarray(picture.convert("RGB")).astype(int)[8:-8, 8:-8]
+    drawn = np.abs(pixels - pixels[0, 0]).sum(axis=2) > 30
+    height, width = (np.ptp(np.flatnonzero(drawn.any(axis=axis))) for axis in (1, 0))
+    assert height * width > 0.7 * drawn.size
+
+
 def test_hover_shows_the_image(map_page):
     x, y = number_at(map_page)
+    show_dots(map_page)
     for step in range(40):
         map_page.mouse.move(x + 1.5 * step * math.cos(step), y + 1.5 * step * math.sin(step))
         map_page.evaluate(FRAMES)
@@ -121,8 +143,6 @@ def test_the_map_fills_a_window_of_another_size_as_one_that_began_so(map_page):
 
 def test_a_thumbnail_shows_and_opens_its_own_image(map_page):
     x, y = number_at(map_page)
-    map_page.select_option("#show", "thumbnails")
-    map_page.evaluate(FRAMES)
     map_page.mouse.move(x + 2, y + 2)
     map_page.wait_for_selector(".tooltip:not([hidden])")
     name = map_page.locator(".tooltip strong").inner_text()
@@ -154,5 +174,4 @@ def test_colours_and_thumbnails_can_be_chosen(map_page):
     assert map_page.locator(".keys button").first.inner_text().endswith("digit 0")
     map_page.locator(".keys button").first.click()
     assert map_page.locator(".keys button").first.get_attribute("aria-pressed") == "true"
-    map_page.select_option("#show", "thumbnails")
-    map_page.evaluate(FRAMES)
+    show_dots(map_page)

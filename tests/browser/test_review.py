@@ -84,7 +84,7 @@ def test_what_was_done_on_the_page_holds_in_the_run(made, folder, reviewing, tmp
     window.thumbs().nth(0).focus()
     window.press("m").answer("5")
     window.go("cluster/8").press("g").answer("9")
-    window.go("cluster/4").press("Shift+C")
+    window.go("cluster/4").press("Shift+C").page.locator("dialog .main").click()
     window.go("cluster/6").press("Shift+J").press("u", "u", "Shift+U")
     corrected = window.hand_over(folder, tmp_path / "edits.jsonl", capsys)
     names = corrected.table.images
@@ -150,6 +150,62 @@ def test_the_review_fits_its_width_and_shrinks_as_images_are_confirmed(reviewing
     assert window.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     window.page.locator(".doing").get_by_role("button", name="Junk").click()
     assert window.page.locator(".seen").inner_text() == f"{len(shown) + 2} of 201 looked at"
+
+
+LARGE = 4  # a cluster of more images than a block shows
+
+
+def test_confirming_more_than_is_shown_asks_for_the_number_first_and_offers_to_undo(made, from_file):
+    window = from_file("review")
+    page, many = window.page, sizes(made)[LARGE]
+    block = page.locator(f".block[data-cluster='{LARGE}']")
+    every = block.get_by_role("button", name=f"Confirm all {many} images left")
+    pictures, button = block.locator(".gallery").bounding_box(), every.bounding_box()
+    assert button["y"] >= pictures["y"] + pictures["height"]
+    every.click()
+    words = page.locator("dialog p").inner_text()
+    assert words.startswith(f"{many - block.locator('.thumb').count()} of them are not shown.")
+    window.press("Enter")  # a key that is held down
+    page.wait_for_selector("dialog", state="detached")
+    assert window.seen() == "0 of 201 looked at"
+    every.click()
+    page.get_by_role("button", name=f"Confirm {many} images", exact=True).click()
+    assert window.seen() == f"{many} of 201 looked at"
+    assert page.locator(".said").inner_text() == f"Confirmed {many} images"
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+    assert window.seen() == "0 of 201 looked at"
+
+
+def test_a_whole_cluster_of_many_images_is_confirmed_or_made_junk_only_when_agreed_to(made, from_file):
+    window = from_file(f"cluster/{LARGE}")
+    many = sizes(made)[LARGE]
+    for key, yes in (("Shift+C", f"Confirm {many} images"), ("Shift+J", f"Set {many} images aside")):
+        window.press(key, "Escape")
+        assert window.seen() == "0 of 201 looked at"
+        window.press(key)
+        window.page.get_by_role("button", name=yes, exact=True).click()
+        assert window.seen() == f"{many} of 201 looked at"
+        window.press("u")
+
+
+def test_rows_are_full_at_every_size_which_is_remembered(from_file):
+    page = from_file("review").page
+    lists = f"document.querySelector('.block[data-cluster=\"{LARGE}\"] .gallery')"
+    shown = f"[{lists}.children.length, getComputedStyle({lists}).gridTemplateColumns.split(' ').length]"
+    before = page.evaluate(shown)
+    assert before[0] % before[1] == 0
+    page.locator("#size").fill("160")
+    page.wait_for_function(f"before => {lists}.children.length !== before", arg=before[0])
+    images, columns = page.evaluate(shown)
+    assert columns < before[1]
+    assert images % columns == 0
+    assert page.locator(".thumb").first.bounding_box()["width"] >= 160
+    page.set_viewport_size(PHONE)
+    page.wait_for_function(
+        f"{lists}.children.length === 2 * getComputedStyle({lists}).gridTemplateRows.split(' ').length"
+    )
+    page.reload()
+    assert page.locator("#size").input_value() == "160"
 
 
 def blocks(page):

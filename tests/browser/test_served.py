@@ -1,5 +1,6 @@
 """Several windows on the page that `propos open` serves, and what they do when it ends."""
 
+import json
 import signal
 
 import pytest
@@ -73,6 +74,7 @@ def test_each_correction_is_in_the_log_and_in_the_other_window(folder, address, 
     one.keyboard.press("u")
     one.keyboard.press("Shift+U")
     one.keyboard.press("Shift+C")
+    one.locator("dialog .main").click()
     saved(one)
     seen = one.locator(".seen").inner_text()
     two.wait_for_function("seen => document.querySelector('.seen').textContent === seen", arg=seen)
@@ -126,6 +128,43 @@ def test_what_a_dead_server_did_not_save_can_be_downloaded_and_the_next_one_save
     assert Run.open(folder).corrected.names()[5] == "fives"
     taken = command(capsys, "apply", folder, tmp_path / "edits.jsonl")
     assert taken.out.startswith("0 edits taken in (1 was there already).")
+
+
+def test_the_page_keeps_what_the_server_refuses_says_why_and_saves_it_once_the_run_is_back(folder, address, windows):
+    page = windows(address, "cluster/5")
+    away = folder.rename(folder.with_name("renamed"))
+    page.wait_for_selector(".where .warn")
+    assert page.locator(".where .warn").inner_text() == "Cannot save"
+    page.keyboard.press("r")
+    choose(page, "fives")
+    title = page.locator(".where .warn", has_text="1 not saved").get_attribute("title")
+    assert title.startswith(f"{folder}: the run that was opened is no longer here: it was renamed, deleted or replaced")
+    assert title.endswith("This browser keeps them until they can be saved.")
+    away.rename(folder)
+    saved(page)
+    assert Run.open(folder).corrected.names()[5] == "fives"
+
+
+@pytest.mark.parametrize("written", ["before", "after"])
+def test_a_run_of_junk_alone_is_opened_and_undone(folder, windows, capsys, written):
+    """Also where the page was written when no cluster was left."""
+    lines = (json.dumps({"v": 1, "id": f"e{number}", "op": "junk", "cluster": number}) for number in range(10))
+    (folder / "edits.jsonl").write_text("\n".join(lines))
+    if written == "after":
+        assert command(capsys, "report", folder).code == 0
+    with serving(folder) as address:
+        page = windows(address, "overview")
+        assert page.locator(".brand .quiet").inner_text() == "201 images in 0 clusters"
+        for route in ("map", "review", "questions", "problems", "training", "cluster/-1", "cluster/3"):
+            page.goto(f"{address}#/{route}")
+            page.wait_for_selector("h1")
+        page.keyboard.press("u")
+        saved(page)
+        page.wait_for_function("document.querySelector('.brand .quiet').textContent === '201 images in 1 cluster'")
+        page.goto(f"{address}#/cluster/9")
+        page.wait_for_function("document.querySelector('h1').textContent.includes('Cluster 9')")
+        assert len(titles(page)) > 0
+    assert [cluster.id for cluster in Run.open(folder).corrected.clusters] == [9]
 
 
 BURST = """([from, to]) => {

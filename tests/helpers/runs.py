@@ -105,12 +105,13 @@ SUGGESTION = {
 
 def folder_run(root):
     """Write digits as files and a run of them, with a file the run could not read."""
-    from propos.data import open_folder
+    from propos.data import folder_labels, open_folder
 
     source = open_folder(digit_files(root / "photos"), 8)
     (root / "photos" / "notes.txt").write_text("no image")
     images = source.batch(np.arange(len(source)))
-    run = make_run(root / "run", root / "photos", source.image_names(), images, source.folder_labels())
+    labels = np.array(folder_labels(source.image_names()).classes)
+    run = make_run(root / "run", root / "photos", source.image_names(), images, labels)
     folder = RunFolder(run.path)
     folder.write_skipped([("notes.txt", "not an image")])
     folder.write_suggestion(SUGGESTION, run.config)

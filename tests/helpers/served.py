@@ -17,9 +17,9 @@ from propos.server import serve
 class Served:
     """A server in a process of its own, and what it says to requests."""
 
-    def __init__(self, folder, port=0):
+    def __init__(self, folder, port=0, **manner):
         self.folder, self.ended = folder, False
-        self.process = start("open", folder, "--no-browser", "--port", port)
+        self.process = start("open", folder, "--no-browser", "--port", port, **manner)
         while "\n" not in (said := self.process.said()):
             assert self.process.poll() is None, self.process.communicate()
             time.sleep(0.02)
@@ -48,12 +48,13 @@ class Served:
         return self.ask(f"api/edits?since={since}&last={last}", "POST", lines, **headers)
 
     def end(self, number=signal.SIGINT):
-        """End it, if nobody has, and return what it said after its address."""
+        """End it, if nobody has, and return what it said after its address; `complaint` is its error output."""
         if self.ended:
             return ""
         self.ended = True
         self.process.send_signal(number)
-        return self.process.communicate()[0].removeprefix(self.line)
+        said, self.complaint = self.process.communicate()
+        return said.removeprefix(self.line)
 
 
 @contextmanager

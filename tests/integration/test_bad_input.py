@@ -90,11 +90,9 @@ CASES = [
     ("ok.npz --labels folders", "ok.npz is an array"),
     ("ok.npz --recipe digits --set views.size=2", "views.size = 2: too small"),
     ("ok.npz --recipe digits --set keep_epochs=[500]", "keep_epochs names epoch 500"),
-    ("ok.npz --resume --seed 0", "leave out --seed"),
+    ("ok.npz --resume --seed 0", "--resume: no run of ok in runs"),
     ("ok.npz --wat", "No such option"),
     ("", "say what to cluster"),
-    ("ok.npz --resume --epochs 3", "leave out --epochs"),
-    ("ok.npz --resume -k 3 --set train.lr=1", "leave out -k, --set"),
     ("--resume", "name the run's folder"),
     ("--resume --out empty", "holds no run"),
 ]

@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_refused_in_one_line(grown, tmp_path, capsys):
         ([tmp_path, *earlier], "holds colour images"),
         ([grown / "photos", *earlier, "--set", "network.hidden=64"], "network.hidden = 64"),
         ([grown / "photos", *earlier, "--recipe", "digits"], "--from and --recipe both give complete settings"),
-        ([grown / "photos", *earlier, "--resume"], "leave out --from"),
+        ([grown / "photos", *earlier, "--resume"], "there is no such folder"),
     ]
     for arguments, sentence in cases:
         result = command(capsys, "run", *arguments, "--out", tmp_path / "new")

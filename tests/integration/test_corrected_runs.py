@@ -12,6 +12,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from helpers.command import command
 from helpers.runs import folder_run, write_edits
+from helpers.served import Served
 from helpers.small import digits
 from propos import ProPos
 from propos.runs import Run
@@ -143,6 +144,34 @@ def test_corrections_survive_a_renamed_source_and_the_report_of_it(folder, tmp_p
     assert moved in (folder / "report" / "edits.js").read_text(encoding="utf-8")
 
 
+def test_a_run_of_junk_alone_is_opened_read_exported_and_undone(folder, tmp_path, capsys):
+    junk = [{"op": "junk", "cluster": number} for number in range(10)]
+    applied = command(capsys, "apply", folder, write_edits(tmp_path / "junk.jsonl", *junk))
+    left = f"every image is junk, so there is no cluster left: undo that: propos open {folder}"
+    assert (applied.code, applied.err) == (0, f"warning: {folder}: {left}\n")
+    server = Served(folder)
+    assert f"{folder}: {left}" in server.process.complaints()
+    for edit in ({"id": "u", "op": "undo", "edit": "e2"}, {"id": "r", "op": "redo", "edit": "e2"}):
+        assert server.save(edit)[0] == 200
+    server.end()
+    assert command(capsys, "report", folder).code == 0
+    data = page_data(folder)
+    assert [(group["name"], group["size"]) for group in data["clusters"]] == [("Junk", 201)]
+    assert (data["labels"], data["review"]["questions"]) == (None, [])
+    for form, name in (("csv", "a.csv"), ("coco", "a.json"), ("fiftyone", "fiftyone"), ("folders", "folders")):
+        exported = command(capsys, "export", folder, "--to", form, "-o", tmp_path / name)
+        assert exported.code == 0, exported.err
+    assert {row["cluster"] for row in read_csv(tmp_path / "a.csv")} == {"-1"}
+    assert list((tmp_path / "folders").iterdir()) == []
+    for refused in (["evaluate"], ["ask"], ["export", "--to", "model", "-o", tmp_path / "model"]):
+        result = command(capsys, refused[0], folder, *refused[1:])
+        assert (result.code, result.err) == (2, f"propos: {folder}: {left}\n")
+    undone = write_edits(tmp_path / "undo.jsonl", {"id": "v", "op": "undo", "edit": "e3"})
+    result = command(capsys, "apply", folder, undone)
+    assert (result.code, result.err) == (0, "")
+    assert [cluster.id for cluster in Run.open(folder).corrected.clusters] == [3]
+
+
 @pytest.fixture(scope="module")
 def pixels(tmp_path_factory):
     """Return a run that trains nothing: k-means on the pixels of digits."""
@@ -190,6 +219,18 @@ def test_predict_puts_new_images_into_corrected_clusters_and_says_their_names(pi
     np.testing.assert_array_equal(predicted[sure], nearest[sure])
     assert {row["name"] for row in rows if row["cluster"] == "0"} == {"'=rest"}  # no spreadsheet takes it for a formula
     assert {row["name"] for row in rows if row["cluster"] != "0"} == {""}
+
+
+def test_what_needs_a_cluster_is_refused_in_one_line_where_all_is_junk(pixels, tmp_path, capsys):
+    folder = shutil.copytree(pixels / "run", tmp_path / "run")
+    write_edits(folder / "edits.jsonl", *({"op": "junk", "cluster": number} for number in range(5)))
+    left = f"{folder}: every image is junk, so there is no cluster left: undo that: propos open {folder}"
+    images = pixels / "images.npy"
+    for words in (["predict", folder, images, "-o", tmp_path / "a.csv"], ["run", images, "--from", folder]):
+        result = command(capsys, *words)
+        assert (result.code, result.err) == (2, f"propos: {left}\n")
+    with pytest.raises(ValueError, match="leave no cluster: every image is junk; undo some of it"):
+        ProPos.load(folder)
 
 
 def test_the_estimator_answers_by_corrected_clusters_and_saves_the_corrections(pixels, tmp_path, capsys):

@@ -13,6 +13,7 @@ from helpers.awkward import awkward_folder
 from helpers.command import command, run, start
 from helpers.hold import Hold
 from helpers.interruption import results
+from helpers.runs import make_run
 from helpers.small import QUICK, as_flags, digits
 
 SETTINGS = [*as_flags(QUICK), "--no-report"]
@@ -64,6 +65,32 @@ def test_a_folder_is_clustered_scored_and_predicted(photos, finished, tmp_path, 
     assert one.out == f"1 image: {tmp_path / 'one.csv'}\n"
     with (tmp_path / "one.csv").open(newline="") as file:
         assert [int(row["cluster"]) for row in csv.DictReader(file)] == [table["cluster"].to_pylist()[5]]
+
+
+def test_splits_are_no_classes(photos, tmp_path, capsys):
+    """As imagenette and most sets are published: train/CLASS/x.jpg and val/CLASS/y.jpg."""
+    for number, image in enumerate(sorted(photos.glob("*/*.png"))):
+        place = tmp_path / "set" / ("train" if number % 3 else "val") / image.relative_to(photos)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(image.read_bytes())
+    said = "10 classes by folder (0, 1, 2, …); taken for splits, not for classes: train, val"
+    assert f"folders        {said} (for --labels folders)\n" in command(capsys, "inspect", tmp_path / "set").out
+    out = tmp_path / "split"
+    result = command(capsys, "run", tmp_path / "set", *SETTINGS, "--labels", "folders", "--out", out)
+    assert f"Labels: {said}.\n" in result.out
+    assert "Finding 10 clusters in 120 images" in result.out
+    own = command(capsys, "evaluate", out).out
+    # The labels are the run's own where none are given, and the same where folders give them again.
+    assert command(capsys, "evaluate", out, "--labels", "folders").out == f"Labels: {said}.\n{own}"
+    tested = ["evaluate", out, "--labels", "folders", "--test", tmp_path / "set" / "val", "--json"]
+    assert json.loads(command(capsys, *tested).out)["test_accuracy"] > 0.1
+
+
+def test_no_folders_are_no_labels(tmp_path, capsys):
+    out = make_run(tmp_path / "run", "digits", [str(number) for number in range(40)], digits(40).images).path
+    result = command(capsys, "evaluate", out, "--labels", "folders")
+    assert result.code == 2
+    assert result.err == f"propos: --labels folders: the images of {out} lie in no folders: give a CSV\n"
 
 
 def test_a_folder_trains_as_the_array_of_its_pixels_does(photos, finished, tmp_path, capsys):

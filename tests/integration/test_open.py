@@ -1,5 +1,6 @@
 """`propos open`: the server's doors, and corrections that are on the disk before they are confirmed."""
 
+import asyncio
 import http.client
 import json
 import shutil
@@ -13,6 +14,7 @@ from helpers.runs import folder_run
 from helpers.served import Served
 from propos.report import write_report
 from propos.runs import Run
+from propos.server.serving import free_socket
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +201,34 @@ def test_a_busy_port_is_passed_over_and_ctrl_c_ends_with_one_line(own):
     saved = f"{second.folder / 'edits.jsonl'} holds 1 edit, seen in {second.folder / 'report' / 'index.html'}"
     assert second.end().splitlines() == [f"Closed; {saved}"]
     assert second.process.returncode == 0
+
+
+def test_an_address_without_its_last_slash_or_with_one_too_many_leads_to_the_right_one(served):
+    base = f"http://{served.host}/{served.token}"
+    for given, meant in (("", "/"), ("/data.js/", "/data.js"), ("?a=b", "/?a=b")):
+        connection = http.client.HTTPConnection("127.0.0.1", served.address.port)
+        connection.request("GET", f"/{served.token}{given}", headers={"Host": served.host})
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("Location")) == (307, base + meant)
+        connection.close()
+
+
+def test_answers_are_sent_at_once():
+    """Else the kernel would hold each back for some 40 ms."""
+
+    async def accepted():
+        taken = asyncio.get_running_loop().create_future()
+        server = await asyncio.start_server(lambda _, writer: taken.set_result(writer), sock=free_socket(0))
+        async with server:
+            _, ours = await asyncio.open_connection(*server.sockets[0].getsockname())
+            theirs = await taken
+            at_once = theirs.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            for writer in (ours, theirs):
+                writer.close()
+                await writer.wait_closed()
+        return at_once
+
+    assert asyncio.run(accepted())
 
 
 def test_a_server_killed_in_a_burst_loses_no_edit_that_it_confirmed(own):

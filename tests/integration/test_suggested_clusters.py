@@ -117,6 +117,6 @@ def test_a_run_killed_while_it_chooses_ends_with_the_same_bits(finished, images,
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    result = run("run", "--resume", "--out", out, NO_PAGE)
+    result = run("run", images, *SETTINGS, "--resume", "--out", out, NO_PAGE)  # the same words, which agree with it
     assert result.code == 0, result.err
     assert results(out) == results(finished[0])

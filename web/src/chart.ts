@@ -44,7 +44,7 @@ export function lineChart(drawing: Drawing): HTMLElement {
     "figure",
     { class: "chart" },
     el("figcaption", {}, el("h2", {}, drawing.title), el("p", { class: "quiet" }, drawing.words)),
-    xs.length > 1 ? picture : null, // one point makes no curve, and its value stands below
+    picture,
     el("ul", { class: "legend" }, names.map((name, place) => legendEntry(name, told(drawing, curves[name] ?? []), place))),
   );
 }

@@ -1,11 +1,20 @@
 import { arrange, el, mark, meantForBrowser } from "./dom";
 import type { Report } from "./report";
+import { originalOf } from "./original";
 import { JUNK } from "./review/replay";
 import { described, picture } from "./thumb";
 import { openViewer } from "./viewer";
 import { count } from "./words";
 
 const PAGE = 120;
+const GAP = 6; // pixels between pictures, as in `style/gallery.css`
+const CRISP = 64; // up to this side pixels are shown as squares where they are twice as large
+
+/** How many pictures of a size stand side by side, and how far apart they begin. */
+export function columnsOf(width: number, size: number): { columns: number; pitch: number } {
+  const columns = Math.max(1, Math.floor((width + GAP) / (size + GAP)));
+  return { columns, pitch: (width + GAP) / columns };
+}
 
 /** Images in a grid: arrow keys move, Enter opens, Space chooses, "more" shows more. */
 export class Gallery {
@@ -15,6 +24,7 @@ export class Gallery {
   private readonly thumbs = new Map<number, HTMLElement>();
   private images: readonly number[] = [];
   private most = PAGE;
+  private sharp = false; // whether originals lie over the thumbnails
 
   constructor(
     private readonly report: Report,
@@ -25,6 +35,7 @@ export class Gallery {
     this.grid.addEventListener("keydown", (event) => this.press(event));
     this.grid.addEventListener("keyup", (event) => event.key === " " && event.preventDefault()); // some browsers click then
     this.element = el("div", {}, this.grid, this.more);
+    new ResizeObserver(() => this.sharpen()).observe(this.grid);
     this.show(images);
   }
 
@@ -66,7 +77,30 @@ export class Gallery {
     const title = this.report.nameOf(image);
     const thumb = el("button", { class: "thumb", type: "button", tabindex: -1, "data-image": image, title, click }, picture(this.report, image));
     this.thumbs.set(image, thumb);
+    if (this.sharp) this.layOriginal(thumb, image);
     return thumb;
+  }
+
+  /** Let pictures that are shown larger than their thumbnails be sharp. */
+  private sharpen(): void {
+    const { sheets } = this.report;
+    const width = this.grid.firstElementChild?.clientWidth ?? 0;
+    if (sheets === null || width === 0) return;
+    this.grid.classList.toggle("crisp", sheets.whole && sheets.side <= CRISP && width >= 2 * sheets.side);
+    if (this.sharp || width * devicePixelRatio <= sheets.side) return;
+    this.sharp = true;
+    for (const [image, thumb] of this.thumbs) this.layOriginal(thumb, image);
+  }
+
+  /** Show an image's own file over its thumbnail, which stays where the file is gone or no browser shows it. */
+  private layOriginal(thumb: HTMLElement, image: number): void {
+    const address = originalOf(this.report, image);
+    if (address === null) return;
+    const full = el("img", { loading: "lazy", decoding: "async", alt: "", draggable: "false" });
+    full.addEventListener("error", () => full.remove());
+    full.addEventListener("load", () => full.classList.toggle("crisp", Math.max(full.naturalWidth, full.naturalHeight) <= CRISP));
+    full.src = address; // after `loading`, or it is fetched at once
+    thumb.firstElementChild?.append(full);
   }
 
   /** Only one thumbnail is in the tab order; arrows move from there. */

@@ -13,6 +13,7 @@ import { startShell } from "./shell";
 // As ProposReport.replay and so on, for whoever checks them against Python's.
 export { Known, after } from "./review/edits";
 export { replay } from "./review/replay";
+export { cohesion } from "./review/words";
 
 const root = document.getElementById("app") as HTMLElement;
 const [payload, edits] = [window.PROPOS_REPORT, window.PROPOS_EDITS];

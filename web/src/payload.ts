@@ -20,6 +20,7 @@ export interface Cluster {
 
 export interface Sheets {
   side: number;
+  whole: boolean; // thumbnails have all the pixels that the run read
   pitch: number;
   columns: number;
   perSheet: number;
@@ -56,11 +57,10 @@ export interface AgainstPayload {
 
 export interface Problems {
   outliers: number[];
-  doubtful: number[];
   exact: number[][];
   near: number[][];
   unreadable: [string, string][];
-  counts: Record<"outliers" | "doubtful" | "exact" | "near" | "unreadable", number>;
+  counts: Record<"outliers" | "exact" | "near" | "unreadable" | "lowConfidence", number>;
 }
 
 export interface Chart {

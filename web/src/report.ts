@@ -1,6 +1,7 @@
 import type { AgainstPayload, Chart, Cluster, Payload, Problems, Scores, Sheets, Suggestion } from "./payload";
 import { Review } from "./review/review";
 import { Selection } from "./review/selection";
+import { PictureSize } from "./size";
 import { ascending, integers, units } from "./unpack";
 
 const FARTHEST = 2; // that two unit vectors can be apart: one minus their cosine
@@ -56,6 +57,7 @@ export interface Report {
   moments: Moment[];
   review: Review;
   selection: Selection;
+  size: PictureSize;
   /** The images to ask a person about, block by block, and the cluster that each may rather belong to. */
   questions: ReadonlyMap<number, number>;
   /** The cluster that an image may rather belong to, if it is asked about and that is another one by now. */
@@ -102,6 +104,7 @@ export function readReport(payload: Payload, edits: string): Report {
     note: payload.pictures.note,
     moments: payload.moments.map(({ epoch, x, y, images }) => ({ epoch, x: units(x), y: units(y), images: integers(images) })),
     selection: new Selection(),
+    size: new PictureSize(payload.pictures.sheets, payload.pictures.originals !== null),
     questions: new Map(payload.review.questions),
     alternativeOf: (image) => alternative(report as Report, image),
     nearestFirst: once(() => ascending(distance, FARTHEST)),

@@ -17,6 +17,7 @@ import { problemsScreen } from "./screens/problems";
 import { questionsScreen } from "./screens/questions";
 import { reviewScreen } from "./screens/review";
 import { trainingScreen } from "./screens/training";
+import { openProblems, total } from "./todo";
 
 /** A screen: what it is called, what it shows, and what to do when it is left. */
 export interface Screen {
@@ -72,6 +73,7 @@ export function startShell(root: HTMLElement, report: Report): void {
     bar.update();
     if (!regrouped) return;
     short.textContent = summary(report);
+    showBadge(report, links);
     // What was corrected may lead elsewhere.
     if (elsewhere()) return show(true);
     const goOn = focusOf(main);
@@ -114,7 +116,7 @@ function screenOf(report: Report, route: Route, actions: Actions): Screen {
     case "problems":
       return problemsScreen(report);
     case "training":
-      return trainingScreen(report);
+      return isTrained(report) ? trainingScreen(report) : overviewScreen(report);
     case "labels":
       return labelsScreen(report, route.label, route.cluster);
     case "against":
@@ -126,22 +128,34 @@ function screenOf(report: Report, route: Route, actions: Actions): Screen {
   }
 }
 
+/** The screens, those with something to do in the order of `start.ts`. */
 function navigation(report: Report): HTMLAnchorElement[] {
-  const found = Object.values(report.problems.counts).reduce((sum, each) => sum + each, 0);
-  const entries: [string, string, string | null][] = [
-    ["overview", "Overview", null],
-    ["map", "Map", null],
-    ["review", "Review", null],
-    ["questions", "Questions", null],
-    ["problems", "Problems", found > 0 ? count(found) : null],
-    ...(report.labels === null ? [] : [["labels", "Labels", null] as [string, string, null]]),
-    ...(report.against === null ? [] : [["against", "Compared", null] as [string, string, null]]),
-    ["training", "Training", null],
+  const entries: [screen: string, words: string, there: boolean][] = [
+    ["overview", "Overview", true],
+    ["map", "Map", true],
+    ["problems", "Problems", true],
+    ["questions", "Questions", true],
+    ["review", "Review", true],
+    ["labels", "Labels", report.labels !== null],
+    ["against", "Compared", report.against !== null],
+    ["training", "Training", isTrained(report)],
   ];
-  return entries.map(([screen, words, badge]) =>
-    el("a", { href: `#/${screen}`, "data-screen": screen }, words, " ", badge !== null && el("span", { class: "badge" }, badge)),
-  );
+  const links = entries.filter(([, , there]) => there).map(([screen, words]) => el("a", { href: `#/${screen}`, "data-screen": screen }, words, " ", el("span", { class: "badge", hidden: true })));
+  showBadge(report, links);
+  return links;
 }
+
+/** Let the problems' link say how many are left to act on. */
+function showBadge(report: Report, links: readonly HTMLAnchorElement[]): void {
+  const badge = links.find((link) => link.dataset["screen"] === "problems")?.querySelector<HTMLElement>(".badge");
+  const left = total(openProblems(report));
+  if (badge === null || badge === undefined) return;
+  badge.hidden = left === 0;
+  badge.textContent = count(left);
+}
+
+/** Whether a network was trained: a run that only clusters has one line of history. */
+const isTrained = ({ epochs }: Report): boolean => epochs.length > 1;
 
 function summary(report: Report): string {
   return `${images(report.count)} in ${counted(report.clusters.filter(({ id }) => id !== JUNK).length, "cluster")}`;

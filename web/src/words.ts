@@ -3,7 +3,8 @@ const whole = new Intl.NumberFormat("en");
 export const count = (value: number): string => whole.format(value);
 export const percent = (share: number, digits = 0): string => `${(100 * share).toFixed(digits)} %`;
 export const fixed = (value: number, digits = 3): string => value.toFixed(digits);
-export const counted = (value: number, thing: string): string => `${count(value)} ${thing}${value === 1 ? "" : "s"}`;
+/** A number of things; of several words the first has the plural's letter. */
+export const counted = (value: number, thing: string): string => `${count(value)} ${value === 1 ? thing : thing.replace(/(?= of |$)/, "s")}`;
 export const images = (value: number): string => counted(value, "image");
 
 const SCORES: Record<string, string> = {

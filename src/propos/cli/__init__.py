@@ -5,6 +5,11 @@ from __future__ import annotations
 from propos.cli import interrupts
 from propos.errors import EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED
 
+OUT_OF_MEMORY = (
+    "out of memory: close other programs, or use a machine with more; "
+    "a run needs less with a smaller batch (--set train.batch_size=…)"
+)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -30,7 +35,7 @@ def _run() -> tuple[str | None, int]:
 
     from propos.cli.app import app
     from propos.cli.memory import keep_freed_memory
-    from propos.errors import InputError, Interrupted, RunFailed, describe_os_error
+    from propos.errors import InputError, Interrupted, RunFailed, describe_os_error, is_out_of_memory
 
     keep_freed_memory()
     try:
@@ -56,8 +61,12 @@ def _run() -> tuple[str | None, int]:
         return None, 0
     except OSError as error:
         return describe_os_error(error), EXIT_FAILED
-    except MemoryError:
-        return "out of memory; try a smaller train.batch_size", EXIT_FAILED
+    except Exception as error:
+        if "can't start new thread" in str(error):
+            return "cannot start a thread: out of memory, or too many processes (ulimit -u)", EXIT_FAILED
+        if not is_out_of_memory(error):
+            raise
+        return OUT_OF_MEMORY, EXIT_FAILED
 
 
 def _leave(message: str | None, code: int) -> NoReturn:

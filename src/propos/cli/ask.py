@@ -37,6 +37,7 @@ def ask(
     if output is not None:
         refuse_to_overwrite(output)
     folder = Run.open(run)
+    folder.refuse_all_junk()
     for note in folder.notes_on_edits():
         say(f"warning: {note}", err=True)
     asked = ask_about(folder, count)

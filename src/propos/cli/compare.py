@@ -44,7 +44,10 @@ def compare(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all; repeatable.")
     ] = None,
     labels: Annotated[
-        str | None, typer.Option(help="folders: score against the folders the images are in; never used to train.")
+        str | None,
+        typer.Option(
+            help="folders: score against class folders, which may lie in train, val and test; never used to train."
+        ),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be trained.")] = False,

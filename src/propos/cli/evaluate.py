@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int, Shaped
 
     from propos.cli.measures import Measure
+    from propos.data import FolderLabels
     from propos.runs import Run
 
+FOLDERS = "folders"
 Result = dict[str, float | int | None]
 
 
@@ -37,7 +39,10 @@ class Found:
 
 def evaluate(
     run: Annotated[Path, FINISHED_RUN],
-    labels: Annotated[Path | None, typer.Option(help="A CSV with columns image,label.")] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE | folders", help="A CSV with columns image,label, or folders, as for `propos run`."),
+    ] = None,
     knn: Annotated[bool, typer.Option("--knn", help="Classify embeddings by their nearest neighbours.")] = False,
     linear: Annotated[
         Literal["paper", "fast"] | None,
@@ -63,12 +68,13 @@ def evaluate(
 ) -> None:
     """Score a run: against labels where there are some, by the shape of its clusters, and what its network learnt."""
     from propos.errors import InputError
-    from propos.runs import Run, read_label_file
+    from propos.runs import Run
 
     folder = Run.open(run)
+    folder.refuse_all_junk()
     by_network = knn or linear is not None or psa
     some = test is None and not by_network  # scores need no more
-    known = folder.table.label if labels is None else read_label_file(labels, folder.table.images, _warn, some)
+    known, taken = _labels(folder, labels, some)
     measures: dict[str, Measure] = {}
     if sigma is not None and not 0 <= sigma < math.inf:
         raise InputError(f"--sigma {sigma}: choose 0 or more")
@@ -82,7 +88,8 @@ def evaluate(
         from propos.cli.subject import Subject
 
         with ExitStack() as opened:
-            subject = Subject(folder, known, test, device, opened, snapshot, clusters)
+            by_folder = labels == FOLDERS or folder.config.labels == FOLDERS
+            subject = Subject(folder, known, test, device, opened, snapshot, clusters, by_folder)
             if (anew := subject.clustering) is not None:
                 sizes = anew.labels.bincount().tolist()
                 found = Found(subject.own_embeddings.cpu().numpy(), anew.labels.numpy(), sizes, known)
@@ -98,9 +105,30 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps({**result, **{k: v for m in measures.values() for k, v in m.numbers.items()}}))
         return
+    if taken is not None:
+        say(f"Labels: {taken}.")
     _print(result, found.embeddings.shape[1])
     for name, measure in measures.items():
         typer.echo(f"{name:16} {measure.line}")
+
+
+def _labels(run: Run, given: str | None, some: bool) -> tuple[Shaped[np.ndarray, " N"] | None, FolderLabels | None]:
+    """Return the labels of a run's images, and where folders give them what was taken for what."""
+    import numpy as np
+
+    from propos.data import folder_labels
+    from propos.errors import InputError
+    from propos.runs import read_label_file
+
+    images = run.table.images
+    if given is None:
+        return run.table.label, None
+    if given != FOLDERS:
+        return read_label_file(Path(given), images, _warn, some), None
+    taken = folder_labels(images)
+    if not any(taken.classes):
+        raise InputError(f"--labels {FOLDERS}: the images of {run.path} lie in no folders: give a CSV")
+    return np.array(taken.classes), taken
 
 
 def _warn(text: str) -> None:

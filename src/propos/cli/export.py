@@ -37,6 +37,8 @@ def export(
     from propos.words import counted
 
     folder = Run.open(run)
+    if to in ("model", "onnx"):
+        folder.refuse_all_junk()
     for note in folder.notes_on_edits():
         say(f"warning: {note}", err=True)
     if to == "onnx":

@@ -60,6 +60,8 @@ def _print(overview: Overview, views: Path | None) -> None:
         line("formats", ", ".join(f"{count:,} {kind}" for kind, count in overview.formats.items()))
     common = list(overview.sizes.items())[:SHOWN]
     line("sizes", ", ".join(f"{count:,} of {size}" for size, count in common) + _more(len(overview.sizes)))
+    if overview.folders is not None:
+        line("folders", f"{overview.folders} (for --labels folders)")
     for note in overview.notes:
         line("note", note)
     for name, reason in list(overview.skipped.items())[:SHOWN]:

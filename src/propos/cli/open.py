@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,8 @@ from propos.cli.streams import say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from propos.runs import Run
+
 PORT = 8765
 
 
@@ -25,10 +28,9 @@ def open_run(
 ) -> None:
     """Open a run's page in the browser, where corrections are saved as they are made; Ctrl-C ends it."""
     from propos.cli.display import Terminal
-    from propos.report import PAGE, is_current, show_edits, write_report
+    from propos.report import is_current, show_edits, write_report
     from propos.runs import Run
     from propos.server import serve
-    from propos.words import counted
 
     with Terminal(False) as terminal:
         folder = Run.open(run)
@@ -45,8 +47,33 @@ def open_run(
         if not no_browser:
             webbrowser.open(address)
 
-    serve(folder, port, ready)
-    show_edits(folder)
-    edits = len(folder.edits.edits)
-    saved = f"{folder.edits.path} holds {counted(edits, 'edit')}, seen in {run / PAGE}"
-    say(f"Closed; {saved}" if edits else "Closed; nothing was corrected")
+    folder.edits.warn = lambda words: say(f"warning: {words}", err=True)
+    _close(folder, serve(folder, port, ready))
+
+
+def _close(run: Run, unsaved: int) -> None:
+    """Say which edits are safe and in which file; fail with those that are not, or that the page does not show."""
+    from propos.errors import InputError, RunFailed, describe_os_error
+    from propos.report import PAGE, show_edits
+    from propos.words import counted
+
+    log, page = run.edits.path, run.path / PAGE
+    where, problems = "", []
+    try:
+        run.edits.mend()
+        where = "nothing was corrected" if not unsaved else "nothing was saved"
+        if run.edits.edits:
+            where = f"{log} holds {counted(len(run.edits.edits), 'edit')}"
+        show_edits(run)
+        where += f", seen in {page}" if run.edits.edits else ""
+    except InputError as error:
+        problems.append(str(error))
+    except OSError as error:
+        what = f"{page} does not show them" if where else f"{log} lost some of its {len(run.edits.edits):,} edits"
+        problems.append(f"{what}: {describe_os_error(error)} (propos report {shlex.quote(str(run.path))})")
+    if unsaved:
+        kept = "the browser keeps what it could not save, for the next propos open"
+        problems.append(f"{counted(unsaved, 'edit')} not saved: {kept}")
+    say(f"Closed; {where}" if where else "Closed")
+    if problems:
+        raise RunFailed("; ".join(problems))

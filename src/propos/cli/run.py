@@ -53,7 +53,10 @@ def run(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings from a YAML file, as a run folder holds.")] = None,
     labels: Annotated[
-        str | None, typer.Option(help="folders: score against the folders the images are in; never used to train.")
+        str | None,
+        typer.Option(
+            help="folders: score against class folders, which may lie in train, val and test; never used to train."
+        ),
     ] = None,
     earlier: Annotated[
         Path | None, typer.Option("--from", metavar="RUN", help="Go on from a finished run; its clusters keep numbers.")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import sys
 from typing import TextIO
 
 NAMES = 14  # columns for the names of a list
+FALLBACK = "propos-ascii"  # the handler of letters that a stream cannot encode
+_IN_ASCII = {"×": "x", "…": "...", "–": "-", "−": "-", "←": "<-", "→": "->", "·": "*", "“": '"', "”": '"', "’": "'"}
 # Control characters but for line ends, C1's included, and what turns the direction of writing.
 _HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -39,16 +42,24 @@ def say_named(name: str, text: str) -> None:
 
 
 def mend_streams() -> None:
-    """Have streams that take whatever is written: closed ones nothing, those of few letters a `?` for the others."""
+    """Have streams that take whatever is written: closed ones nothing, those of ASCII alone what comes near."""
+    codecs.register_error(FALLBACK, _in_ascii)
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, _nothing(descriptor))
-        elif hasattr(stream, "reconfigure") and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
+        elif descriptor and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=FALLBACK)
     for name in ("COLUMNS", "LINES"):
         if not re.fullmatch(r"[0-9]{1,4}", os.environ.get(name, "80")):
             del os.environ[name]  # no terminal is so large, and what draws on it takes the number as it is
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Replace what cannot be encoded by what looks like it, or by its escape."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    return "".join(_IN_ASCII.get(each, each.encode("ascii", "backslashreplace").decode()) for each in text), error.end
 
 
 def _nothing(descriptor: int) -> TextIO:

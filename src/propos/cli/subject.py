@@ -37,6 +37,7 @@ class Subject:
     opened: ExitStack  # closes the images when the measuring ends
     snapshot: int | None = None  # the epoch after which its networks are looked at
     clusters: int | None = None  # a number to cluster its embeddings into
+    by_folder: bool = False  # whether folders label the images to test on
 
     @property
     def known(self) -> Shaped[np.ndarray, " N"]:
@@ -94,7 +95,7 @@ class Subject:
         """The images to test on."""
         assert self.test is not None
         config = self.model.config
-        labels = None if is_array(self.test) or is_named(self.test) else config.labels
+        labels = "folders" if self.by_folder and not (is_array(self.test) or is_named(self.test)) else None
         images = self.opened.enter_context(open_like(config, self.test, labels=labels))
         for skipped in images.skipped:
             say(f"skipped {skipped.path}: {skipped.reason}", err=True)

@@ -10,6 +10,7 @@ from propos.data.cache.limit import refusal
 from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_caches
 from propos.data.colours import without_colours
 from propos.data.features import kept_features
+from propos.data.files.classes import FolderLabels, folder_labels
 from propos.data.files.entry import Entry, Scan, Skipped
 from propos.data.files.names import escape_name, unescape_name
 from propos.data.files.scan import scan
@@ -49,6 +50,7 @@ __all__ = [
     "CacheInfo",
     "CachePolicy",
     "Entry",
+    "FolderLabels",
     "FolderSource",
     "MissingData",
     "Scan",
@@ -69,6 +71,7 @@ __all__ = [
     "find_configured",
     "find_source",
     "fingerprint",
+    "folder_labels",
     "from_array",
     "image_digests",
     "is_array",

@@ -77,10 +77,6 @@ class FolderSource:
         """Return each image's path relative to the root."""
         return [entry.name for entry in self.entries]
 
-    def folder_labels(self) -> Shaped[np.ndarray, " N"]:
-        """Return the folder each image is in, relative to the root: class folders, offered for scoring."""
-        return np.array([entry.folder for entry in self.entries])
-
 
 class StreamedSource:
     """Images decoded from their files whenever they are asked for, in worker processes.
@@ -153,10 +149,6 @@ class StreamedSource:
     def image_names(self) -> Sequence[str]:
         """Return each image's path relative to the root."""
         return [entry.name for entry in self.entries]
-
-    def folder_labels(self) -> Shaped[np.ndarray, " N"]:
-        """Return the folder each image is in, relative to the root: class folders, offered for scoring."""
-        return np.array([entry.folder for entry in self.entries])
 
     def close(self) -> None:
         """Stop the worker processes."""

@@ -12,6 +12,7 @@ from propos.config import Config, ViewSettings
 from propos.data.array_files import read_arrays
 from propos.data.arrays import ArraySource, from_array
 from propos.data.cache.images import Progress
+from propos.data.files.classes import folder_labels
 from propos.data.files.headers import read_headers
 from propos.data.files.names import escape_name
 from propos.data.files.scan import scan
@@ -46,7 +47,7 @@ def find_source(
 ) -> UnopenedSource:
     """Look at a set by name, an array, a .npy or .npz file, or a folder, list or archive of images.
 
-    With `labels="folders"` the folder each image is in is its label, for scoring. Published sets are looked for under
+    With `labels="folders"` an image's class folder is its label, for scoring. Published sets are looked for under
     `data`, else PROPOS_DATA. A path that exists wins over a name. `working` shows how far a long look is.
     """
     if isinstance(what, np.ndarray):
@@ -126,6 +127,8 @@ def _unopened_array(source: ArraySource) -> UnopenedSource:
 
 def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None, working: Working) -> UnopenedSource:
     headers = read_headers(scan(what, working), working)
+    names = [header.entry.name for header in headers.headers]
+    folders = folder_labels(names)
 
     def open_images(
         side: int,
@@ -136,7 +139,8 @@ def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None
     ) -> Source:
         source = kept_or_streamed(what, side, channels, progress, keep, headers, shaped)
         if labels == "folders":
-            source.labels, source.notes = source.folder_labels(), headers.scan.notes
+            classes = dict(zip(names, folders.classes, strict=True))
+            source.labels, source.notes = np.array([classes[name] for name in source.image_names()]), headers.scan.notes
         return source
 
     width, height = headers.median_size
@@ -150,6 +154,7 @@ def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None
         labelled=labelled,
         skipped=headers.scan.skipped,
         headers=headers,
+        folders=folders,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from propos.data.cache.images import Progress
+from propos.data.files.classes import FolderLabels
 from propos.data.files.entry import Skipped
 from propos.data.files.headers import Headers
 from propos.data.source import Source
@@ -41,4 +42,5 @@ class UnopenedSource:
     labelled: bool  # labels are known, or will be when it is opened
     skipped: list[Skipped] = field(default_factory=list)
     headers: Headers | None = None  # of image files
+    folders: FolderLabels | None = None  # the classes that their folders give them
     published: str | None = None  # the name of the published set it is

@@ -29,6 +29,7 @@ class Overview:
     sizes: dict[str, int]  # width×height, the commonest first
     skipped: dict[str, str]
     notes: list[str]  # how the source was read, where that was not plain
+    folders: str | None  # the classes that --labels folders takes, where folders tell images apart
     duplicates: list[list[str]]
     tiny: list[str]
     odd: list[str]
@@ -62,6 +63,7 @@ def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds
         sizes=dict(sizes.most_common()),
         skipped={skipped.path: skipped.reason for skipped in plan.source.skipped},
         notes=list(plan.source.notes),
+        folders=_classes(unopened),
         duplicates=[] if seen is None else seen.duplicates,
         tiny=[h.entry.name for h in headers if min(h.width, h.height) < TINY_SIDE and seen and not seen.common_size],
         odd=[h.entry.name for h in headers if max(h.width, h.height) > ODD_ASPECT * min(h.width, h.height)],
@@ -71,3 +73,8 @@ def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds
         views=None if plan.kept is None else str(plan.kept),
         seconds=seconds,
     )
+
+
+def _classes(unopened: UnopenedSource) -> str | None:
+    folders = unopened.folders
+    return None if folders is None or len(set(folders.classes)) == 1 else str(folders)

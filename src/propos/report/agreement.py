@@ -24,11 +24,11 @@ class Agreement:
 
 
 def compare_with_labels(table: ImageTable) -> Agreement | None:
-    """Compare where there are labels; images that were set aside take no part."""
-    if table.label is None:
+    """Compare where there are labels and clusters; images that were set aside take no part."""
+    kept = table.cluster != JUNK
+    if table.label is None or not kept.any():
         return None
     names, label = np.unique(table.label, return_inverse=True)
-    kept = table.cluster != JUNK
     confusion = matched_confusion(label[kept], table.cluster[kept])
     return Agreement(
         names=[str(name) for name in names],

@@ -10,7 +10,7 @@ from propos.errors import InputError
 from propos.report.payload import GLOBAL
 from propos.runs import Run
 
-VERSION = 6  # of what the page is handed
+VERSION = 7  # of what the page is handed
 FOLDER, DATA, EDITS = "report", "data.js", "edits.js"
 PAGE = Path(FOLDER) / "index.html"
 PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from propos.data import FolderSource, Source, unescape_name
+from propos.data import FolderSource, Source, StreamedSource, unescape_name
 from propos.runner.sources import NoImages, open_source_of
 from propos.runs import Run
 from propos.work import Working
@@ -47,7 +47,7 @@ def check_same(source: Source, names: Sequence[str]) -> None:
 
 def address_of_originals(source: Source) -> str | None:
     """Return the address of the folder to which the images' names are relative, where a browser can open them."""
-    if not isinstance(source, FolderSource):
+    if not isinstance(source, FolderSource | StreamedSource):
         return None
     root = source.root.absolute()
     if any(

@@ -30,6 +30,7 @@ class Pictures:
     """The sheets, where on them each image is, and the marks by which repeated images are known."""
 
     side: int
+    whole: bool  # thumbnails have all the pixels that were read
     pitch: int  # from one tile to the next
     files: list[str]
     tiles: int  # on all sheets, those of images that turned out unreadable included
@@ -73,7 +74,7 @@ def draw_pictures(source: Source, order: Int[np.ndarray, " M"], folder: Path, pr
         sketches[positions] = [_sketch(tile) for tile in tiles]
         files.append(_write_sheet(tiles, pitch, folder, start // PER_SHEET))
         progress(start + len(positions), len(order))
-    return Pictures(side, pitch, files, len(order), slot, digests, sketches)
+    return Pictures(side, side == min(source.height, source.width), pitch, files, len(order), slot, digests, sketches)
 
 
 def thumbnail_side(source: Source, count: int) -> int:
@@ -81,7 +82,7 @@ def thumbnail_side(source: Source, count: int) -> int:
     own = min(source.height, source.width)
     if own <= SMALL:
         return own
-    return min(own, 96 if count <= 5_000 else 64 if count <= 20_000 else 48)
+    return min(own, 128 if count <= 5_000 else 64 if count <= 20_000 else 48)
 
 
 def thumbnail(source: Source, image: UInt8[np.ndarray, "C H W"], position: int, side: int) -> Image.Image:

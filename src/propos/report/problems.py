@@ -1,4 +1,4 @@
-"""Images a person should look at: outliers, doubtful ones, repeated ones, and files that could not be read."""
+"""Images a person should act on: outliers, repeated ones, and files that could not be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from propos.runs import JUNK, ImageTable
 
 OUTLYING = 3.5  # robust standard deviations beyond the middle of the cluster's distances
-DOUBTFUL = 0.5  # a confidence below which other clusters together weigh more
+LOW = 0.5  # a confidence below which other clusters together weigh more
 MOST_LISTED = 1_000
 MAD_TO_STD = 1.4826  # of a normal distribution
 
@@ -21,7 +21,6 @@ class Problems:
     """Rows of the run's table, the worst first, and the counts before lists were cut."""
 
     outliers: list[int]
-    doubtful: list[int]
     exact: list[list[int]] = field(default_factory=list)
     near: list[list[int]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
@@ -31,24 +30,25 @@ class Problems:
 def find_problems(
     table: ImageTable, exact: list[list[int]], near: list[list[int]], unreadable: list[tuple[str, str]]
 ) -> Problems:
-    """Collect what is worth a look, each list cut to what a person can look at."""
-    outliers, doubtful = outlying(table.cluster, table.distance), low_confidence(table.confidence)
-    # What was set aside has been looked at.
-    outliers, doubtful = (rows[table.cluster[rows] != JUNK] for rows in (outliers, doubtful))
+    """Collect what is worth a look, each list cut to what a person can look at; of low confidences only the number."""
+    kept = table.cluster != JUNK  # what was set aside has been looked at
+    outliers = outlying(table.cluster, table.distance)
+    outliers = outliers[kept[outliers]]
     lists: dict[str, Sized] = {
         "outliers": outliers,
-        "doubtful": doubtful,
         "exact": exact,
         "near": near,
         "unreadable": unreadable,
     }
     return Problems(
         outliers=outliers[:MOST_LISTED].tolist(),
-        doubtful=doubtful[:MOST_LISTED].tolist(),
         exact=exact[:MOST_LISTED],
         near=near[:MOST_LISTED],
         unreadable=unreadable[:MOST_LISTED],
-        counts={name: len(images) for name, images in lists.items()},
+        counts={
+            **{name: len(images) for name, images in lists.items()},
+            "lowConfidence": int((kept & (table.confidence < LOW)).sum()),
+        },
     )
 
 
@@ -66,9 +66,3 @@ def outlying(cluster: Int[np.ndarray, " N"], distance: Float[np.ndarray, " N"]) 
             score[members] = (distance[members] - middle) / spread
     order = np.argsort(-score, kind="stable")
     return order[: int((score > OUTLYING).sum())]
-
-
-def low_confidence(confidence: Float[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
-    """Return the images that lean to other clusters almost as much, the least sure first."""
-    order = np.argsort(confidence, kind="stable")
-    return order[: int((confidence < DOUBTFUL).sum())]

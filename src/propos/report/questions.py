@@ -9,9 +9,9 @@ QUESTIONS = 100  # at a time
 
 
 def ask_about(run: Run, count: int = QUESTIONS) -> Asked | None:
-    """Choose images nobody has answered for as the run stands by now; none where there is but one cluster."""
+    """Choose images nobody has answered for as the run stands by now; None where there are not two clusters."""
     now = run.corrected
-    if len(now.prototypes.ids) < 2:
+    if len(now.prototypes.ids) < 2 or now.junk.all():
         return None
     return choose_questions(
         run.embeddings, now.prototypes.vectors, now.prototypes.ids, now.table.cluster, now.confirmed, count

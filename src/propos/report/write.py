@@ -177,6 +177,7 @@ def _sheets(pictures: Pictures | None, originals: str | None, note: str | None) 
         return {"sheets": None, "originals": None, "note": note}
     size = {
         "side": pictures.side,
+        "whole": pictures.whole,
         "pitch": pictures.pitch,
         "columns": COLUMNS,
         "perSheet": PER_SHEET,

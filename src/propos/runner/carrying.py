@@ -9,12 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import lost_another
-from propos.errors import InputError, Interrupted, RunFailed, describe_os_error
+from propos.errors import InputError, Interrupted, RunFailed, describe_os_error, is_out_of_memory
 from propos.methods import find_method, stages_of
 from propos.runner.following import announce, estimate, join_skipped
 from propos.runner.planning import ELSEWHERE, Plan
@@ -194,8 +192,7 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
     except (MemoryError, RuntimeError) as error:
         if lost_another(error):
             raise failed(f"another process has left; {kept()}", "process") from None
-        # Torch has an exception of its own for a full GPU, and none but its text for a full memory.
-        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+        if not is_out_of_memory(error):
             leave("failed")
             raise
         smaller = "start a new run with a smaller batch (--set train.batch_size=…)"

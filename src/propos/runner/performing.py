@@ -13,6 +13,7 @@ from propos.runner.carrying import carry_out
 from propos.runner.following import follow
 from propos.runner.planning import Plan, plan, plan_of
 from propos.runner.request import Request, resolved, run_name
+from propos.runner.resuming import check_agreement
 from propos.runner.watching import Stopping, Unwatched, Watcher, unstoppable
 from propos.runs import Run, RunFolder, newest_folder, next_free_folder, refuse_if_held
 
@@ -65,15 +66,14 @@ def _planned(request: Request, run: Run | None, device: str, watcher: Watcher) -
 
 
 def to_resume(request: Request) -> Run:
-    """Return the run that is to go on, by its own settings alone."""
-    if request.given():
-        raise InputError(f"--resume goes on with the run's own settings: leave out {', '.join(request.given())}")
+    """Return the run that is to be resumed; options may be given again where they agree with it."""
     if request.out is None and request.source is None:
         raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
     run = _run_of(request)
     own = run.config.source
     if not run.finished and request.source is not None and resolved(request.source) != own:
         raise InputError(f"{run.path}: is a run of {own}, not of {request.source}; name its --out")
+    check_agreement(request, run)
     return run
 
 

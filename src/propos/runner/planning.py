@@ -135,6 +135,8 @@ def plan(
         channels = channels or _colours(config, unopened) or unopened.channels
         source = stack.enter_context(opened(unopened, config, channels, working=watcher.working))
         _say_what_was_read(source, watcher)
+        if config.labels == "folders":
+            watcher.note(f"Labels: {unopened.folders}.")
         _label(source, request.given_labels())
         if config.clusters is None and source.labels is None and assumed_clusters is not None:
             config = config.with_settings({"clusters": min(assumed_clusters, len(source))})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ from propos.data import What, data_root, is_benchmark
 from propos.errors import InputError
 from propos.plain import read_text
 
-FLAGS = {"clusters": "-k", "settings": "--set", "earlier": "--from"}
-WITH_RESUME = ("source", "out", "data", "command")  # what may be said of a run that goes on
 INSTEAD = {"source": "SOURCE", "data": "--data FOLDER", "recipe": "--recipe NAME"}
 
 
@@ -41,14 +39,6 @@ class Request:
     start: str | None = None  # scratch, pretrained[:NAME], or a finished run
     weights: Path | None = None  # a file of a pretrained network's
     command: str = "propos.run"  # what run.json calls it
-
-    def given(self) -> list[str]:
-        """Return the options that say how to train, as the command line calls them."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in WITH_RESUME}
-        if self.given_labels() is not None:
-            del values["labels"]  # a run folder does not hold them
-        said = [name for name, value in values.items() if not (value is None or (name == "settings" and not value))]
-        return [FLAGS.get(name, f"--{name}") for name in said]
 
     def given_labels(self) -> Shaped[np.ndarray, " N"] | None:
         """Return the labels themselves, where they are given."""
@@ -110,13 +100,13 @@ def requested_settings(request: Request, what: What, given: Config | None) -> di
     direct = {"method": request.method, "seed": request.seed, "labels": labels}
     settings |= {key: value for key, value in direct.items() if value is not None}
     if request.clusters is not None:
-        settings |= parse_clusters(_written(request.clusters))
+        settings |= parse_clusters(written(request.clusters))
     elif settings.get("clusters") is not None:
         settings.setdefault("suggest.range", None)  # that of --config does not hold for another number
     return {**settings, "source": resolved(what), "data": _root(what, request, given)}
 
 
-def _written(clusters: int | str | tuple[int, int]) -> str:
+def written(clusters: int | str | tuple[int, int]) -> str:
     """Return a number or a range of them as the command line takes it."""
     return "..".join(str(number) for number in clusters) if isinstance(clusters, tuple) else str(clusters)
 

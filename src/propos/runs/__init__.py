@@ -4,7 +4,7 @@ from propos.runs.applying import apply_file, refuse_other_images
 from propos.runs.atomic import write_atomically
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, rows_of
 from propos.runs.corrections import JUNK, Corrected, correct
-from propos.runs.edit_log import EditLog
+from propos.runs.edit_log import EditLog, LogChanged
 from propos.runs.edits import Confirm, Describe, Edit, Junk, Rename, as_line, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
 from propos.runs.lock import Held, held, refuse_if_held, waited_for
@@ -24,6 +24,7 @@ __all__ = [
     "Held",
     "ImageTable",
     "Junk",
+    "LogChanged",
     "Measures",
     "Prototypes",
     "Record",

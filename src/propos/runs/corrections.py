@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from propos.errors import InputError
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, gather_clusters, rows_of
 from propos.runs.edits import Confirm, Describe, Edit, Junk, Merge, Move, Redo, Rename, Split, Undo
 from propos.runs.tables import ImageTable
@@ -198,12 +197,11 @@ def correct(
     prototypes: Prototypes,
     embeddings: Callable[[], Float[np.ndarray, "N D"]],
     edits: Sequence[Edit],
-    where: str,
 ) -> Corrected:
     """Return a run as its edits leave it; embeddings are asked for only if images changed clusters.
 
     A prototype is the normalised mean of its cluster's images where these are others than training's. Clusters that
-    lost all their images are none.
+    lost all their images are none; where every image is junk, no cluster may be left.
     """
     review = replay(table.images, table.cluster, prototypes.ids, edits)
     changed = review.cluster != table.cluster
@@ -211,8 +209,6 @@ def correct(
     if regrouped:
         touched = np.union1d(table.cluster[changed], review.cluster[changed])
         prototypes = _prototypes(table, prototypes, embeddings(), review, touched)
-        if len(prototypes.ids) == 0:
-            raise InputError(f"{where}: leaves no cluster: every image is junk; undo some of it")
         table = _table(table, prototypes, embeddings(), review, touched)
     return Corrected(
         table=table,
@@ -254,7 +250,7 @@ def _table(
     """Return the table with the clusters of the review; of junk, confidence and distance stay as they were found."""
     confidence, distance = table.confidence.copy(), table.distance.copy()
     sorted_out = np.flatnonzero(review.cluster != JUNK)
-    block = min(BLOCK, max(1, CELLS // len(prototypes.ids)))
+    block = min(BLOCK, max(1, CELLS // max(1, len(prototypes.ids))))
     for start in range(0, len(sorted_out), block):
         rows = sorted_out[start : start + block]
         cosines = embeddings[rows] @ prototypes.vectors.T

@@ -42,13 +42,17 @@ def held(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def waited_for(path: Path) -> Iterator[None]:
-    """Be the only one to hold a lock for a moment, as soon as nobody else does."""
+    """Be the only one to hold a lock for a moment, as soon as nobody else does; its folder has to be there."""
+    folder = path.parent
+    holds_files = any(folder.iterdir())  # raises where there is no folder: the lock would make one
     lock = FileLock(path)
     lock.acquire()
     try:
         yield
     finally:
         _release(lock, path)
+        if holds_files:
+            remove_if_empty(folder)  # it was taken away in this very moment, and the lock made it again
 
 
 def make_folder(path: Path) -> bool:

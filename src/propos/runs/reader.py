@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from functools import cached_property
 from pathlib import Path
 
@@ -85,11 +86,22 @@ class Run:
     @cached_property
     def corrected(self) -> Corrected:
         """Table, prototypes and clusters as people corrected them; those above are as training left them."""
-        return correct(self.table, self.prototypes, lambda: self.embeddings, self.edits.edits, str(self.edits.path))
+        return correct(self.table, self.prototypes, lambda: self.embeddings, self.edits.edits)
+
+    def refuse_all_junk(self) -> None:
+        """Refuse a run that people left without a cluster, before anything that needs one."""
+        if self.corrected.junk.all():
+            raise InputError(self._all_junk)
+
+    @property
+    def _all_junk(self) -> str:
+        undo = f"undo that: propos open {shlex.quote(str(self.path))}"
+        return f"{self.path}: every image is junk, so there is no cluster left: {undo}"
 
     def notes_on_edits(self) -> list[str]:
-        """Say what a person should know of how edits were read: what was cut short, which images are gone."""
+        """Say what a person should know of the edits: what was cut short, that all is junk, which images are gone."""
         notes = [] if self.edits.note is None else [self.edits.note]
+        notes += [self._all_junk] if self.corrected.junk.all() else []
         gone = self.corrected.gone
         if gone:
             first = ", ".join(shown(name, quoted=False) for name in gone[:MOST_NAMED])

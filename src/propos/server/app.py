@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from propos.errors import InputError, describe_os_error
 from propos.report import edits_script, page_file, questions, report_file, show_edits
-from propos.runs import Edit, Run, as_line, parse_edits, refuse_other_images
+from propos.runs import Edit, LogChanged, Run, as_line, parse_edits, refuse_other_images
 from propos.server.originals import Originals
 
 SOON = 0.5  # seconds after an edit in which the page that is opened as a file shows it too
@@ -35,8 +35,11 @@ HEADERS = {
 NOT_HERE = PlainTextResponse("there is nothing here\n", 404)
 
 
-def application(run: Run, token: str, port: int) -> ASGIApp:
-    """Return the application for a run; whoever does not know the token gets nothing."""
+def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
+    """Return the application for a run; whoever does not know the token gets nothing.
+
+    `unsaved` gets the ids of edits that could not be saved, and that a page therefore keeps, until it sends them again.
+    """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     originals, writing = Originals(run), threading.Lock()
     names = frozenset(run.table.images)
@@ -44,7 +47,7 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
 
     def read(since: int, last: str) -> Response:
         with writing:
-            run.edits.catch_up()
+            run.edits.mend()
             return _log(run.edits.edits, since, last)
 
     def write(lines: bytes, since: int, last: str) -> Response:
@@ -53,7 +56,14 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
             if torn:
                 raise InputError("edits: the last line cannot be read: not an edit in JSON")
             refuse_other_images(names, [edit for _, edit in numbered], "edits", str(run.path))
-            if run.edits.append(numbered, "edits"):
+            ids = {edit.id for _, edit in numbered}
+            try:
+                fresh = run.edits.append(numbered, "edits")
+            except (OSError, LogChanged):
+                unsaved.update(ids)
+                raise
+            unsaved.difference_update(ids)
+            if fresh:
                 shown.soon()
             return _log(run.edits.edits, since, last)
 
@@ -75,7 +85,8 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
     @app.get("/edits.js")
     def log() -> Response:
         with writing:
-            run.edits.catch_up()
+            with suppress(LogChanged):  # the page shows what it is told when it saves
+                run.edits.mend()
             lines = run.edits.text()
         return Response(b"".join(edits_script(lines)), media_type="text/javascript")
 
@@ -104,6 +115,10 @@ def application(run: Run, token: str, port: int) -> ASGIApp:
     @app.exception_handler(InputError)
     async def refused(_: Request, error: Exception) -> Response:
         return PlainTextResponse(f"{error}\n", 413 if isinstance(error, TooMuch) else 422)
+
+    @app.exception_handler(LogChanged)
+    async def changed(_: Request, error: Exception) -> Response:
+        return PlainTextResponse(f"{error}\n", 503)  # a page keeps its edits and sends them again
 
     @app.exception_handler(OSError)
     async def failed(_: Request, error: Exception) -> Response:
@@ -174,12 +189,12 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        first, _, rest = scope["path"].removeprefix("/").partition("/")
+        first = scope["path"].removeprefix("/").partition("/")[0]
         reason = self._reason(headers, scope["method"], first)
         if reason is not None:
             await PlainTextResponse(f"{reason}\n", 403, headers=HEADERS)(scope, receive, send)
             return
-        inner = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+        inner = {**scope, "root_path": f"/{first}"}  # where redirects begin
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":

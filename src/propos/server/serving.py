@@ -22,13 +22,16 @@ GRACE = 2  # seconds that a request under way has when the server ends
 Stop = Callable[[], None]
 
 
-def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> None:
-    """Serve a run's page until `ready`'s second argument is called; its first is the address, once it answers."""
+def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> int:
+    """Serve a run's page until `ready`'s second argument is called; its first is the address, once it answers.
+
+    Returns how many edits could not be saved.
+    """
     listening = free_socket(port)
     number = int(listening.getsockname()[1])
-    token = secrets.token_urlsafe(24)
+    token, unsaved = secrets.token_urlsafe(24), set[str]()
     settings = uvicorn.Config(
-        application(run, token, number),
+        application(run, token, number, unsaved),
         log_level="critical",
         access_log=False,
         lifespan="off",
@@ -38,12 +41,14 @@ def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> None:
     )
     server = _Server(settings, lambda stop: ready(f"http://{HOST}:{number}/{token}/", stop))
     asyncio.run(server.serve([listening]))
+    return len(unsaved)
 
 
 def free_socket(port: int) -> socket.socket:
     """Return a socket on the first port from this one on that nobody uses; 0 is any."""
     for number in range(port, min(port + MOST_PORTS, 65_535) + 1):
-        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # By its protocol asyncio knows to send at once: else an answer waits 40 ms for its head to be acknowledged.
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if (
             os.name == "posix"
         ):  # a port whose connections have just ended is free; elsewhere this would share one in use

@@ -140,6 +140,7 @@ def continued(run: Run) -> Config:
         config = config.with_epochs(max(1, math.ceil(config.train.epochs * LENGTH_SHARE)))
     own = {f"{name}.{key}": value for name in config.sections for key, value in find_method(name).continued.items()}
     config = config.with_settings({**own, "suggest.range": None, "keep_epochs": ()})
+    run.refuse_all_junk()
     corrected = run.corrected
     return config.with_settings({"clusters": len(corrected.prototypes.ids)}) if corrected.edited else config
 

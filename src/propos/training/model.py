@@ -83,6 +83,7 @@ class Model:
     @classmethod
     def from_run(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
         """Load a finished run's model with its clusters as people corrected them."""
+        run.refuse_all_junk()
         return cls.as_found(run, device, snapshot).corrected(run.corrected)
 
     def corrected(self, corrected: Corrected) -> Model:
@@ -212,9 +213,12 @@ class Fitted:
         return cls(Model.as_found(run, device), run.table, run.embeddings, run.history, tuple(run.edits.edits))
 
     def corrected(self) -> Corrected:
-        """Return table and clusters as people corrected them."""
+        """Return table and clusters as people corrected them; refuse where no cluster is left."""
         prototypes = Prototypes(self.model.prototypes.cpu().numpy(), self.model.ids)
-        return correct(self.table, prototypes, lambda: self.embeddings, self.edits, EDITS)
+        corrected = correct(self.table, prototypes, lambda: self.embeddings, self.edits)
+        if corrected.junk.all():
+            raise InputError(f"{EDITS}: leave no cluster: every image is junk; undo some of it")
+        return corrected
 
     def write(self, run: RunFolder) -> None:
         """Write the results into a run folder."""

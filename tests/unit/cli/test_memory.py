@@ -1,11 +1,16 @@
-"""A command keeps the memory it frees."""
+"""A command keeps the memory it frees, and ends in one line where there is too little."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
+import torch
+
+from helpers.awkward import picture
+from propos.errors import InputError, is_out_of_memory
 
 # Takes and frees 64 MB forty times and prints the page faults: pages of 4 KB would make 655,360.
 AGAIN = """
@@ -31,3 +36,24 @@ def test_memory_that_was_freed_is_taken_again_without_fetching_it_anew():
     if given_back < 10_000:
         pytest.skip("this C library keeps freed memory by itself")
     assert _faults("kept") < given_back / 2
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not hold a process to the limit")
+def test_too_little_memory_is_one_line(tmp_path):
+    for number in range(40):
+        picture(300, 300, 3, seed=number).save(tmp_path / f"{number}.png")
+    shell = f'ulimit -v 1000000; exec "{sys.executable}" -m propos inspect "{tmp_path}"'
+    environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(("propos: out of memory: ", "propos: cannot start a thread: out of memory"))
+    assert done.stderr.count("\n") == 1
+
+
+def test_torchs_own_error_is_known():
+    with pytest.raises(RuntimeError) as failed:
+        torch.empty(2**48)
+    assert is_out_of_memory(failed.value)
+    assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
+    assert not is_out_of_memory(RuntimeError("shapes differ"))
+    assert not is_out_of_memory(InputError("can't allocate memory is what the file is called"))

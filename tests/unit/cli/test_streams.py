@@ -13,7 +13,7 @@ from helpers.command import start_anew
 from helpers.hold import PATIENCE
 from helpers.small import QUICK, as_flags
 from propos.cli.display import Terminal
-from propos.cli.streams import Enduring, mend_streams, printable, say_named
+from propos.cli.streams import Enduring, mend_streams, printable, say, say_named
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,15 @@ def test_images_are_decoded_whichever_streams_are_closed(tmp_path, closed):
     assert (tmp_path / "views.png").exists()
 
 
-def test_a_terminal_of_few_letters_gets_those_it_has(monkeypatch):
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # the latter is Python's choice where LANG=C
+def test_a_terminal_of_few_letters_gets_those_it_has(monkeypatch, errors):
     written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", errors=errors))
     mend_streams()
     with Terminal(quiet=False) as terminal:
         terminal.note("results go to 8\u00d78")
-    sys.stdout.flush()
-    assert written.getvalue() == b"results go to 8?8\n"
+    say("\u2026 and \u00e9t\u00e9.jpg")
+    assert written.getvalue() == b"results go to 8x8\n... and \\xe9t\\xe9.jpg\n"
 
 
 def test_training_goes_on_when_nobody_reads_any_longer(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from helpers.awkward import awkward_folder, picture
-from propos.data import distinct_images, open_folder, open_streamed, pixel_statistics
+from propos.data import distinct_images, find_source, open_folder, open_streamed, pixel_statistics, using
 
 
 @pytest.fixture(autouse=True)
@@ -51,9 +51,30 @@ def test_a_folder_is_a_source(tmp_path):
         alone = np.asarray(image.resize((20, 20), Image.Resampling.BICUBIC))
     assert source.image_names()[3] == "class1/3.png"
     assert np.array_equal(batch[0].transpose(1, 2, 0), alone)
-    assert source.folder_labels().tolist() == ["class0", "class0", "class1", "class1"]
     assert distinct_images(source, 10) == 4
     assert len(pixel_statistics(source)[0]) == 3
+
+
+@pytest.mark.parametrize("keep", ["build", "stream"])
+def test_folders_are_labels_below_splits_and_of_images_that_can_be_read(tmp_path, keep):
+    for split, image in (("train", "cat/1"), ("train", "dog/2"), ("val", "dog/1"), ("val", "eel/1")):
+        path = tmp_path / split / f"{image}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture(80, 70, 3).save(path)
+    damaged = tmp_path / "train" / "cat" / "2.png"
+    damaged.write_bytes(path.read_bytes()[:-2000])
+    unopened = find_source(tmp_path, labels="folders")
+    assert unopened.folders.splits == ["train", "val"]
+    source = unopened.open(20, keep=keep)
+    with using(source):
+        labels = dict(zip(source.image_names(), source.labels.tolist(), strict=True))
+    labels.pop("train/cat/2.png", None)  # a stream learns of it later
+    assert labels == {
+        "train/cat/1.png": "cat",
+        "train/dog/2.png": "dog",
+        "val/dog/1.png": "dog",
+        "val/eel/1.png": "eel",
+    }
 
 
 def test_small_images_of_one_size_are_used_as_they_are(tmp_path):
@@ -98,7 +119,6 @@ def test_a_zip_gives_the_same_images_as_its_folder(tmp_path):
     source, zipped = open_folder(folder, 16, workers=0), open_folder(tmp_path / "photos.zip", 16, workers=1)
     assert np.array_equal(source.images[:], zipped.images[:])
     assert zipped.image_names() == source.image_names()
-    assert zipped.folder_labels().tolist() == source.folder_labels().tolist()
 
 
 def test_a_changed_zip_is_noticed(tmp_path):
@@ -123,7 +143,6 @@ def test_a_streamed_source_gives_what_the_cache_gives(tmp_path, workers):
         streamed.prefetch([orders[1], orders[2]])
         assert np.array_equal(streamed.batch(orders[0]), cached.batch(orders[0]))
         assert streamed.aspects.tolist() == cached.aspects.tolist()
-        assert streamed.folder_labels().tolist() == cached.folder_labels().tolist()
 
 
 def test_a_streamed_source_that_is_forgotten_stops_its_workers(tmp_path):

@@ -1,7 +1,8 @@
 import numpy as np
 
 from propos.report.duplicates import exact_groups, near_groups
-from propos.report.problems import low_confidence, outlying
+from propos.report.problems import find_problems, outlying
+from propos.runs import JUNK, ImageTable
 
 
 def test_outliers_are_far_for_their_own_cluster():
@@ -15,8 +16,11 @@ def test_a_cluster_of_one_distance_has_no_outliers():
     assert outlying(np.zeros(4, int), np.full(4, 0.2)).tolist() == []
 
 
-def test_the_least_sure_come_first():
-    assert low_confidence(np.array([0.9, 0.4, 0.1, 0.5])).tolist() == [2, 1]
+def test_low_confidences_are_counted_without_what_was_set_aside():
+    names, cluster = ["a", "b", "c", "d"], np.array([0, 0, 0, JUNK])
+    table = ImageTable(names, cluster, np.array([0.9, 0.4, 0.5, 0.1]), np.full(4, 0.2))
+    counts = find_problems(table, [[0, 1]], [], [("x.png", "damaged")]).counts
+    assert counts == {"outliers": 0, "exact": 1, "near": 0, "unreadable": 1, "lowConfidence": 1}
 
 
 def test_same_digests_are_exact_copies():

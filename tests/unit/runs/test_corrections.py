@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from propos.errors import InputError
 from propos.runs import JUNK, ImageTable, Prototypes, parse_edits
 from propos.runs.corrections import correct
 
@@ -24,7 +23,7 @@ def table():
 def corrected(*edits, embeddings=lambda: EMBEDDINGS):
     lines = [json.dumps({"v": 1, "id": f"e{number}", **edit}) for number, edit in enumerate(edits)]
     parsed = [edit for _, edit in parse_edits("\n".join(lines).encode(), "given")[0]]
-    return correct(table(), Prototypes.in_order(VECTORS), embeddings, parsed, "given")
+    return correct(table(), Prototypes.in_order(VECTORS), embeddings, parsed)
 
 
 def unread():
@@ -128,9 +127,13 @@ def test_junk_belongs_to_no_cluster_and_is_brought_back_by_moving_it():
     assert result.table.distance[1] == np.float32(0.25)  # as it was found
 
 
-def test_all_junk_leaves_nothing_to_read():
-    with pytest.raises(InputError, match="given: leaves no cluster: every image is junk; undo some of it"):
-        corrected({"op": "junk", "images": NAMES})
+def test_all_junk_leaves_no_cluster_until_it_is_undone():
+    junk = {"op": "junk", "images": NAMES}
+    result = corrected(junk)
+    assert found(result) == [JUNK] * 6
+    assert (result.clusters, result.names(), result.prototypes.vectors.shape) == ((), {}, (0, 2))
+    assert result.table.distance.tolist() == [0.25] * 6  # as they were found
+    assert corrected(junk, undo(0)).prototypes.ids.tolist() == [0, 1, 2, 3]
 
 
 def test_images_are_confirmed_by_name_and_by_cluster_until_they_are_junk():

@@ -1,8 +1,7 @@
 import { Grid } from "./grid";
-import { type Listener, type Plot, type Points, dotSize } from "./plot";
+import { type Listener, type Plot, type Points, dotSize, homeReach } from "./plot";
 import { type Vertex, inside } from "./polygon";
 
-const HOME = 0.87; // of the half side of the map, for a position of 1
 const REACH = 8; // pixels from a dot at which the pointer finds it
 
 /** Dots drawn on an ordinary canvas, for browsers without WebGL. */
@@ -17,7 +16,7 @@ export function canvasPlot(canvas: HTMLCanvasElement, points: Points, listener: 
   let from: Vertex | null = null;
   let waiting = 0;
 
-  const scale = (): number => (HOME * zoom * Math.min(canvas.width, canvas.height)) / 2;
+  const scale = (): number => (zoom * canvas.height) / 2 / homeReach(points, canvas.width, canvas.height);
   const project = (x: number, y: number): Vertex => [
     canvas.width / 2 + (x - centreX) * scale(),
     canvas.height / 2 - (y - centreY) * scale(),
@@ -122,7 +121,8 @@ export function canvasPlot(canvas: HTMLCanvasElement, points: Points, listener: 
     ready: () => true,
     project,
     move(right, up) {
-      [centreX, centreY] = [centreX + right / zoom, centreY + up / zoom];
+      const half = canvas.height / 2 / scale();
+      [centreX, centreY] = [centreX + right * half, centreY + up * half];
       changed();
     },
     zoom(factor) {

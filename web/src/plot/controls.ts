@@ -3,12 +3,16 @@ import type { By } from "./colouring";
 import type { MapView } from "./view";
 
 /** The tools over the map. */
-export function controls(view: MapView, ways: By[], pictures: boolean, recoloured: () => void): HTMLElement {
+export function controls(view: MapView, ways: By[], pictures: boolean, few: boolean, recoloured: () => void): HTMLElement {
   const way = choice("colour", ways, (value) => {
     view.colourBy(value as By);
     recoloured();
   });
   const show = choice("show", ["dots", "thumbnails"], (value) => view.thumbnails(value === "thumbnails"));
+  if (few) {
+    show.value = "thumbnails";
+    view.thumbnails(true);
+  }
   return el(
     "div",
     { class: "tools" },

@@ -8,12 +8,15 @@ import type { Plot, Points } from "./plot";
 
 const MOST_NUMBERS = 200;
 const MOST_SCANNED = 100_000;
-const SIDE = 30; // of the square a thumbnail fills, its frame included
+const [PIXELS, PHOTOGRAPH, MOST] = [30, 40, 64]; // sides of the square a thumbnail fills, its frame included
+const CRISP = 32; // up to this side pixels are shown as squares
+const COVERED = 0.5; // of the map, where there are so few images that each has a larger square
 const FRAME = 2;
 
 /** Which image's thumbnail fills each square, and where the squares begin. */
 interface Shown {
   cells: Map<number, number>;
+  side: number;
   columns: number;
   shiftX: number;
   shiftY: number;
@@ -33,6 +36,8 @@ export class Overlay {
   thumbnails = false;
   /** The colour of an image's frame. */
   ink: (image: number) => string = () => "transparent";
+  /** Whether an image's thumbnail is drawn. */
+  shows: (image: number) => boolean = () => true;
   private readonly canvas = el("canvas");
   private numbers: Middle[] = [];
   private order: number[] | null = null;
@@ -76,44 +81,48 @@ export class Overlay {
   /** The image whose thumbnail lies at a place of the map. */
   imageAt(x: number, y: number): number | null {
     if (this.shown === null) return null;
-    const { cells, columns, shiftX, shiftY } = this.shown;
-    return cells.get(cellOf(x - shiftX, y - shiftY, columns)) ?? null;
+    const { cells, side, columns, shiftX, shiftY } = this.shown;
+    return cells.get(cellOf((x - shiftX) / side, (y - shiftY) / side, columns)) ?? null;
   }
 
   /** One thumbnail for each square of the screen that holds a dot, the most typical images first. */
   private drawThumbnails(plot: Plot): void {
     const { clientWidth: width, clientHeight: height } = this.element;
-    this.canvas.width = width;
-    this.canvas.height = height;
+    this.canvas.width = width * devicePixelRatio;
+    this.canvas.height = height * devicePixelRatio;
     const context = this.canvas.getContext("2d") as CanvasRenderingContext2D;
-    context.imageSmoothingEnabled = (this.report.sheets?.side ?? 0) > 32;
+    context.scale(devicePixelRatio, devicePixelRatio);
+    const smooth = (this.report.sheets?.side ?? 0) > CRISP;
+    context.imageSmoothingEnabled = smooth;
+    context.imageSmoothingQuality = "high";
     const cells = new Map<number, number>();
-    const columns = Math.ceil(width / SIDE) + 1;
+    const side = Math.round(Math.min(MOST, Math.max(smooth ? PHOTOGRAPH : PIXELS, Math.sqrt((COVERED * width * height) / this.report.count))));
+    const columns = Math.ceil(width / side) + 1;
     const { sx, dx, sy, dy } = affineOf(plot);
     // The squares move with the map, so that pictures do not jump while it is dragged.
-    const [shiftX, shiftY] = [dx % SIDE, dy % SIDE];
-    this.shown = { cells, columns, shiftX, shiftY };
+    const [shiftX, shiftY] = [Math.round(dx % side), Math.round(dy % side)];
+    this.shown = { cells, side, columns, shiftX, shiftY };
     this.order ??= telling(this.report);
     for (const image of this.order) {
       const px = (this.points.x[image] as number) * sx + dx;
       const py = (this.points.y[image] as number) * sy + dy;
-      if (px < 0 || py < 0 || px > width || py > height) continue;
-      const cell = cellOf(px - shiftX, py - shiftY, columns);
+      if (px < 0 || py < 0 || px > width || py > height || !this.shows(image)) continue;
+      const [column, row] = [Math.floor((px - shiftX) / side), Math.floor((py - shiftY) / side)];
+      const cell = cellOf(column, row, columns);
       if (cells.has(cell)) continue;
       cells.set(cell, image);
-      const [left, top] = [Math.floor((px - shiftX) / SIDE) * SIDE, Math.floor((py - shiftY) / SIDE) * SIDE];
-      this.drawTile(context, image, left + shiftX, top + shiftY);
+      this.drawTile(context, image, column * side + shiftX, row * side + shiftY, side);
     }
   }
 
-  private drawTile(context: CanvasRenderingContext2D, image: number, left: number, top: number): void {
+  private drawTile(context: CanvasRenderingContext2D, image: number, left: number, top: number, side: number): void {
     const tile = tileOf(this.report, image);
     if (tile === null) return;
     const sheet = this.sheet(tile.file);
     if (!sheet.complete || sheet.naturalWidth === 0) return;
     context.fillStyle = this.ink(image);
-    context.fillRect(left, top, SIDE - 1, SIDE - 1);
-    const inner = SIDE - 1 - 2 * FRAME;
+    context.fillRect(left, top, side - 1, side - 1);
+    const inner = side - 1 - 2 * FRAME;
     context.drawImage(sheet, tile.left, tile.top, tile.side, tile.side, left + FRAME, top + FRAME, inner, inner);
   }
 
@@ -127,9 +136,9 @@ export class Overlay {
   }
 }
 
-/** The number of the square that holds a place. */
-function cellOf(x: number, y: number, columns: number): number {
-  return (Math.floor(y / SIDE) + 1) * (columns + 1) + Math.floor(x / SIDE) + 1;
+/** The number of the square in a column and row. */
+function cellOf(column: number, row: number, columns: number): number {
+  return (Math.floor(row) + 1) * (columns + 1) + Math.floor(column) + 1;
 }
 
 /** Each cluster's number at the median of its dots; those of clusters that stayed the same are known. */

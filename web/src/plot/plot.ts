@@ -1,7 +1,18 @@
-/** What the map asks of whatever draws its dots. Positions run from −1 to 1, y upwards. */
+const MARGIN = 32; // pixels around the outermost dots, for their thumbnails
+const NEAREST = 0.05; // of the half side: closer to a few equal positions the map does not begin
+
+/** What the map asks of whatever draws its dots. Positions run from −1 to 1, y upwards, around 0. */
 export interface Points {
   x: Float32Array;
   y: Float32Array;
+  /** How far from 0 they reach. */
+  reach: { x: number; y: number };
+}
+
+/** Half the height of the map, in the unit of positions, when all of them fit into it. */
+export function homeReach({ reach }: Points, width: number, height: number): number {
+  const inside = (side: number): number => Math.max(1, side - 2 * MARGIN);
+  return Math.max(NEAREST, (reach.y * height) / inside(height), (reach.x * height) / inside(width));
 }
 
 export interface Listener {

@@ -14,6 +14,7 @@ const KEYS = "Arrow keys move the map, plus and minus zoom, 0 shows all, Enter l
 const STEP = 0.2; // of the map's half side
 const CLOSER = 1.4;
 const STILL = 4; // pixels that a click may slip
+const WIDEST = 1.8; // width over height of the map; dots on a line would make it a strip
 
 /** The map itself: dots, what lies over them, and what keys and the pointer do. */
 export class MapView {
@@ -35,13 +36,14 @@ export class MapView {
     private readonly report: Report,
     private readonly chosen: (images: number[]) => void,
   ) {
-    this.points = { x: report.x.map((x) => 2 * x - 1), y: report.y.map((y) => 2 * y - 1) };
+    this.points = laidWide(pointsOf(report));
     this.colours = colouring(report, "cluster");
     this.hint = tooltip(report, this.points);
     this.overlay = new Overlay(report, this.points, () => this.plot);
     const label = `Map of ${images(report.count)}. ${KEYS}`;
     const attributes = { class: "map", tabindex: 0, role: "group", "aria-label": label };
     this.element = el("div", attributes, this.canvas, this.overlay.element, this.hint.element);
+    this.element.style.setProperty("--aspect", this.aspect().toFixed(3));
     this.element.addEventListener("keydown", (event) => this.press(event));
     this.canvas.addEventListener("pointermove", (event) => this.overlay.thumbnails && this.hover(this.underPointer(event)));
     this.canvas.addEventListener("pointerleave", () => this.hover(null));
@@ -87,6 +89,7 @@ export class MapView {
     const colours = only(this.colours.colours, code);
     this.plot?.paint(codes, colours);
     this.overlay.ink = (image) => colours[codes[image] ?? 0] as string;
+    this.overlay.shows = (image) => code === null || codes[image] === code;
     this.overlay.update();
   }
 
@@ -119,6 +122,12 @@ export class MapView {
       }),
     );
   };
+
+  /** Width over height of a box that the dots fill. */
+  private aspect(): number {
+    const { x, y } = this.points.reach;
+    return Math.min(WIDEST, x === 0 ? 1 : x / y);
+  }
 
   private hover(image: number | null): void {
     if (this.plot !== null) this.hint.show(this.plot, image);
@@ -157,6 +166,21 @@ export class MapView {
     event.preventDefault();
     action();
   }
+}
+
+function pointsOf(report: Report): Points {
+  const [x, y] = [report.x.map((each) => 2 * each - 1), report.y.map((each) => 2 * each - 1)];
+  return { x, y, reach: { x: reachOf(x), y: reachOf(y) } };
+}
+
+/** Lay a map that is higher than wide on its side, as its box is: no direction means anything. */
+function laidWide(points: Points): Points {
+  const { x, y, reach } = points;
+  return reach.y > reach.x ? { x: y, y: x.map((each) => -each), reach: { x: reach.y, y: reach.x } } : points;
+}
+
+function reachOf(values: Float32Array): number {
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 }
 
 /** rgb(1, 2, 3) as #010203. */

@@ -1,5 +1,5 @@
 import createScatterplot, { createRenderer } from "regl-scatterplot";
-import { type Listener, type Plot, type Points, dotSize } from "./plot";
+import { type Listener, type Plot, type Points, dotSize, homeReach } from "./plot";
 
 /** Dots drawn by WebGL, a million of them if need be; nothing where WebGL is missing. */
 export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: Listener, background: string): Plot | null {
@@ -8,6 +8,8 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
   if (!renderer.isSupported) return null;
   const size = dotSize(points.x.length);
   const room = canvas.parentElement as HTMLElement; // the library gives the canvas a size of its own, which no window changes
+  // From a distance of 1 the library shows positions from −1 to 1 over the height.
+  const homeDistance = (): number => homeReach(points, room.clientWidth, Math.max(1, room.clientHeight));
   const plot = createScatterplot({
     renderer,
     canvas,
@@ -26,7 +28,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
     // A worker would need an address of its own, which a page opened from a file may not make.
     spatialIndexUseWorker: false,
     colorBy: "valueA",
-    cameraDistance: homeDistance(room),
+    cameraDistance: homeDistance(),
   });
   plot.subscribe("pointOver", (image) => listener.hover(image));
   plot.subscribe("pointOut", () => listener.hover(null));
@@ -38,7 +40,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
   let codesNow: ArrayLike<number> | null = null;
   let ready = false;
   let left = false;
-  let home = homeDistance(room);
+  let home = homeDistance();
 
   return {
     kind: "webgl",
@@ -75,12 +77,12 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
       listener.view();
     },
     home() {
-      void plot.set({ cameraTarget: [0, 0], cameraDistance: homeDistance(room) });
+      void plot.set({ cameraTarget: [0, 0], cameraDistance: homeDistance() });
       listener.view();
     },
     resize() {
-      const cameraDistance = (plot.get("cameraDistance") * homeDistance(room)) / home;
-      home = homeDistance(room);
+      const cameraDistance = (plot.get("cameraDistance") * homeDistance()) / home;
+      home = homeDistance();
       void plot.set({ width: room.clientWidth, height: room.clientHeight, cameraDistance }).then(() => listener.view());
     },
     destroy() {
@@ -90,11 +92,6 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
       renderer.destroy();
     },
   };
-}
-
-/** The distance from which all positions are seen; the library fits heights, and a phone is narrower than high. */
-function homeDistance(room: HTMLElement): number {
-  return 1.15 * Math.max(1, room.clientHeight / Math.max(1, room.clientWidth));
 }
 
 function hasWebgl(): boolean {

@@ -1,17 +1,19 @@
 import type { Report } from "../report";
-import { images as inWords } from "../words";
-import { NEW, askText, candidates, chooseCluster } from "./dialogs";
+import { count, images as inWords } from "../words";
+import { NEW, askAgreement, askText, candidates, chooseCluster } from "./dialogs";
 import type { Correction } from "./edits";
-import { isCluster, told } from "./words";
+import { cohesion, isCluster, told } from "./words";
 
 const MOST_NAME = 200;
 const MOST_TEXT = 2_000;
+const MANY = 24; // images above which a person is asked before all of them change at once
 
 /** What a person can do to images and clusters; each says what it did. */
 export class Actions {
   constructor(
     private readonly report: Report,
-    private readonly say: (words: string) => void,
+    /** Says what was done, and offers to undo it. */
+    private readonly say: (words: string, undo?: boolean) => void,
     /** Brings images of the screen back into focus. */
     private readonly focus: (images: readonly string[]) => void,
   ) {}
@@ -59,7 +61,7 @@ export class Actions {
       this.report.selection.clear();
       const split = review.make({ op: "split", images: this.keys(images), into });
       if (name !== null) review.make({ op: "rename", cluster: into, name });
-      this.say(told(this.report, split));
+      this.say(told(this.report, split), true);
     });
   }
 
@@ -71,12 +73,32 @@ export class Actions {
     if (images.length > 0) this.make({ op: "confirm", images: this.keys(images) }, true);
   }
 
+  /** Confirm images of a cluster of which only some are shown. */
+  confirmAll(id: number, images: readonly number[], shown: number): void {
+    const hidden = images.length - shown;
+    const title = `Confirm all ${inWords(images.length)} left in ${this.report.clusterName(id)}?`;
+    const words = `${count(hidden)} of them ${hidden === 1 ? "is" : "are"} not shown. All will count as looked at. ${this.meaning(id)}`;
+    askAgreement({ title, words, yes: `Confirm ${inWords(images.length)}` }, () => this.confirm(images));
+  }
+
   confirmCluster(id: number | null): void {
-    if (isCluster(id)) this.make({ op: "confirm", cluster: id });
+    if (!isCluster(id)) return;
+    const size = this.report.clusterOf(id)?.size ?? 0;
+    const left = size - (this.report.review.seenByCluster.get(id) ?? 0);
+    const confirm = (): void => this.make({ op: "confirm", cluster: id });
+    if (left <= MANY) return confirm();
+    const title = `Confirm all ${inWords(size)} of ${this.report.clusterName(id)}?`;
+    const words = `${count(left)} of them have not been looked at. All will count as looked at. ${this.meaning(id)}`;
+    askAgreement({ title, words, yes: `Confirm ${inWords(size)}` }, confirm);
   }
 
   junkCluster(id: number | null): void {
-    if (isCluster(id)) this.make({ op: "junk", cluster: id });
+    if (!isCluster(id)) return;
+    const size = this.report.clusterOf(id)?.size ?? 0;
+    const junk = (): void => this.make({ op: "junk", cluster: id });
+    if (size <= MANY) return junk();
+    const title = `Set all ${inWords(size)} of ${this.report.clusterName(id)} aside as junk?`;
+    askAgreement({ title, words: "They will belong to no cluster.", yes: `Set ${inWords(size)} aside` }, junk);
   }
 
   rename(id: number | null): void {
@@ -128,9 +150,15 @@ export class Actions {
     return images.map((image) => this.report.keyOf(image));
   }
 
+  /** How well a cluster holds together, in a sentence. */
+  private meaning(id: number): string {
+    const cluster = this.report.clusterOf(id);
+    return cluster === undefined ? "" : cohesion(cluster).meaning;
+  }
+
   private make(correction: Correction, ofImages = false): void {
     if (ofImages) this.report.selection.clear();
     const edit = this.report.review.make(correction);
-    this.say(told(this.report, edit));
+    this.say(told(this.report, edit), true);
   }
 }

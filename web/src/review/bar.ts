@@ -1,4 +1,5 @@
 import { el, replace } from "../dom";
+import { saveAs, showExport } from "../export";
 import type { Report } from "../report";
 import { parseRoute } from "../route";
 import { count, images } from "../words";
@@ -12,7 +13,8 @@ const SAID = 6_000; // milliseconds for which what was done is shown
 
 export interface Bar {
   element: HTMLElement;
-  say(words: string): void;
+  /** Show what was done for a while, with a way to undo it. */
+  say(words: string, undo?: boolean): void;
   update(): void;
 }
 
@@ -20,6 +22,8 @@ export interface Bar {
 export function reviewBar(report: Report, actions: () => Actions): Bar {
   const { review, selection } = report;
   const said = el("p", { class: "said", role: "status" });
+  const back = el("button", { type: "button", hidden: true, title: "Undo (U)", click: () => actions().undo() }, "Undo");
+  const toast = el("div", { class: "toast" }, said, back);
   const button = (words: string, key: string, click: () => void): HTMLButtonElement =>
     el("button", { type: "button", title: `${words} (${key})`, click }, words);
   const chosen = (): number[] => [...selection.images];
@@ -42,13 +46,14 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
   const meter = el("span", { class: "meter", "aria-hidden": "true" }, el("span"));
   const seen = el("a", { class: "seen quiet", href: "#/review", title: "Review, worst first (W)" });
   const where = el("div", { class: "where" });
+  const exporting = el("button", { type: "button", class: "export", title: "Export the labels", click: () => showExport(report) }, "Export");
   const help = el("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", click: showHelp }, "?");
   const element = el(
     "footer",
     { class: "review", "aria-label": "Review" },
-    said,
+    toast,
     doing,
-    el("div", { class: "always" }, choosing, undo, redo, el("span", { class: "far" }, meter, seen), where, help),
+    el("div", { class: "always" }, choosing, undo, redo, el("span", { class: "far" }, meter, seen), where, exporting, help),
   );
   window.addEventListener("hashchange", update);
   let timer = 0;
@@ -68,11 +73,15 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
     replace(where, ...kept(report));
   }
 
-  function say(words: string): void {
+  function say(words: string, undo = false): void {
     said.textContent = words;
-    said.classList.add("fresh");
+    back.hidden = !undo;
+    toast.classList.add("fresh");
     clearTimeout(timer);
-    timer = window.setTimeout(() => said.classList.remove("fresh"), SAID);
+    timer = window.setTimeout(() => {
+      back.hidden = true;
+      toast.classList.remove("fresh");
+    }, SAID);
   }
 
   return { element, say, update };
@@ -80,11 +89,14 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
 
 /** Where corrections are: in the run, on their way, or in this browser alone. */
 function kept(report: Report): HTMLElement[] {
-  const { unsaved, saving, kept, edits, refused } = report.review;
+  const { unsaved, saving, kept, edits, refused, refusal } = report.review;
   const problem = refused === null ? [] : [el("span", { class: "warn", title: refused }, "One was not taken")];
   if (saving === "unreachable") {
-    const why = kept ? "This browser keeps them until it is started again." : "Start it again before you close this window.";
-    return [...problem, el("span", { class: "warn", title: `propos open has ended. ${why}` }, unsaved.length === 0 ? "No connection" : `${count(unsaved.length)} not saved`), ...download(report)];
+    const until = refusal === null ? "it is started again" : "they can be saved";
+    const then = kept ? `This browser keeps them until ${until}.` : `Do not close this window until ${until}.`;
+    const title = `${refusal ?? "propos open has ended"}. ${then}`;
+    const nothing = refusal === null ? "No connection" : "Cannot save";
+    return [...problem, el("span", { class: "warn", title }, unsaved.length === 0 ? nothing : `${count(unsaved.length)} not saved`), ...download(report)];
   }
   if (saving !== null) return [...problem, el("span", { class: "quiet" }, saving === "saving" ? "Saving …" : edits.length === 0 ? "" : "Saved")];
   return download(report);
@@ -101,11 +113,9 @@ function download(report: Report): HTMLElement[] {
 
 /** Hand the corrections over as a file, and say what to do with it. */
 function save(report: Report): void {
-  const address = URL.createObjectURL(new Blob([asLines(report.review.unsaved)], { type: "application/jsonl" }));
   // Each has a name of its own: a browser would call a second one otherwise than the command does.
   const name = `edits-${new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-")}.jsonl`;
-  el("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address));
+  saveAs(name, asLines(report.review.unsaved), "application/jsonl");
   const close = el("button", { type: "button", class: "main" }, "Close");
   const dialog = el(
     "dialog",

@@ -66,6 +66,25 @@ export function askText({ title, words, value, lines, most }: Question, answered
   field.select();
 }
 
+interface Agreement {
+  title: string;
+  words: string;
+  yes: string; // what the person agrees to, with its number
+}
+
+/** Ask before something is done to many images at once; the focus is on Cancel, so that a held key does nothing. */
+export function askAgreement({ title, words, yes }: Agreement, agreed: () => void): void {
+  const agree = el("button", { type: "button", class: "main" }, yes);
+  const cancel = el("button", { type: "button" }, "Cancel");
+  const dialog = el("dialog", { class: "question", "aria-label": title }, el("h2", {}, title), el("p", {}, words), el("div", { class: "answers" }, cancel, agree));
+  cancel.addEventListener("click", () => dialog.close());
+  agree.addEventListener("click", () => {
+    dialog.close();
+    agreed();
+  });
+  showDialog(dialog);
+}
+
 interface Choice {
   title: string;
   words: string;

@@ -148,6 +148,11 @@ export class Review {
     return this.server?.saving ?? null;
   }
 
+  /** Why a server that answers does not save. */
+  get refusal(): string | null {
+    return this.server?.refusal ?? null;
+  }
+
   /** What the shelf holds and what was made here, each once, after what the run has. */
   private together(own: readonly Edit[]): Edit[] {
     const kept = this.shelf.read();

@@ -20,9 +20,14 @@ interface Answer {
 
 type Took = (log: readonly Edit[], refused: { edits: readonly Edit[]; why: string } | null) => void;
 
+/** The server answered that it cannot save now; what was sent is to be sent again. */
+class Refused extends Error {}
+
 /** Saves edits through the server that `propos open` started, and hears from it what other windows saved. */
 export class Server {
   saving: Saving = "saved";
+  /** Why a server that answers does not save; null where it does, or does not answer. */
+  refusal: string | null = null;
   private here: () => Here = () => ({ known: [], own: [] });
   private took: Took = () => {};
   private changed: () => void = () => {};
@@ -57,8 +62,8 @@ export class Server {
     const { known, own } = this.here();
     const sent = this.careful ? own.slice(0, 1) : fitting(own);
     if (sent.length > 0) this.say("saving");
-    const wait = await this.send(known, sent).catch(() => {
-      this.say("unreachable");
+    const wait = await this.send(known, sent).catch((error: unknown) => {
+      this.say("unreachable", error instanceof Refused ? error.message : null);
       return PATIENCE;
     });
     this.busy = false;
@@ -71,7 +76,7 @@ export class Server {
     const query = new URLSearchParams({ since: String(known.length), last: known.at(-1)?.id ?? "" });
     const post = { method: "POST", body: asLines(sent), headers: { "Content-Type": "application/jsonl" } };
     const answer = await fetch(`api/edits?${query}`, sent.length > 0 ? post : {});
-    if (answer.status >= 500 || answer.status === 403) throw new Error(String(answer.status));
+    if (answer.status >= 500 || answer.status === 403) throw new Refused((await answer.text()).trim());
     if (!answer.ok) return this.giveWay(known, sent, await answer.text());
     const { since, edits } = (await answer.json()) as Answer;
     if (sent.length > 0) this.careful = false;
@@ -92,9 +97,9 @@ export class Server {
     return 0;
   }
 
-  private say(saving: Saving): void {
-    if (this.saving === saving) return;
-    this.saving = saving;
+  private say(saving: Saving, refusal: string | null = null): void {
+    if (this.saving === saving && this.refusal === refusal) return;
+    [this.saving, this.refusal] = [saving, refusal];
     this.changed();
   }
 }

@@ -1,3 +1,4 @@
+import type { Cluster } from "../payload";
 import type { Report } from "../report";
 import { count, images } from "../words";
 import type { Edit } from "./edits";
@@ -25,6 +26,18 @@ export function told(report: Report, edit: Edit): string {
     default:
       return edit.op === "undo" ? "Undone" : "Redone";
   }
+}
+
+const [TIGHT, LOOSE] = [0.5, 0.3]; // silhouettes; clusters of noise stay below the lower one
+
+/** In words, how well a cluster holds together: its tightness next to how near the next cluster is. */
+export function cohesion({ tightness, nearest }: Cluster): { word: string; meaning: string } {
+  const likeness = nearest[0]?.[1] ?? 0;
+  // An estimate of its mean silhouette: (b − a) / b with the mean distance a to its own prototype, and b to the next one.
+  const silhouette = 1 - (1 - tightness) / Math.max(1e-6, 1 - tightness * likeness);
+  if (silhouette >= TIGHT) return { word: "tight", meaning: "Its images are alike and clearly apart from other clusters." };
+  if (silhouette >= LOOSE) return { word: "loose", meaning: "Its images differ from each other: it may mix several kinds." };
+  return { word: "very loose", meaning: "Its images are hardly nearer to it than to another cluster: it probably mixes kinds." };
 }
 
 /** Of all images, how many a person has looked at. */

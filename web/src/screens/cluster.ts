@@ -4,8 +4,9 @@ import type { Cluster } from "../payload";
 import { type Report, imagesWhere } from "../report";
 import type { Actions } from "../review/actions";
 import { JUNK } from "../review/replay";
-import { seenWords } from "../review/words";
+import { cohesion, seenWords } from "../review/words";
 import type { Screen } from "../shell";
+import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { count, fixed, images, percent } from "../words";
@@ -36,6 +37,7 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
     description,
     lead,
     id === JUNK ? el("p", { class: "quiet" }, ASIDE) : tools(actions, id),
+    el("div", { class: "tools" }, sizeSlider(report.size)),
     section("Typical", "Nearest to the middle.", typical),
     section("Borderline", "Almost as near to another cluster.", borderline),
     section("Odd", "Farthest from the middle.", odd),
@@ -87,11 +89,13 @@ function tools(actions: Actions, id: number): HTMLElement {
   return el("div", { class: "tools", role: "group", "aria-label": "With this cluster" }, buttons);
 }
 
-function sentence(report: Report, { id, size, tightness, label, share }: Cluster): string {
+function sentence(report: Report, cluster: Cluster): string {
+  const { id, size, tightness, label, share } = cluster;
   if (id === JUNK) return `${images(size)} set aside.`;
   const seen = report.review.seenByCluster.get(id) ?? 0;
   const labelled = label !== null && share !== null ? `; ${percent(share)} are labelled “${label}”` : "";
-  return `${images(size)}, tightness ${fixed(tightness, 2)} (1 is all alike)${labelled}. ${seenWords(seen, size)}.`;
+  const { word, meaning } = cohesion(cluster);
+  return `${images(size)}, ${word} (tightness ${fixed(tightness, 2)}; 1 is all alike)${labelled}. ${meaning} ${seenWords(seen, size)}.`;
 }
 
 function section(title: string, words: string | HTMLElement, shown: Gallery): HTMLElement {

@@ -9,13 +9,14 @@ import type { Screen } from "../shell";
 import { images } from "../words";
 
 const WORDS = "Images that the network finds alike lie close together. Distances between far groups mean little.";
-const HOW = "Click a dot to see its image. Draw round images, or list what is in view, and they are shown here.";
+const HOW = "Click a dot or a picture to see its image. Draw round images, or list what is in view, and they are shown here.";
+const FEW = 2_000; // images up to which thumbnails, of which each hides others, say more than dots
 
 /** All images by likeness: hover to see one, draw round some to list them. */
 export function mapScreen(report: Report): Screen {
   const chosen = el("section", { "aria-live": "polite", class: "chosen" });
   const keys = el("ul", { class: "keys", "aria-label": "Colours" });
-  // The list lies below the map, often out of sight: its number stands in a corner.
+  // On a phone the list lies below the map, out of sight: its number stands in a corner.
   const jump = el("button", { type: "button", class: "jump", hidden: true }, "Nothing chosen");
   jump.addEventListener("click", () => chosen.scrollIntoView({ block: "start" }));
   const list = new Gallery(report, [], "Chosen images");
@@ -29,6 +30,7 @@ export function mapScreen(report: Report): Screen {
     else replace(chosen, el("h2", {}, `${images(found.length)} chosen`), list.element);
   });
   const drawKeys = (): void => replace(keys, ...legend(view.colours, (code) => view.highlight(code)));
+  const pictures = report.sheets !== null;
   const ways: By[] = report.labels === null ? ["cluster", "confidence"] : ["cluster", "label", "confidence"];
   view.element.append(jump);
   replace(chosen, el("p", { class: "quiet" }, HOW));
@@ -38,10 +40,8 @@ export function mapScreen(report: Report): Screen {
     { class: "screen" },
     el("h1", {}, "Map"),
     el("p", { class: "quiet" }, WORDS),
-    controls(view, ways, report.sheets !== null, drawKeys),
-    view.element,
-    keys,
-    chosen,
+    controls(view, ways, pictures, pictures && report.count <= FEW, drawKeys),
+    el("div", { class: "atlas" }, view.element, el("div", { class: "beside" }, keys, chosen)),
   );
   const corrected = (): boolean => {
     view.corrected();

@@ -4,6 +4,8 @@ import { Gallery } from "../gallery";
 import { type Report, imagesWhere } from "../report";
 import type { Screen } from "../shell";
 import { JUNK } from "../review/replay";
+import { cohesion } from "../review/words";
+import { StartHere } from "../start";
 import { suggestionChart } from "../suggestion";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
@@ -26,6 +28,7 @@ export function overviewScreen(report: Report): Screen {
   const made = new Map<number, Pane>();
   const files = new Pane(el("div"));
   const facts = new Pane(el("dl", { class: "facts" }));
+  const start = new StartHere(report);
   let list: Gallery | null = null;
   const found = el("p", { class: "quiet", role: "status" });
   const search = el("input", { type: "search", id: "search", placeholder: "name, number, label or file", autocomplete: "off" });
@@ -49,6 +52,7 @@ export function overviewScreen(report: Report): Screen {
     });
     list?.show();
     found.textContent = wanted === "" ? "" : foundWords(report, shown.length, named.length);
+    start.show();
     const told = settings(report);
     facts.show(told, () => told.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]));
     return true;
@@ -72,6 +76,7 @@ export function overviewScreen(report: Report): Screen {
     el("h1", {}, "What was found"),
     scoreLine(report),
     notes(report),
+    start.element,
     el(
       "div",
       { class: "tools" },
@@ -118,10 +123,16 @@ function card(report: Report, cluster: Cluster, seen: number): Child[] {
   return [
     el("div", { class: "mosaic" }, cluster.typical.slice(0, 9).map((image) => picture(report, image))),
     el("h2", {}, swatch(cluster.id), report.clusterName(cluster.id)),
-    el("p", { class: "quiet pair" }, el("span", {}, images(cluster.size)), el("span", { title: "How alike its images are: 1 is all alike" }, `tightness ${fixed(cluster.tightness, 2)}`)),
+    el("p", { class: "quiet pair" }, el("span", {}, images(cluster.size)), cluster.id !== JUNK && tightness(cluster)),
     label !== null && share !== null && el("p", { class: "quiet" }, `${percent(share)} labelled “${label}”`),
     cluster.id !== JUNK && seen > 0 && progress(seen, cluster.size),
   ];
+}
+
+/** In a word whether a cluster holds together. */
+function tightness(cluster: Cluster): HTMLElement {
+  const { word, meaning } = cohesion(cluster);
+  return el("span", { class: word === "tight" ? null : "loose", title: `Tightness ${fixed(cluster.tightness, 2)} (1 is all alike). ${meaning}` }, word);
 }
 
 /** How much of a cluster has been looked at. */

@@ -2,7 +2,8 @@ import { el } from "../dom";
 import { Gallery } from "../gallery";
 import type { Report } from "../report";
 import type { Screen } from "../shell";
-import { count, counted } from "../words";
+import { sizeSlider } from "../size";
+import { count, counted, images } from "../words";
 
 const MOST_GROUPS = 50;
 
@@ -12,6 +13,7 @@ type Lister = (images: number[], label: string) => HTMLElement;
 export function problemsScreen(report: Report): Screen {
   const { problems } = report;
   const { counts } = problems;
+  const pictures = counts.exact + counts.near + counts.outliers;
   const lists: Gallery[] = [];
   const gallery: Lister = (found, label) => {
     const list = new Gallery(report, found, label);
@@ -22,6 +24,9 @@ export function problemsScreen(report: Report): Screen {
     "div",
     { class: "screen" },
     el("h1", {}, "Worth a look"),
+    el("p", { class: "lead" }, "What is missing, doubled or out of place distorts the clusters. Set aside what does not belong (J), or confirm it (C)."),
+    pictures > 0 && el("div", { class: "tools" }, sizeSlider(report.size)),
+    part("Unreadable files", "The run went without them: repair or remove them, and run again.", counts.unreadable, () => unreadable(problems.unreadable)),
     part("Exact duplicates", "Groups of images with the same pixels.", counts.exact, repeated(gallery, problems.exact)),
     part("Near duplicates", "Groups of almost the same picture within a cluster.", counts.near, repeated(gallery, problems.near)),
     part(
@@ -30,13 +35,7 @@ export function problemsScreen(report: Report): Screen {
       counts.outliers,
       () => gallery(problems.outliers, "Outliers"),
     ),
-    part(
-      "Low confidence",
-      "Other clusters together are as near, the least sure first.",
-      counts.doubtful,
-      () => gallery(problems.doubtful, "Low confidence"),
-    ),
-    part("Unreadable files", "Their pictures could not be used.", counts.unreadable, () => unreadable(problems.unreadable)),
+    counts.lowConfidence > 0 && el("section", {}, el("p", { class: "quiet" }, `${images(counts.lowConfidence)} of low confidence ${counts.lowConfidence === 1 ? "is" : "are"} no fault of the folder: `, el("a", { href: "#/review" }, "Review"), " shows them first.")),
   );
   const corrected = (): boolean => {
     for (const list of lists) list.show();

@@ -3,8 +3,10 @@ import { Gallery } from "../gallery";
 import type { Report } from "../report";
 import type { Actions } from "../review/actions";
 import type { Screen } from "../shell";
+import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
+import { openQuestions } from "../todo";
 import { count, counted, images } from "../words";
 
 const WORDS = "An answer for one of these says most about other images. Y: it is where it belongs. O: it belongs to the other cluster. J: junk. M: to yet another. Keys mean what is chosen, else the image in focus.";
@@ -16,16 +18,17 @@ export function questionsScreen(report: Report, actions: Actions): Screen {
   const lead = el("p", { class: "lead" });
   const words = el("p", { class: "quiet" }, WORDS);
   const when = el("p", { class: "quiet when" }, WHEN);
+  const tools = el("div", { class: "tools" }, sizeSlider(report.size));
   const list = el("div");
   const end = new Pane(el("div"));
   const blocks = new Map<string, Block>();
-  const content = el("div", { class: "screen" }, el("h1", {}, "What would teach most"), lead, words, when, list, end.element);
+  const content = el("div", { class: "screen" }, el("h1", {}, "What would teach most"), lead, words, when, tools, list, end.element);
 
   function corrected(): boolean {
     const open = blocksOf(report);
     const left = open.reduce((sum, { inEach }) => sum + [...inEach.values()].flat().length, 0);
     lead.textContent = left === 0 ? "Nothing is asked any longer." : `${images(left)} to answer for, in ${counted(open.length, "block")}.`;
-    words.hidden = left === 0;
+    words.hidden = tools.hidden = left === 0;
     when.hidden = left === 0 || report.review.askedAnew;
     arrange(
       list,
@@ -56,8 +59,7 @@ interface Asked {
 /** Questions that nobody has answered yet, a block for each two clusters. */
 function blocksOf(report: Report): Asked[] {
   const blocks = new Map<string, Asked>();
-  for (const image of report.questions.keys()) {
-    if (report.review.lookedAt(image)) continue;
+  for (const image of openQuestions(report)) {
     const [own, other] = [report.cluster[image] as number, report.alternativeOf(image)];
     const between = (other === null ? [own] : [own, other]).sort((one, another) => one - another);
     const key = between.join(" ");

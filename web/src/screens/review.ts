@@ -1,21 +1,23 @@
 import { arrange, el } from "../dom";
-import { Gallery } from "../gallery";
+import { Gallery, columnsOf } from "../gallery";
 import { type Report, imagesWhere } from "../report";
 import type { Actions } from "../review/actions";
-import { lookedAt, seenWords } from "../review/words";
+import { cohesion, lookedAt, seenWords } from "../review/words";
 import type { Screen } from "../shell";
+import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
 import { count, fixed, images } from "../words";
 
-const BLOCK = 24; // images that are shown of a cluster at once
+const BLOCK = 24; // of its least confident images a cluster goes by, and at least so many are shown where there is room
+const HIGH = 0.7; // of the window's height, at most, for the pictures of a block: its buttons stand below them
 const CLUSTERS = 8; // that are shown at once
-const WORDS = "The clusters that are least sure of their images come first, and of each those it is least sure of. Choose what does not belong and move it (M) or set it aside (J), then confirm the rest. Clusters stay in this order while you work.";
+const WORDS = "The clusters with the least confident images come first, and of each its least confident images. Choose what does not belong and move it (M) or set it aside (J), then confirm the rest. Clusters stay in this order while you work.";
 const DONE = "Every image has been looked at.";
 
 interface Doubt {
   id: number;
-  left: number[]; // images nobody has looked at, the least sure first
-  sure: number; // the mean confidence of the block that is shown
+  left: number[]; // images nobody has looked at, the least confident first
+  confidence: number; // the mean of the first of them
 }
 
 /** What to look at next, worst first. */
@@ -26,10 +28,14 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
   const list = el("div");
   const rest = el("p", { class: "quiet" });
   const blocks = new Map<number, Block>();
+  let most = BLOCK; // images that are shown of a cluster at once
   let order: number[] = []; // of the clusters when the screen was entered, so that none moves under a person's hands
   const again = el("button", { type: "button", click: () => sort() }, "Sort again, worst first");
   const meter = el("span", { class: "meter large", "aria-hidden": "true" }, done);
-  const content = el("div", { class: "screen" }, el("h1", {}, "Worst first"), lead, meter, words, list, rest, again);
+  const tools = el("div", { class: "tools" }, sizeSlider(report.size));
+  const content = el("div", { class: "screen" }, el("h1", {}, "Worst first"), lead, meter, words, tools, list, rest, again);
+  const resized = new ResizeObserver(() => fill());
+  let unlisten = (): void => {};
 
   function corrected(): boolean {
     const { seen, all } = lookedAt(report);
@@ -39,10 +45,11 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
     lead.textContent = `${seenWords(seen, all)}.`;
     done.style.width = `${all === 0 ? 0 : (100 * seen) / all}%`;
     words.textContent = doubts.length === 0 ? DONE : WORDS;
+    tools.hidden = doubts.length === 0;
     const shown = doubts.slice(0, CLUSTERS).map((doubt) => {
       const block = blocks.get(doubt.id) ?? new Block(report, actions, doubt.id);
       blocks.set(doubt.id, block);
-      block.show(doubt);
+      block.show(doubt, most);
       return block.element;
     });
     arrange(list, shown);
@@ -65,8 +72,28 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
     window.scrollTo(0, 0);
   }
 
+  /** Show whole rows, as many as the window has room for. */
+  function fill(): void {
+    const { columns, pitch } = columnsOf(list.clientWidth, report.size.value);
+    const rows = Math.min(Math.ceil(BLOCK / columns), Math.max(1, Math.floor((HIGH * innerHeight) / pitch)));
+    if (most === rows * columns || list.clientWidth === 0) return;
+    most = rows * columns;
+    corrected();
+  }
+
+  function shown(): void {
+    fill();
+    resized.observe(list);
+    unlisten = report.size.listen(fill);
+  }
+
+  function left(): void {
+    resized.disconnect();
+    unlisten();
+  }
+
   corrected();
-  return { title: () => "Review", content, corrected };
+  return { title: () => "Review", content, corrected, shown, left };
 }
 
 /** Clusters with images that nobody has looked at. */
@@ -79,16 +106,17 @@ function worstFirst(report: Report): Doubt[] {
     else own.push(image);
   }
   const doubts = [...left].map(([id, own]) => {
-    const shown = own.slice(0, BLOCK);
-    return { id, left: own, sure: shown.reduce((sum, image) => sum + (report.confidence[image] as number), 0) / shown.length };
+    const first = own.slice(0, BLOCK);
+    return { id, left: own, confidence: first.reduce((sum, image) => sum + (report.confidence[image] as number), 0) / first.length };
   });
-  return doubts.sort((a, b) => a.sure - b.sure);
+  return doubts.sort((a, b) => a.confidence - b.confidence);
 }
 
-/** The least sure images of one cluster. */
+/** The least confident images of one cluster. */
 class Block {
   readonly element: HTMLElement;
   private left: number[] = [];
+  private most = BLOCK;
   private readonly name = el("span");
   private readonly facts = el("p", { class: "quiet" });
   private readonly these: HTMLButtonElement;
@@ -100,22 +128,26 @@ class Block {
     actions: Actions,
     private readonly id: number,
   ) {
-    this.these = el("button", { type: "button", click: () => actions.confirm(this.left.slice(0, BLOCK)) });
-    this.all = el("button", { type: "button", click: () => actions.confirm(this.left) });
-    this.list = new Gallery(report, [], `The least sure of ${report.clusterName(id)}`);
+    this.these = el("button", { type: "button", class: "main", click: () => actions.confirm(this.left.slice(0, this.most)) });
+    this.all = el("button", { type: "button", class: "link", click: () => actions.confirmAll(id, this.left, this.most) });
+    this.list = new Gallery(report, [], `The least confident of ${report.clusterName(id)}`);
     const heading = el("h2", {}, el("a", { href: `#/cluster/${id}` }, swatch(id), this.name));
-    const head = el("div", { class: "head" }, heading, this.facts, this.these, this.all);
-    this.element = el("section", { class: "block", "data-cluster": id }, head, this.list.element);
+    const head = el("div", { class: "head" }, heading, this.facts);
+    const foot = el("div", { class: "foot" }, this.these, this.all);
+    this.element = el("section", { class: "block", "data-cluster": id }, head, this.list.element, foot);
   }
 
-  show({ left, sure }: Doubt): void {
-    this.left = left;
+  show({ left, confidence }: Doubt, most: number): void {
+    [this.left, this.most] = [left, most];
     const seen = this.report.review.seenByCluster.get(this.id) ?? 0;
-    const shown = left.slice(0, BLOCK);
+    const shown = left.slice(0, most);
     this.name.textContent = this.report.clusterName(this.id);
-    this.facts.textContent = `${seenWords(seen, seen + left.length)}; mean confidence of these ${fixed(sure, 2)}`;
+    const first = count(Math.min(BLOCK, left.length));
+    const cluster = this.report.clusterOf(this.id);
+    const word = cluster === undefined ? "" : `${cohesion(cluster).word}; `;
+    this.facts.textContent = `${word}${seenWords(seen, seen + left.length)}; mean confidence of its ${first} least confident ${fixed(confidence, 2)}`;
     this.these.textContent = `Confirm these ${count(shown.length)}`;
-    this.all.textContent = `Confirm all ${images(left.length)} left`;
+    this.all.textContent = `Confirm all ${images(left.length)} left …`;
     this.all.hidden = left.length === shown.length;
     this.list.show(shown);
   }

@@ -13,7 +13,6 @@ export function trainingScreen(report: Report): Screen {
     "div",
     { class: "screen" },
     el("h1", {}, "How it learned"),
-    report.epochs.length === 1 ? el("p", { class: "lead" }, "Nothing was trained: there are numbers, and no curves.") : null,
     charts.length === 0 ? el("p", { class: "quiet" }, "The run kept no history.") : el("div", { class: "charts" }, charts),
     report.moments.length === 0 ? null : moments(report),
   );

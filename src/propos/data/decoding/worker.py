@@ -86,7 +86,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     send(answers, {"ready": True})
     while (job := receive(sys.stdin.buffer)) is not None:
-        entries = [Entry("", Path(path), 0, 0, "", member, kind=kind) for path, member, kind in job["entries"]]
+        entries = [Entry("", Path(path), 0, 0, member, kind=kind) for path, member, kind in job["entries"]]
         done = decode_all(entries, job["side"], job["channels"], job["draft"], job["shaped"])
         answer = {"frames": done.frames, "aspects": done.aspects, "failed": list(done.failed.items())}
         try:

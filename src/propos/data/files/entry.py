@@ -21,7 +21,6 @@ class Entry:
     path: Path  # of the file, or of the archive
     size: int  # bytes
     mtime_ns: int
-    folder: str  # its folder relative to the root; empty at the root itself
     member: str | None = None  # what the archive calls it
     label: str | None = None  # from a CSV
     kind: str = ""  # JPEG, PNG, …, by content

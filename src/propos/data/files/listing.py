@@ -249,7 +249,6 @@ def _member(path: Path, member: zipfile.ZipInfo) -> Entry:
         path=path,
         size=member.file_size,
         mtime_ns=int(time.timestamp()) * 1_000_000_000,
-        folder=name.rpartition("/")[0],
         member=member.filename,
         digest=f"crc32 {member.CRC:08x}",
     )
@@ -257,7 +256,7 @@ def _member(path: Path, member: zipfile.ZipInfo) -> Entry:
 
 def _entry(name: str, path: Path, status: os.stat_result, label: str | None = None) -> Entry:
     name = escape_name(name.replace(os.sep, "/"))
-    return Entry(name, path, status.st_size, status.st_mtime_ns, name.rpartition("/")[0], label=label)
+    return Entry(name, path, status.st_size, status.st_mtime_ns, label=label)
 
 
 def _noted(text: Text, rows: Iterable[tuple[str, str | None]]) -> Scan:

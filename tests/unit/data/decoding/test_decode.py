@@ -14,7 +14,7 @@ from propos.data.files.headers import read_headers
 
 
 def entry(path):
-    return Entry(path.name, Path(path), path.stat().st_size, 0, "", kind=kind_of(path.read_bytes()[:64]))
+    return Entry(path.name, Path(path), path.stat().st_size, 0, kind=kind_of(path.read_bytes()[:64]))
 
 
 def decoded(path, side=8, channels=3, **options):
@@ -243,7 +243,7 @@ def test_files_cut_short_are_errors_and_not_grey_stripes(tmp_path, name, share):
 
 
 def test_a_file_that_vanished_says_so(tmp_path):
-    gone = Entry("a.png", tmp_path / "a.png", 1, 0, "", kind="PNG")
+    gone = Entry("a.png", tmp_path / "a.png", 1, 0, kind="PNG")
     with pytest.raises(FileNotFoundError) as error, open_image(gone):
         pass
     assert reason_for(error.value) == "no such file or directory"

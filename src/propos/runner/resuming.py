@@ -1,0 +1,120 @@
+"""Whether the options given with --resume agree with the run that is to be resumed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from propos.config import Config, parse_clusters
+from propos.errors import InputError, shown
+from propos.runner.planning import ELSEWHERE
+from propos.runner.request import Request, given_config, seconds_in, starting, written
+from propos.runs import Run
+
+
+@dataclass(frozen=True)
+class _Option:
+    """An option as the command line has it, and where it differs from the run, in words."""
+
+    name: str
+    value: str
+    differs: str | None
+
+
+def check_agreement(request: Request, run: Run) -> None:
+    """Refuse options that differ from what a run began with.
+
+    What its settings do not tell, as of --time, the command that began it does.
+    """
+    differing = [
+        option
+        for option in _options(starting(request), run)
+        if option.differs is not None and not _began_with(run, option)
+    ]
+    if differing:
+        names = ", ".join(dict.fromkeys(option.name for option in differing))
+        why = " and ".join(str(option.differs) for option in differing)
+        raise InputError(f"{run.path}: the run began with {why}: to resume it, leave out {names}")
+
+
+def _options(request: Request, run: Run) -> Iterator[_Option]:
+    """Return the options of a request, each compared with a run."""
+    labels = request.labels if isinstance(request.labels, str) else None
+    simple = {
+        "--method": ("method", request.method),
+        "--recipe": ("recipe", request.recipe),
+        "--seed": ("seed", request.seed),
+        "--epochs": ("train.epochs", request.epochs),
+        "--labels": ("labels", labels),
+    }
+    asked = [(option, str(value), {key: value}) for option, (key, value) in simple.items() if value is not None]
+    asked += [("--set", f"{key}={value}", {key: value}) for key, value in request.settings.items()]
+    if request.clusters is not None:
+        text = written(request.clusters)
+        asked.append(("-k", text, parse_clusters(text)))
+    settings = {key: value for _, _, given in asked for key, value in given.items()}
+    changed = run.config.with_settings(settings)
+    for option, text, given in asked:
+        yield _Option(option, text, _difference(run.config, changed, _keys(changed, given)))
+    if (config := given_config(request)) is not None:
+        config = config if request.epochs is None else config.with_epochs(request.epochs)
+        config = config.with_settings(settings)
+        yield _Option("--config", str(request.config), _difference(run.config, config, _complete_keys(config)))
+    if request.time is not None:
+        seconds_in(request.time)
+        yield _Option("--time", request.time, f"train.epochs = {run.config.train.epochs}, not --time {request.time}")
+    yield from _starts(request, run)
+
+
+def _starts(request: Request, run: Run) -> Iterator[_Option]:
+    """Return the options that name a start, each compared with that of a run."""
+    start, info = run.config.start, run.info
+    if request.earlier is not None:
+        own = "no --from" if info.earlier is None else f"--from {info.earlier}"
+        same = info.earlier == str(request.earlier.resolve())
+        yield _Option("--from", str(request.earlier), None if same else f"{own}, not {request.earlier}")
+    if request.start is not None:
+        kind, _, name = request.start.partition(":")
+        own = "scratch" if start.network is None else f"pretrained:{start.network}"
+        same = own.startswith(kind) and name in ("", start.network)
+        yield _Option("--start", request.start, None if same else f"--start {own}, not {request.start}")
+    if request.weights is not None:
+        same = start.weights == str(request.weights.resolve())
+        yield _Option(
+            "--weights", str(request.weights), None if same else f"--weights {start.weights}, not {request.weights}"
+        )
+
+
+def _difference(own: Config, asked: Config, keys: Iterable[str]) -> str | None:
+    """Name the first of some settings that differs from a run's own."""
+    its, theirs = own.flat(), asked.flat()
+    for key in keys:
+        if its[key] != theirs[key]:
+            return f"{key} = {shown(its[key], quoted=False)}, not {shown(theirs[key], quoted=False)}"
+    return None
+
+
+def _keys(config: Config, given: Mapping[str, Any]) -> list[str]:
+    """Return the keys that settings name, of which some may be sections; a number that is to be chosen is none."""
+    chosen = {"clusters"} if config.clusters is None else set()
+    return [
+        key for key in config.flat() if key not in chosen and any(f"{key}.".startswith(f"{name}.") for name in given)
+    ]
+
+
+def _complete_keys(config: Config) -> list[str]:
+    """Return the keys of complete settings that a run takes as they are; others it fills in by its images."""
+    filled_in = ELSEWHERE | {"pixels"}
+    return [key for key, value in config.flat().items() if value is not None and key.partition(".")[0] not in filled_in]
+
+
+def _began_with(run: Run, option: _Option) -> bool:
+    """Tell whether the command that began a run has the same words."""
+    try:
+        words = shlex.split(run.info.command or "")
+    except ValueError:
+        return False
+    pair = [option.name, option.value]
+    return f"{option.name}={option.value}" in words or pair in [words[place : place + 2] for place in range(len(words))]

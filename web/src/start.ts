@@ -1,0 +1,83 @@
+import { Pane, el } from "./dom";
+import { showExport } from "./export";
+import type { Report } from "./report";
+import { lookedAt } from "./review/words";
+import { openProblems, openQuestions, problemWords, total } from "./todo";
+import { count, images } from "./words";
+
+interface Step {
+  screen: string;
+  title: string;
+  left: number;
+  todo: string;
+  why: string;
+  done: string;
+}
+
+/** What to do first, next and last, and why: the one place that says so. */
+export class StartHere {
+  readonly element = el("section", { class: "start", "aria-labelledby": "start" });
+  private readonly pane = new Pane(this.element);
+
+  constructor(private readonly report: Report) {
+    this.show();
+  }
+
+  show(): void {
+    const steps = stepsOf(this.report);
+    const next = steps.findIndex(({ left }) => left > 0);
+    this.pane.show(steps, () => [
+      el("h2", { id: "start" }, next < 0 ? "All done" : "Start here"),
+      el(
+        "ol",
+        {},
+        steps.map((step, place) => entry(step, place === next)),
+        el(
+          "li",
+          {},
+          el("button", { type: "button", class: next < 0 ? "main" : null, click: () => showExport(this.report) }, "Export"),
+          el("p", {}, "Take the labels with you."),
+          el("p", { class: "quiet why" }, "At any time, with the corrections made so far."),
+        ),
+      ),
+    ]);
+  }
+}
+
+function stepsOf(report: Report): Step[] {
+  const problems = openProblems(report);
+  const questions = openQuestions(report).length;
+  const { seen, all } = lookedAt(report);
+  return [
+    {
+      screen: "problems",
+      title: "Problems",
+      left: total(problems),
+      todo: `${problemWords(problems)}.`,
+      why: "First: what is missing, doubled or out of place distorts the clusters.",
+      done: "No unreadable files, duplicates or outliers.",
+    },
+    {
+      screen: "questions",
+      title: "Questions",
+      left: questions,
+      todo: `${images(questions)} to answer for.`,
+      why: "Next: each answer also decides for images like it, so less is left to review.",
+      done: "Nothing to answer for.",
+    },
+    {
+      screen: "review",
+      title: "Review",
+      left: all - seen,
+      todo: `${count(all - seen)} of ${images(all)} not looked at.`,
+      why: "Last: the least confident images come first, so you can stop when no more mistakes turn up.",
+      done: "Every image has been looked at.",
+    },
+  ];
+}
+
+function entry({ screen, title, left, todo, why, done }: Step, next: boolean): HTMLElement {
+  const link = el("a", { class: next ? "button main" : "button", href: `#/${screen}` }, title);
+  if (left === 0) return el("li", { class: "done" }, link, el("p", { class: "quiet" }, "✓ ", done));
+  return el("li", { "aria-current": next ? "step" : null }, link, el("p", {}, todo), el("p", { class: "quiet why" }, why));
+}

@@ -1,0 +1,41 @@
+import type { Report } from "./report";
+import { counted } from "./words";
+
+/** What a person has to act on, of each kind: files, groups of duplicates, and outliers that nobody has looked at. */
+export interface OpenProblems {
+  unreadable: number;
+  exact: number;
+  near: number;
+  outliers: number;
+}
+
+export function openProblems({ problems, review }: Report): OpenProblems {
+  const { counts } = problems;
+  const isNew = (image: number): boolean => !review.lookedAt(image);
+  // A group is settled once at most one of its images is left to look at. Lists may be cut: the rest is as it was.
+  const open = (groups: number[][]): number => groups.filter((group) => group.filter(isNew).length > 1).length;
+  return {
+    unreadable: counts.unreadable,
+    exact: open(problems.exact) + counts.exact - problems.exact.length,
+    near: open(problems.near) + counts.near - problems.near.length,
+    outliers: problems.outliers.filter(isNew).length + counts.outliers - problems.outliers.length,
+  };
+}
+
+export const total = ({ unreadable, exact, near, outliers }: OpenProblems): number => unreadable + exact + near + outliers;
+
+/** The problems that are open, in words. */
+export function problemWords({ unreadable, exact, near, outliers }: OpenProblems): string {
+  const parts = [
+    [unreadable, "unreadable file"],
+    [exact + near, exact === 0 ? "group of near duplicates" : "group of duplicates"],
+    [outliers, "outlier"],
+  ] as const;
+  const words = parts.filter(([found]) => found > 0).map(([found, thing]) => counted(found, thing));
+  return words.join(", ");
+}
+
+/** The images that are asked about and that nobody has answered for. */
+export function openQuestions({ questions, review }: Report): number[] {
+  return [...questions.keys()].filter((image) => !review.lookedAt(image));
+}
