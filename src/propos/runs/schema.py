@@ -190,7 +190,8 @@ def _check_schema(schema: Any, version: Any, path: Path) -> None:
         raise InputError(f"{path}: schema = {shown(schema)}: not a number, so this is no run of propos")
     if schema == SCHEMA:
         return
-    writer = f"propos {version}" if isinstance(version, str) else f"{'a newer' if schema > SCHEMA else 'an older'} propos"
+    unknown = "a newer propos" if schema > SCHEMA else "an older propos"
+    writer = f"propos {version}" if isinstance(version, str) else unknown
     advice = "upgrade propos" if schema > SCHEMA else "run it again with this version"
     raise InputError(
         f"{path.parent}: was written by {writer} in another format (schema {schema}; this one reads {SCHEMA}): {advice}"

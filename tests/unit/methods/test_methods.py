@@ -92,7 +92,7 @@ def test_it_resumes_to_the_same_bits(tmp_path, trained, method):
     # An epoch asks four times, when it opens and after each step: in the second epoch, in the first of later stages.
     stages = stages_of(config)
     later = [4 * span.start + 3 for span in (stage_epochs(stages, config.train.epochs) if stages else ())[1:]]
-    for before, question in pairwise([0, 8, *(each for each in later if each > 8)]) if stages else ():
+    for before, question in pairwise([0, 8, *(asked for asked in later if asked > 8)]) if stages else ():
         asked = iter(range(question - before - 1))
         with pytest.raises(Interrupted):
             quick_train(run=run, stop=lambda asked=asked: next(asked, None) is None, **settings)
