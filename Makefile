@@ -162,4 +162,4 @@ bench-suggest: $(STAMP)
 	$(BIN)/python benchmarks/suggest_k.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest runs build dist site web/node_modules src/propos/report/page
+	rm -rf $(VENV) $(VENV)-lowest runs build dist site web/node_modules src/propos/review/report/page

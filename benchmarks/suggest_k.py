@@ -26,7 +26,7 @@ from propos.data import Source, cache_side, find_source
 from propos.data.arrays import ArraySource
 from propos.evaluation import ami
 from propos.methods import complete_sections
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from propos.training import clusters_needed, prepare
 from propos.training.e_step import embeddings_now
 from propos.training.learner import build_learner

@@ -21,7 +21,7 @@ from frozen import Features, Labels, plainly, seen
 from propos.clustering import spherical_kmeans, start_from_averages
 from propos.evaluation import scores
 from propos.networks import Whitening
-from propos.recipes.pretrained import pretrained
+from propos.runner.recipes.pretrained import pretrained
 
 DRAWS = 3
 LEAST = 8  # images of the smallest kind of a long tail

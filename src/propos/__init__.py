@@ -10,17 +10,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from propos.cli.function import run
     from propos.clustering.estimator import SphericalKMeans
-    from propos.command import run
-    from propos.estimator import ProPos
+    from propos.runner.estimator import ProPos
 
 __version__ = "0.1.0"
 __all__ = ["ProPos", "SphericalKMeans", "__version__", "run"]
 
 _HOMES = {
-    "ProPos": "propos.estimator",
+    "ProPos": "propos.runner.estimator",
     "SphericalKMeans": "propos.clustering.estimator",
-    "run": "propos.command",
+    "run": "propos.cli.function",
 }
 
 

@@ -10,7 +10,7 @@ from helpers.chromium import DESKTOP, FLAGS, PATIENCE
 from helpers.reviewed import windows
 from helpers.runs import folder_run
 from helpers.served import serving
-from propos.report import write_report
+from propos.review.report import write_report
 from propos.runs import Run
 
 

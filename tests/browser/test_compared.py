@@ -7,7 +7,7 @@ import pytest
 
 from helpers.chromium import DESKTOP, PHONE
 from helpers.runs import folder_run, make_run
-from propos.report import write_report
+from propos.review.report import write_report
 from propos.runs import ImageTable, Run, RunFolder
 
 MOVED = 5  # of the images of this run's cluster 0, which are in the other's counterpart of cluster 3

@@ -75,7 +75,7 @@ def run(installed, tmp_path_factory):
 def test_archives_hold_the_page_and_what_is_needed_to_build_and_test_it(archives):
     with zipfile.ZipFile(archives.wheel) as wheel:
         names = set(wheel.namelist())
-    page = {f"propos/report/page/{name}" for name in ("app.js", "app.css", "licenses.txt")}
+    page = {f"propos/review/report/page/{name}" for name in ("app.js", "app.css", "licenses.txt")}
     assert page <= names
     assert {re.sub("-.+", "", name.split("/")[0]) for name in names} == {"propos"}
     for name in ("README.md", "LICENSE", "CHANGELOG.md", "Makefile", "web/package-lock.json", "tests/conftest.py"):

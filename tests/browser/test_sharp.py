@@ -11,7 +11,7 @@ from helpers.reviewed import windows
 from helpers.runs import make_run
 from helpers.served import serving
 from propos.data import open_folder
-from propos.report import write_report
+from propos.review.report import write_report
 
 COUNT, SIDE = 12, 296
 

@@ -5,7 +5,7 @@ import io
 import json
 
 from helpers.command import command
-from propos.report.problems import outlying
+from propos.review.report.problems import outlying
 
 NAME = '=1+"2", x'  # which a spreadsheet would compute
 

@@ -7,9 +7,9 @@ from sklearn.datasets import load_digits
 
 from helpers.runs import make_run
 from propos.data import open_streamed
-from propos.report import write_report
-from propos.report.groups import describe_groups
-from propos.report.pictures import picture_order
+from propos.review.report import write_report
+from propos.review.report.groups import describe_groups
+from propos.review.report.pictures import picture_order
 
 COUNT = 33  # one more than a row of a sheet holds
 PITCH = 72

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from helpers.command import start
+from propos.review.server import serve
 from propos.runs import Run
-from propos.server import serve
 
 
 class Served:

@@ -9,7 +9,7 @@ from propos.data import open_source
 from propos.data.arrays import ArraySource
 from propos.methods import complete_sections, find_method, stages_of
 from propos.methods.seeds import generator
-from propos.recipes import build_recipe, sections_of
+from propos.runner.recipes import build_recipe, sections_of
 from propos.runs import RunFolder
 from propos.training import Silent, prepare, stage_epochs, train
 from propos.training.choose_k import estep_due

@@ -3,7 +3,7 @@
 import torch
 
 from helpers.small import CPU, digits
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from propos.training import prepare
 from propos.training.batch import StepBatch
 from propos.training.context import StepRun

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from helpers import two_stages
 from helpers.methods import TRAINED
 from helpers.small import CPU, digits, quick_config
+from propos.common.errors import Interrupted
 from propos.distributed import any_process, collect, gather, joined, rank, share
-from propos.errors import Interrupted
 from propos.methods import find_method, stages_of
 from propos.networks.norm import BatchGroups, BatchNorm, set_groups
 from propos.runs import RunFolder

@@ -113,7 +113,7 @@ def test_run_refuses_it_in_one_line_and_writes_nothing(folder, monkeypatch, caps
 
 @pytest.fixture(scope="module")
 def finished(folder):
-    from propos.estimator import ProPos
+    from propos.runner.estimator import ProPos
 
     model = ProPos(4, recipe="digits", epochs=1, settings={"network.hidden": 16, "network.dimension": 8})
     model.fit(np.load(folder / "ok.npz")["images"]).save(folder / "run")

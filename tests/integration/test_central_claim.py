@@ -8,7 +8,7 @@ from helpers.small import CPU
 from propos.data import open_source
 from propos.evaluation import nmi
 from propos.methods import complete_sections
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from propos.training import Silent, prepare, train
 
 

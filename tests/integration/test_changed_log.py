@@ -15,7 +15,7 @@ import pytest
 
 from helpers.runs import folder_run
 from helpers.served import Served
-from propos.report import write_report
+from propos.review.report import write_report
 from propos.runs import Run, as_line, parse_edits
 
 ROUNDS = ("deleted", "cut", "replaced")  # how the log is changed last before the server is killed

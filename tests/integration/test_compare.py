@@ -15,10 +15,10 @@ from sklearn.metrics import normalized_mutual_info_score
 from helpers.command import command, run, start
 from helpers.hold import Hold
 from helpers.small import SHARED, as_flags, digits, save_digits
-from propos.compare.asking import Wanted
-from propos.compare.state import planned_state, read_state
 from propos.runner import Unwatched
 from propos.runs import Run
+from propos.study.compare.asking import Wanted
+from propos.study.compare.state import planned_state, read_state
 
 FAST = as_flags({key: value for key, value in SHARED.items() if key != "train.epochs"})
 

@@ -19,8 +19,8 @@ from helpers.damage import checkpoint_name, damaged
 from helpers.runs import SUGGESTION
 from helpers.small import QUICK, digits, save_digits
 from propos.cli.app import app
-from propos.errors import InputError, Interrupted, RunFailed
-from propos.report import write_report
+from propos.common.errors import InputError, Interrupted, RunFailed
+from propos.review.report import write_report
 from propos.runner import Request, carry_out, plan
 from propos.runs import Run, RunFolder
 

@@ -16,7 +16,7 @@ from helpers.command import command
 from helpers.runs import folder_run, write_edits
 from helpers.small import digits
 from propos import ProPos
-from propos.export.safe_names import Distinct, safe_name
+from propos.review.export.safe_names import Distinct, safe_name
 from propos.runs import Run
 
 NAMED, SAME = "CON: a/b?", "twice"

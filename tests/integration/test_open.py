@@ -12,9 +12,9 @@ import pytest
 
 from helpers.runs import folder_run
 from helpers.served import Served
-from propos.report import write_report
+from propos.review.report import write_report
+from propos.review.server.serving import free_socket
 from propos.runs import Run
-from propos.server.serving import free_socket
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,11 @@ from helpers.runs import write_edits
 from propos import run as propos_run
 from propos.data import find_source, list_caches, looks_photographic
 from propos.data.cache.store import cache_folder
-from propos.inspect import look
 from propos.networks import Seeing, Whitening
-from propos.recipes import choose_recipe
-from propos.report.words import settings_in_words
+from propos.review.report.words import settings_in_words
 from propos.runner import Request, plan
+from propos.runner.inspect import look
+from propos.runner.recipes import choose_recipe
 from propos.runs import Run
 
 

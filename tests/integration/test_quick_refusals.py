@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from propos.common.names import PUBLISHED
 from propos.data import CATALOGUE
-from propos.names import PUBLISHED
 
 ASKED = """
 import atexit, sys

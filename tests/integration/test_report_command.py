@@ -47,7 +47,7 @@ def test_an_unfinished_run_is_refused_and_left_as_it_was(run, capsys):
 def test_a_report_that_fails_is_one_warning_after_a_finished_run(run, capsys):
     from propos.cli.display import Terminal
     from propos.data import open_source
-    from propos.report import write_after
+    from propos.review.report import write_after
 
     (run.path / "clusters.parquet").write_bytes(b"damaged")
     with Terminal(quiet=True) as terminal:

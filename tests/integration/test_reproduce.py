@@ -14,12 +14,12 @@ from propos.data import from_array
 from propos.evaluation.classes import Classes
 from propos.evaluation.preservation import preservation_rates
 from propos.methods.seeds import generator
-from propos.reproduce.budgets import task
-from propos.reproduce.images import source_of
-from propos.reproduce.items import ITEMS
-from propos.reproduce.place import Place
-from propos.reproduce.readings import take_readings
 from propos.runs import Run
+from propos.study.reproduce.budgets import task
+from propos.study.reproduce.images import source_of
+from propos.study.reproduce.items import ITEMS
+from propos.study.reproduce.measurements import take_readings
+from propos.study.reproduce.paths import Place
 from propos.training import Model, choose_device
 
 

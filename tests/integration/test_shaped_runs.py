@@ -12,7 +12,7 @@ import propos
 from helpers.command import command
 from helpers.small import QUICK
 from propos.data import open_folder
-from propos.report.pictures import thumbnail
+from propos.review.report.pictures import thumbnail
 from propos.runs import Run
 
 QUICKER = {

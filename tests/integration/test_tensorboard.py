@@ -13,7 +13,7 @@ from PIL import Image
 from helpers.command import command, run, start
 from helpers.hold import Hold
 from helpers.small import QUICK, as_flags, digits, quick_config, quick_train, save_digits
-from propos.errors import Interrupted
+from propos.common.errors import Interrupted
 from propos.runs import RunFolder
 from propos.training import Silent
 

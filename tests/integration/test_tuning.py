@@ -16,9 +16,9 @@ from helpers.interruption import results
 from helpers.pretrained import pictures, random_weights
 from helpers.runs import write_edits
 from propos import run as propos_run
-from propos.errors import Interrupted
-from propos.portable import Portable
-from propos.report.words import settings_in_words
+from propos.common.errors import Interrupted
+from propos.review.export.onnx import Portable
+from propos.review.report.words import settings_in_words
 from propos.runner import Request, carry_out, open_source_of, plan
 from propos.runs import Run
 from propos.training import Model

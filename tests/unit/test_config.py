@@ -1,10 +1,10 @@
 import pytest
 import yaml
 
+from propos.common.errors import InputError
 from propos.config import Config, from_yaml, keys, parse_assignment, parse_clusters
-from propos.errors import InputError
 from propos.methods import complete_sections, method_names, settings_of
-from propos.recipes import RECIPES, build_recipe
+from propos.runner.recipes import RECIPES, build_recipe
 
 
 def test_the_defaults_are_the_papers():

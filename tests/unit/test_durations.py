@@ -1,6 +1,6 @@
 import pytest
 
-from propos.durations import duration
+from propos.common.durations import duration
 
 
 @pytest.mark.parametrize(

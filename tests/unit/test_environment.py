@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
+from propos.common.errors import InputError, RunFailed
 from propos.data.decoding.pool import own_cores
 from propos.distributed import joined, launched, local_rank, restarts
-from propos.errors import InputError, RunFailed
 
 MEANT = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 

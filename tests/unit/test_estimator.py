@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from helpers.small import QUICK, digits, save_digits, without_times
 from propos import ProPos
-from propos.errors import Interrupted
+from propos.common.errors import Interrupted
 from propos.evaluation import nmi
 from propos.runner import Request, carry_out, open_source_of, plan
 from propos.runs import Run

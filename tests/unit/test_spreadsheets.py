@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from propos.common.spreadsheets import guarded, read_text, unguarded
 from propos.config import Config
 from propos.runs import ImageTable, RunFolder, read_label_file, write_table
 from propos.runs.schema import read_skipped
-from propos.spreadsheets import guarded, read_text, unguarded
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@", "-", "+"]
 

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from propos.transfer import PinnedRing, StagingBuffer
+from propos.distributed.transfer import PinnedRing, StagingBuffer
 
 FEATURES = torch.tensor([[0.5, -1.7, 3.2], [1e-30, -0.0, 7.0]])
 IMAGES = torch.arange(24, dtype=torch.uint8).view(2, 3, 2, 2)

@@ -34,7 +34,7 @@ function asJson(rows: readonly Row[]): string {
 
 const quoted = (cell: string): string => `"${cell.replaceAll('"', '""')}"`;
 
-/** A cell that no spreadsheet takes for a formula: `propos.spreadsheets.guarded` does the same. */
+/** A cell that no spreadsheet takes for a formula: `propos.common.spreadsheets.guarded` does the same. */
 function guarded(cell: string): string {
   const number = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(cell);
   return /^'*[=+\-@\t\r]/.test(cell) && !number ? `'${cell}` : cell;

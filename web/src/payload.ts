@@ -1,4 +1,4 @@
-/** What the script beside the page hands over: `src/propos/report/write.py` writes it. */
+/** What the script beside the page hands over: `src/propos/review/report/write.py` writes it. */
 
 export interface Packed {
   kind: "u8" | "u16" | "i32" | "unit";
@@ -124,6 +124,6 @@ export interface Payload {
 declare global {
   interface Window {
     PROPOS_REPORT?: Payload;
-    PROPOS_EDITS?: string; // all that the run has, a line each: `src/propos/report/edits.py` writes it
+    PROPOS_EDITS?: string; // all that the run has, a line each: `src/propos/review/report/edits.py` writes it
   }
 }

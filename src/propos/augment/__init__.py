@@ -2,7 +2,7 @@
 
 from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.frames import USUAL_CROP, Frames, Shapes, shapes_of
-from propos.augment.kept import Kept, ask_what_is_kept
+from propos.augment.invariance import Kept, ask_what_is_kept
 from propos.augment.strong import StrongViews
 from propos.augment.views import RandomViews, plain_view
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.config import ViewSettings
-from propos.transfer import send
+from propos.distributed.transfer import send
 
 CROP_ATTEMPTS = 10
 ON_HOST = ("blur", "solarise")

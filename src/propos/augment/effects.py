@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from propos.augment.resample import sums_of_rows
-from propos.transfer import send
+from propos.distributed.transfer import send
 
 
 def blur_(views: Float[Tensor, "V B C S S"], sigma: Float[Tensor, "V B"]) -> None:

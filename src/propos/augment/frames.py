@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.data import Source
-from propos.transfer import send
+from propos.distributed.transfer import send
 
 USUAL_CROP = 7 / 8  # of the shorter side, which the usual test transform leaves
 

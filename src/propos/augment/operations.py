@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from propos.transfer import send
+from propos.distributed.transfer import send
 
 Pixels = UInt8[Tensor, "n C S S"]
 Tables = UInt8[Tensor, "n C 256"]

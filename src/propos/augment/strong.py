@@ -12,7 +12,7 @@ from propos.augment.frames import Shapes
 from propos.augment.operations import NAMES, RANGES, operate_each
 from propos.augment.views import PART, levels, plain_view
 from propos.config import StrongSettings, ViewSettings
-from propos.transfer import send
+from propos.distributed.transfer import send
 
 
 @dataclass(frozen=True)

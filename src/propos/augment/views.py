@@ -10,13 +10,13 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from propos.augment.colour import jitter
+from propos.augment.colour_jitter import jitter_in_turn
 from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.effects import blur_, solarise_
 from propos.augment.frames import USUAL_CROP, Frames, Shapes, middle
-from propos.augment.in_turn import jitter_in_turn
 from propos.augment.resample import resample, resample_turned, resized, turned, whole_box
 from propos.config import ViewSettings
-from propos.transfer import send
+from propos.distributed.transfer import send
 
 # On a CPU a batch is made a part at a time, so that what lies between image and view stays in the cache and
 # memory is not asked of the system anew for every batch: so many pixel values made and read measured fastest.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from propos.cli import interrupts
-from propos.errors import EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED
+from propos.common.errors import EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED
 
 OUT_OF_MEMORY = (
     "out of memory: close other programs, or use a machine with more; "
@@ -35,7 +35,7 @@ def _run() -> tuple[str | None, int]:
 
     from propos.cli.app import app
     from propos.cli.memory import keep_freed_memory
-    from propos.errors import InputError, Interrupted, RunFailed, describe_os_error, is_out_of_memory
+    from propos.common.errors import InputError, Interrupted, RunFailed, describe_os_error, is_out_of_memory
 
     keep_freed_memory()
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propos.cli.early import FINISHED_RUN
+from propos.cli.prechecks import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def apply(
     file: Annotated[Path, typer.Argument(metavar="EDITS", help="A file of edits, as a run's page downloads it.")],
 ) -> None:
     """Take corrections into a run: names, merges, splits, moves, junk and confirmations."""
-    from propos.report import PAGE, show_edits
+    from propos.common.words import counted
+    from propos.review.report import PAGE, show_edits
     from propos.runs import Run, apply_file
-    from propos.words import counted
 
     folder = Run.open(run)
     applied = apply_file(folder, file)
@@ -46,7 +46,7 @@ def apply(
 
 def _new_clusters(run: Run, applied: Applied) -> Iterator[str]:
     """Say which clusters were split off, and under which other id a file speaks of one."""
-    from propos.words import counted
+    from propos.common.words import counted
 
     names, sizes = run.corrected.names(), {each.id: len(each.members) for each in run.corrected.clusters}
     new = [id_ for id_ in applied.given if id_ in sizes]  # those that were undone or made part of others are none

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propos.cli.early import FINISHED_RUN
+from propos.cli.prechecks import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def ask(
     ] = None,
 ) -> None:
     """List the images whose answers would say most about the others, in groups that lie between the same clusters."""
-    from propos.errors import InputError, refuse_to_overwrite
-    from propos.report import ask_about
+    from propos.common.errors import InputError, refuse_to_overwrite
+    from propos.common.words import counted
+    from propos.review.report import ask_about
     from propos.runs import Run
-    from propos.words import counted
 
     if output is not None and output.suffix not in (".csv", ".json"):
         raise InputError(f"{output}: name the file *.csv or *.json")
@@ -63,7 +63,7 @@ def _rows(run: Run, asked: Asked) -> list[Row]:
 
 def _print(rows: list[Row]) -> None:
     """Show a block for each group: which two clusters it lies between, then its images by where they are now."""
-    from propos.words import counted
+    from propos.common.words import counted
 
     before = 0
     for group, image, cluster, name, other, other_name in rows:
@@ -86,8 +86,8 @@ def _write(rows: list[Row], path: Path) -> None:
     import io
     import json
 
+    from propos.common.spreadsheets import guarded
     from propos.runs import write_atomically
-    from propos.spreadsheets import guarded
 
     if path.suffix == ".json":
         content = (

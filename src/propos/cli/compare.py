@@ -12,7 +12,7 @@ import typer
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
-    from propos.compare.asking import Wanted
+    from propos.study.compare.asking import Wanted
 
 
 def compare(
@@ -58,11 +58,11 @@ def compare(
     from propos.cli.threads import settle_threads
 
     settle_threads()
-    from propos.compare.asking import Wanted, read_methods
-    from propos.compare.comparing import list_cells
     from propos.config import parse_assignments
     from propos.data import find_source
     from propos.runner.request import run_name
+    from propos.study.compare.asking import Wanted, read_methods
+    from propos.study.compare.comparing import list_cells
 
     wanted = Wanted(
         source, read_methods(methods), seeds, budget, epochs, clusters, recipe, start, labels,
@@ -81,11 +81,11 @@ def compare_shown(wanted: Wanted, out: Path, device: str, quiet: bool) -> None:
     """Train and write what is wanted, and show it on the terminal."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
-    from propos.compare.comparing import compare
-    from propos.compare.writing import notes, plain_table
+    from propos.common.errors import RunFailed
     from propos.distributed import joined, rank
-    from propos.errors import RunFailed
-    from propos.runner.working import Manner
+    from propos.runner.batch import Manner
+    from propos.study.compare.comparing import compare
+    from propos.study.compare.writing import notes, plain_table
 
     # Of several processes the first alone speaks.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:

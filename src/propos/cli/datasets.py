@@ -40,9 +40,9 @@ def fetch_set(
 ) -> None:
     """Fetch a data set into the data root, checked by its published checksum; what came before is gone on with."""
     from propos.cli.display import Terminal
+    from propos.common.errors import InputError
     from propos.data import benchmark, data_root
     from propos.data.published.fetch import fetch
-    from propos.errors import InputError
 
     wanted, root = benchmark(name), data_root(data)
     if root is None:
@@ -55,8 +55,8 @@ def fetch_set(
 
 def _found(benchmark: Benchmark, root: Path | None) -> str:
     """Say what of a set is there."""
+    from propos.common.errors import InputError
     from propos.data import MissingData
-    from propos.errors import InputError
 
     if root is None or not benchmark.folder(root).is_dir():
         return "–"

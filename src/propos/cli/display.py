@@ -16,8 +16,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from propos.cli.streams import Enduring, printable
-from propos.durations import duration
-from propos.words import counted
+from propos.common.durations import duration
+from propos.common.words import counted
 
 if TYPE_CHECKING:
     from propos.clustering import Suggestion

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from propos.cli.early import FINISHED_RUN
+from propos.cli.prechecks import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score a run: against labels where there are some, by the shape of its clusters, and what its network learnt."""
-    from propos.errors import InputError
+    from propos.common.errors import InputError
     from propos.runs import Run
 
     folder = Run.open(run)
@@ -85,7 +85,7 @@ def evaluate(
     found = _found(folder, known)
     if test is not None or by_network or clusters is not None or snapshot is not None:
         from propos.cli import measures as measuring
-        from propos.cli.subject import Subject
+        from propos.cli.eval_target import Subject
 
         with ExitStack() as opened:
             by_folder = labels == FOLDERS or folder.config.labels == FOLDERS
@@ -116,8 +116,8 @@ def _labels(run: Run, given: str | None, some: bool) -> tuple[Shaped[np.ndarray,
     """Return the labels of a run's images, and where folders give them what was taken for what."""
     import numpy as np
 
+    from propos.common.errors import InputError
     from propos.data import folder_labels
-    from propos.errors import InputError
     from propos.runs import read_label_file
 
     images = run.table.images

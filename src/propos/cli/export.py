@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from propos.cli.early import FINISHED_RUN
+from propos.cli.prechecks import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def export(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which file would go where.")] = False,
 ) -> None:
     """Write the labels of a run, as corrected, in a form that other programs read."""
-    from propos.export import export_run, refuse_dry_run
+    from propos.common.words import counted
+    from propos.review.export import export_run, refuse_dry_run
     from propos.runs import Run
-    from propos.words import counted
 
     folder = Run.open(run)
     if to in ("model", "onnx"):
@@ -60,11 +60,11 @@ def export(
 
 
 def _export_onnx(run: Run, output: Path) -> None:
-    from propos.export import check_place
+    from propos.review.export import check_place
 
     check_place(run, output)
-    from propos.portable import write_onnx
-    from propos.words import counted
+    from propos.common.words import counted
+    from propos.review.export.onnx import write_onnx
 
     checked = write_onnx(run, output)
     of = "of the run's images" if checked.own else "images of noise, as the run's cannot be had"

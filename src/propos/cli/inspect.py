@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propos.cli.early import refuse_absent
+from propos.cli.prechecks import refuse_absent
 from propos.cli.streams import say_named as line
-from propos.errors import refuse_to_overwrite
+from propos.common.errors import refuse_to_overwrite
 
 if TYPE_CHECKING:
-    from propos.inspect import Overview
+    from propos.runner.inspect import Overview
 
 SHOWN = 5
 
@@ -34,8 +34,8 @@ def inspect(
     if views is not None:
         refuse_to_overwrite(views, "--views")
     from propos.cli.display import Terminal
-    from propos.inspect import ESTIMATE_CLUSTERS, draw_views_of, look
     from propos.runner import Request, Unwatched, plan
+    from propos.runner.inspect import ESTIMATE_CLUSTERS, draw_views_of, look
 
     request = Request(source, clusters, data=data)
     with (
@@ -52,8 +52,8 @@ def inspect(
 
 
 def _print(overview: Overview, views: Path | None) -> None:
-    from propos.durations import duration
-    from propos.words import counted
+    from propos.common.durations import duration
+    from propos.common.words import counted
 
     line("images", f"{overview.images:,} {'greyscale' if overview.channels == 1 else 'colour'}")
     if overview.formats:

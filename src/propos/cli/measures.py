@@ -7,15 +7,15 @@ from typing import Literal
 
 import torch
 
-from propos.cli.subject import UNLABELLED, Subject
+from propos.cli.eval_target import UNLABELLED, Subject
 from propos.clustering import assign
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.evaluation import scores
 from propos.evaluation.classes import Classes
-from propos.evaluation.linear import ProbeSettings, held_out
 from propos.evaluation.neighbours import nearest_classes
 from propos.evaluation.preservation import REPEATS, preservation_rates
 from propos.methods.seeds import generator
+from propos.training.linear_probe import ProbeSettings, held_out
 from propos.training.probing import Classified, linear_accuracy, probe_draws
 
 SIGMA = 0.001  # the paper's, for runs of methods that draw no neighbours

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propos.cli import interrupts
-from propos.cli.early import FINISHED_RUN
+from propos.cli.prechecks import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def open_run(
 ) -> None:
     """Open a run's page in the browser, where corrections are saved as they are made; Ctrl-C ends it."""
     from propos.cli.display import Terminal
-    from propos.report import is_current, show_edits, write_report
+    from propos.review.report import is_current, show_edits, write_report
+    from propos.review.server import serve
     from propos.runs import Run
-    from propos.server import serve
 
     with Terminal(False) as terminal:
         folder = Run.open(run)
@@ -53,9 +53,9 @@ def open_run(
 
 def _close(run: Run, unsaved: int) -> None:
     """Say which edits are safe and in which file; fail with those that are not, or that the page does not show."""
-    from propos.errors import InputError, RunFailed, describe_os_error
-    from propos.report import PAGE, show_edits
-    from propos.words import counted
+    from propos.common.errors import InputError, RunFailed, describe_os_error
+    from propos.common.words import counted
+    from propos.review.report import PAGE, show_edits
 
     log, page = run.edits.path, run.path / PAGE
     where, problems = "", []

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from propos.cli.early import FINISHED_RUN
+from propos.cli.prechecks import FINISHED_RUN
 from propos.cli.streams import say
-from propos.errors import refuse_to_overwrite
+from propos.common.errors import refuse_to_overwrite
 
 
 def predict(
@@ -29,8 +29,8 @@ def predict(
 ) -> None:
     """Put new images into the clusters of a finished run."""
     refuse_to_overwrite(output)
+    from propos.common.words import counted
     from propos.runs import Run, check_table_path, write_parts
-    from propos.words import counted
 
     check_table_path(output)
     folder = Run.open(run)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from propos.recipes import Row
+    from propos.runner.recipes import Row
 
 recipes = typer.Typer(help="List the recipes, or show all settings of one.", rich_markup_mode=None)
 
@@ -17,7 +17,7 @@ def list_recipes(context: typer.Context) -> None:
     """List the recipes, or show all settings of one."""
     if context.invoked_subcommand is not None:
         return
-    from propos.recipes import RECIPES, describe
+    from propos.runner.recipes import RECIPES, describe
 
     longest = max(len(name) for name in RECIPES)
     for name in RECIPES:
@@ -37,7 +37,7 @@ def show(
 ) -> None:
     """Print all settings of a recipe; every key works with `propos run --set`."""
     from propos.methods import check_method, complete_sections
-    from propos.recipes import build_recipe, paper_diff
+    from propos.runner.recipes import build_recipe, paper_diff
 
     if method is not None:
         check_method(method)

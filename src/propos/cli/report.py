@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from propos.cli.early import FINISHED_RUN
+from propos.cli.prechecks import FINISHED_RUN
 
 
 def report(
@@ -21,7 +21,7 @@ def report(
 ) -> None:
     """Write the page that shows what a run found."""
     from propos.cli.display import Terminal
-    from propos.report import write_report
+    from propos.review.report import write_report
     from propos.runs import Run
 
     with Terminal(quiet) as terminal:

@@ -13,8 +13,8 @@ import typer
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
-    from propos.reproduce.place import Place
-    from propos.reproduce.reproducing import Wanted
+    from propos.study.reproduce.paths import Place
+    from propos.study.reproduce.reproducing import Wanted
 
 
 def reproduce(
@@ -46,14 +46,14 @@ def reproduce(
     share = read_share(cells)
     settle_threads()
     from propos.data import data_root
-    from propos.reproduce.items import ITEMS, find_items
-    from propos.reproduce.place import Place
-    from propos.reproduce.reproducing import Wanted
+    from propos.study.reproduce.items import ITEMS, find_items
+    from propos.study.reproduce.paths import Place
+    from propos.study.reproduce.reproducing import Wanted
 
     place = Place(out or Path(f"reproduce-{budget}"), data_root(data))
     wanted = Wanted(find_items(ids or list(ITEMS)), budget, seeds, share)
     if not ids or dry_run:
-        from propos.reproduce.listing import list_cells, list_items
+        from propos.study.reproduce.listing import list_cells, list_items
 
         for line in list_cells(wanted, place) if ids else list_items(wanted, place, device):
             say(line)
@@ -63,7 +63,7 @@ def reproduce(
 
 def read_share(text: str) -> tuple[int, int]:
     """Read 3/8 as the third of eight shares."""
-    from propos.errors import InputError
+    from propos.common.errors import InputError
 
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip(), flags=re.ASCII)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
@@ -75,10 +75,10 @@ def perform_shown(wanted: Wanted, place: Place, device: str, quiet: bool, train:
     """Train and write what is wanted, and show it on the terminal."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
+    from propos.common.errors import RunFailed
     from propos.distributed import joined, rank
-    from propos.errors import RunFailed
-    from propos.reproduce.reproducing import reproduce
-    from propos.runner.working import Manner
+    from propos.runner.batch import Manner
+    from propos.study.reproduce.reproducing import reproduce
 
     # Of several processes the first alone speaks.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propos.cli.early import alone, refuse_absent
+from propos.cli.prechecks import alone, refuse_absent
 
 if TYPE_CHECKING:
     from propos.runner import Request
@@ -118,7 +118,7 @@ def perform_shown(
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
     from propos.distributed import joined, rank
-    from propos.report import write_after
+    from propos.review.report import write_after
     from propos.runner import perform
 
     # Of several processes the first alone speaks.

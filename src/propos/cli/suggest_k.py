@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propos.cli.early import refuse_absent
+from propos.cli.prechecks import refuse_absent
 
 if TYPE_CHECKING:
     from propos.clustering import Suggestion
@@ -57,7 +57,7 @@ def _of_run(request: Request) -> Suggestion:
     import torch
 
     from propos.clustering import suggest_clusters
-    from propos.errors import InputError
+    from propos.common.errors import InputError
     from propos.methods.seeds import generator
     from propos.runs import Run
 
@@ -73,7 +73,7 @@ def _of_run(request: Request) -> Suggestion:
 def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:
     """Train until a number is needed, and no further; nothing is written."""
     from propos.cli.display import Terminal
-    from propos.errors import Interrupted
+    from propos.common.errors import Interrupted
     from propos.runner import carry_out, plan
 
     _limits(request)
@@ -89,8 +89,8 @@ def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:
 
 
 def _limits(request: Request) -> tuple[int, int]:
+    from propos.common.errors import InputError
     from propos.config import parse_clusters
-    from propos.errors import InputError
 
     limits: tuple[int, int] | None = parse_clusters(str(request.clusters))["suggest.range"]
     if limits is None:

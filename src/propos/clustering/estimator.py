@@ -17,7 +17,7 @@ from torch import Tensor
 from propos.clustering.kmeans import MAX_ITERATIONS, TOLERANCE, spherical_kmeans
 from propos.clustering.lloyd import Clustering, nearest
 from propos.clustering.points import Points, prepare
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 Array = np.ndarray[Any, Any]
 

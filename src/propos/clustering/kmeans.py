@@ -14,8 +14,8 @@ from propos.clustering.lloyd import Clustering, best_first, cluster_sums, direct
 from propos.clustering.points import Points, prepare
 from propos.clustering.seeding import Seeding, sample, seed
 from propos.clustering.yinyang import yinyang
+from propos.common.errors import InputError
 from propos.distributed import from_first_process
-from propos.errors import InputError
 
 MAX_ITERATIONS = 300
 TOLERANCE = 1e-4

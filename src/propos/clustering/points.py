@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from propos.common.errors import InputError
 from propos.distributed import each_process, rank, sum_over_processes
-from propos.errors import InputError
 
 CHUNK_VALUES = 2**21  # rows and their cosines of one chunk, in values: 8 MB of float32 stay within the cache
 PRODUCT_VALUES = 2**23  # of many columns so many cosines at a time: the product is slow on few rows

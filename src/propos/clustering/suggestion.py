@@ -17,7 +17,7 @@ from torch import Tensor
 
 from propos.clustering.kmeans import assign, spherical_kmeans
 from propos.clustering.silhouette import cosine_silhouette
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 POINTS = 4096  # so many points are looked at, or more when the largest number of clusters wants them
 POINTS_A_CLUSTER = 64

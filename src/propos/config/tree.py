@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, ValidationError
 
+from propos.common.errors import InputError, shown
+from propos.common.plain import parse_yaml
 from propos.config.methods import method_names
 from propos.config.sections import (
     VIEW_PRESETS,
@@ -25,8 +27,6 @@ from propos.config.sections import (
     TrainSettings,
     ViewSettings,
 )
-from propos.errors import InputError, shown
-from propos.plain import parse_yaml
 
 
 class Config(Section):

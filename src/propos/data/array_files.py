@@ -14,9 +14,9 @@ from typing import IO
 
 import numpy as np
 
+from propos.common.errors import InputError
 from propos.data.memory import check_fits
 from propos.data.rows import ArrayFile
-from propos.errors import InputError
 
 IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "Y", "targets", "target", "arr_1")

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8
 
+from propos.common.errors import InputError
+from propos.common.spreadsheets import decoded
 from propos.data.decoding.levels import to_bytes
 from propos.data.files.entry import Skipped
 from propos.data.memory import check_fits
 from propos.data.rows import ArrayFile
 from propos.data.source import Source, Statistics
-from propos.errors import InputError
-from propos.spreadsheets import decoded
 
 CHUNK = 1 << 22  # numbers that are scaled at a time
 SMALLEST_SIDE = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 _SYSTEM = Path("/proc/meminfo")
 _CONTAINERS = (  # the limit of a container and what it has taken, of the newer and the older kind

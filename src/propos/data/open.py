@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from propos.common.errors import InputError
+from propos.common.names import BUILT_IN
+from propos.common.work import Working, unseen
 from propos.config import Config, ViewSettings
 from propos.data.array_files import read_arrays
 from propos.data.arrays import ArraySource, from_array
@@ -20,9 +23,6 @@ from propos.data.folder import kept_or_streamed
 from propos.data.published import data_root, named, nearest
 from propos.data.source import Source
 from propos.data.unopened import CachePolicy, UnopenedSource
-from propos.errors import InputError
-from propos.names import BUILT_IN
-from propos.work import Working, unseen
 
 ARRAY_FILES = (".npy", ".npz")
 LARGEST_SIDE = 256  # a crop of a small part of a photograph is cut from no more pixels than this

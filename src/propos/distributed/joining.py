@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defined]  # torch leaves them out of its types
 
-from propos.environment import whole_number
-from propos.errors import InputError, RunFailed
+from propos.common.environment import whole_number
+from propos.common.errors import InputError, RunFailed
 
 # A process that dies is noticed at once, by its closed connections and by torchrun; one that hangs, after this.
 PATIENCE = timedelta(minutes=15)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 UNKNOWN = -1  # the class of a test image whose label no training image has: never predicted, so always wrong
 

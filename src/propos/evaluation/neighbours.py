@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.clustering import nearest_in_blocks
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 NEIGHBOURS = 20
 TEMPERATURE = 0.07

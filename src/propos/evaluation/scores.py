@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.evaluation.chance import expected_mutual_information
 
 Values = Shaped[np.ndarray, " N"]

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 
 from propos.clustering.silhouette import cosine_silhouette
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 
 def silhouette(embeddings: Float[np.ndarray, "N D"], clusters: Int[np.ndarray, " N"]) -> float:

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from propos.common.errors import InputError
 from propos.config import Count
-from propos.errors import InputError
 from propos.losses import symmetric
 from propos.methods.base import Batch, Stage, StepContext
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare, has_predictor, own_epochs

@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.clustering import whitened
+from propos.common.errors import InputError
 from propos.config import Count
-from propos.errors import InputError
 from propos.losses import log_prob
 from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
 from propos.methods.images import Clustered

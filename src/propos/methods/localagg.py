@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from propos.common.errors import InputError
 from propos.config import Count, Fraction, Positive
-from propos.errors import InputError
 from propos.losses import instance_softmax
 from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
 from propos.methods.images import Clustered

@@ -11,8 +11,8 @@ from pydantic import Field
 from torch import Tensor
 
 from propos.clustering import concentrations
+from propos.common.errors import InputError
 from propos.config import Count, NotNegative, Positive
-from propos.errors import InputError
 from propos.losses import info_nce, proto_nce
 from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
 from propos.methods.images import Clustered

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
 from propos.methods.images import AllImages, Clustered
 from propos.methods.registry import find_method, parse_settings

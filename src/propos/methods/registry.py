@@ -13,8 +13,8 @@ from typing import Any, TypeGuard
 import torch
 from pydantic import ValidationError
 
+from propos.common.errors import InputError, shown
 from propos.config import GROUP, REGISTERED, Config, method_modules, method_names
-from propos.errors import InputError, shown
 from propos.methods.base import Method, MethodSettings, Stage
 from propos.methods.seeds import derive
 from propos.methods.setup import Setup

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from propos.augment import USUAL_CROP
-from propos.errors import InputError, shown
+from propos.common.errors import InputError, shown
 from propos.networks.efficientnet import HEAD, LITE_SHAPES, EfficientNetLite, folded, our_name
 from propos.networks.resnet import backbone, feature_width
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.networks.norm import BatchNorm, passing_again
 
 Stem = Literal["imagenet", "small"]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from propos.errors import InputError, shown
+from propos.common.errors import InputError, shown
 from propos.networks.pretrained import Pretrained, same_name
 
 PREFIX = "timm/"

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.networks.efficientnet import EfficientNetLite
 from propos.networks.norm import BatchNorm
 from propos.networks.pretrained import Pretrained, Weights, find_pretrained

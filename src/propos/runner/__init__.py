@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from propos.runner.carrying import carry_out, save
-    from propos.runner.performing import perform
+    from propos.runner.execute import carry_out, save
     from propos.runner.planning import Plan, plan, plan_of
+    from propos.runner.progress import Unwatched, Watcher
     from propos.runner.request import Request
+    from propos.runner.run import perform
     from propos.runner.sources import NoImages, open_like, open_source_of
-    from propos.runner.watching import Unwatched, Watcher
 
 __all__ = [
     "NoImages",

@@ -17,6 +17,8 @@ import torch
 from jaxtyping import Shaped
 
 from propos.augment import Kept, ask_what_is_kept
+from propos.common.errors import InputError
+from propos.common.words import counted
 from propos.config import Config, PixelSettings
 from propos.data import (
     Source,
@@ -30,12 +32,12 @@ from propos.data import (
     without_colours,
 )
 from propos.data.arrays import check_labels
-from propos.errors import InputError
 from propos.methods import check_method, complete_sections, find_method, stages_of
 from propos.networks import read_pretrained
-from propos.recipes import TUNING, build_recipe, choose_recipe, fit_length, for_method, on_top
-from propos.runner.following import estimate
+from propos.runner.progress import Unwatched, Watcher
 from propos.runner.provenance import provenance
+from propos.runner.ranks import estimate
+from propos.runner.recipes import TUNING, build_recipe, choose_recipe, fit_length, for_method, on_top
 from propos.runner.request import (
     Request,
     given_config,
@@ -46,7 +48,6 @@ from propos.runner.request import (
     wants_pretrained,
 )
 from propos.runner.sources import open_source_of, opened
-from propos.runner.watching import Unwatched, Watcher
 from propos.runs import Run
 from propos.training import (
     WarmStart,
@@ -58,7 +59,6 @@ from propos.training import (
     start_from,
     usual_precision,
 )
-from propos.words import counted
 
 ELSEWHERE = {"source", "data", "log"}  # settings that say where images are and who watches, not what is learnt
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
+from propos.common.errors import InputError
+from propos.common.plain import read_text
 from propos.config import Config, from_yaml, parse_clusters
 from propos.data import What, data_root, is_benchmark
-from propos.errors import InputError
-from propos.plain import read_text
 
 INSTEAD = {"source": "SOURCE", "data": "--data FOLDER", "recipe": "--recipe NAME"}
 

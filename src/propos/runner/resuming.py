@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from propos.common.errors import InputError, shown
 from propos.config import Config, parse_clusters
-from propos.errors import InputError, shown
 from propos.runner.planning import ELSEWHERE
 from propos.runner.request import Request, given_config, seconds_in, starting, written
 from propos.runs import Run

@@ -7,6 +7,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
+from propos.common.errors import InputError
+from propos.common.work import Working, unseen
 from propos.config import Config
 from propos.data import (
     CachePolicy,
@@ -21,9 +23,7 @@ from propos.data import (
     refusal,
     using,
 )
-from propos.errors import InputError
 from propos.runs import Run
-from propos.work import Working, unseen
 
 Why = Literal["in memory", "gone", "unreadable", "changed"]
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from propos.errors import InputError, shown
+from propos.common.errors import InputError, shown
 from propos.runs.edit_log import read_bounded, torn_note
 from propos.runs.edits import Edit, Split, parse_edits
 from propos.runs.reader import Run

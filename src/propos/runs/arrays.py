@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 MAGIC = b"\x93NUMPY"
 UNIT = 1.01  # a unit vector's length, and what rounding may add to it

@@ -8,11 +8,11 @@ from io import FileIO
 from itertools import count
 from pathlib import Path
 
-from propos.errors import InputError
+from propos.common.errors import InputError
+from propos.common.words import counted
 from propos.runs.atomic import sync_folder, write_atomically
 from propos.runs.edits import MOST_BYTES, Edit, Known, Numbered, as_line, parse_edits, uncollected
 from propos.runs.lock import waited_for
-from propos.words import counted
 
 LOG, LOCK, RUN = "edits.jsonl", ".edits.lock", "run.json"
 MOST_TRIES = 10  # to append to a log that other programs change meanwhile

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from propos.errors import InputError, shown
+from propos.common.errors import InputError, shown
 
 VERSION = 1
 MOST_BYTES = 64_000_000  # of a log, and of a file of edits

@@ -17,12 +17,12 @@ import safetensors.numpy
 from jaxtyping import Float
 
 from propos import config as configuration
-from propos.errors import InputError
+from propos.common.errors import InputError
+from propos.common.spreadsheets import guarded
 from propos.runs.atomic import write_array, write_atomically
 from propos.runs.lock import LOCK, make_folder, remove_if_empty
 from propos.runs.schema import SCHEMA, RunInfo, read_info
 from propos.runs.tables import ImageTable, write_table
-from propos.spreadsheets import guarded
 
 PARTS = re.compile(r"\.(config\.yaml|run\.json)\.\d+\.part")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout, UnixFileLock
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 LOCK = ".lock"
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from propos.common.errors import InputError, no_such_run, shown
+from propos.common.plain import read_text
+from propos.common.words import counted
 from propos.config import Config, from_yaml
-from propos.errors import InputError, no_such_run, shown
-from propos.plain import read_text
 from propos.runs.arrays import check_shape, read_finite, read_unit_vectors
 from propos.runs.clusters import Cluster, Prototypes, gather_clusters
 from propos.runs.corrections import Corrected, correct
@@ -21,7 +22,6 @@ from propos.runs.schema import Record, RunInfo, Suggestion, read_history, read_i
 from propos.runs.table_reading import check_table, read_table
 from propos.runs.tables import ImageTable
 from propos.runs.weights import check_weights, read_weights
-from propos.words import counted
 
 CONFIG, INFO = "config.yaml", "run.json"
 TABLE, PROTOTYPES, EMBEDDINGS, MAP = "clusters.parquet", "prototypes.npy", "embeddings.npy", "map.npy"

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from propos.errors import InputError, shown
-from propos.plain import parse_json, read_text
-from propos.spreadsheets import unguarded
+from propos.common.errors import InputError, shown
+from propos.common.plain import parse_json, read_text
+from propos.common.spreadsheets import unguarded
 
 SCHEMA = 3
 MOST_LISTED = 1_000_000_000  # bytes of history.jsonl and skipped.csv, which grow with the run

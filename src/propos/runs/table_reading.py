@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from jaxtyping import Float, Int, Shaped
 
-from propos.errors import InputError, shown
+from propos.common.errors import InputError, shown
 from propos.runs.tables import ImageTable
 
 Kind = Callable[[pa.DataType], bool]

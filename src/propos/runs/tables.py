@@ -15,9 +15,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from jaxtyping import Bool, Float, Int, Shaped
 
-from propos.errors import InputError
+from propos.common.errors import InputError
+from propos.common.spreadsheets import guarded, read_text
 from propos.runs.atomic import write_atomically
-from propos.spreadsheets import guarded, read_text
 
 TABLE_FORMATS = (".csv", ".parquet", ".json")
 ROW_GROUP = 65_536  # rows that a Parquet file holds together

@@ -8,7 +8,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from propos.errors import InputError, shown
+from propos.common.errors import InputError, shown
 
 TYPES = {"F32": "float32", "I64": "int64"}  # of weights and buffers, and of batch norm's counters
 

@@ -13,12 +13,12 @@ from propos.augment import Frames, RandomViews, Shapes, StrongViews, shapes_of
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import share
+from propos.distributed.transfer import send
 from propos.methods.base import ViewKind
 from propos.methods.seeds import generator
 from propos.networks import Neighbours, labels_of
 from propos.training.features import plain
 from propos.training.reading import read
-from propos.transfer import send
 
 
 @dataclass

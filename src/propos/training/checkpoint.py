@@ -18,10 +18,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from propos.common.errors import InputError, RunFailed
+from propos.common.plain import parse_json
 from propos.distributed import bytes_from_first_process, collect, share
-from propos.errors import InputError, RunFailed
 from propos.methods import Method
-from propos.plain import parse_json
 from propos.runs import RunFolder, read_history, write_atomically
 from propos.training.checkpoint_validation import check_checkpoint, check_plain, memories_of
 from propos.training.e_step import Partition

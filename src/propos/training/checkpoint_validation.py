@@ -10,7 +10,7 @@ import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
-from propos.errors import InputError, shown
+from propos.common.errors import InputError, shown
 from propos.methods import Method
 from propos.networks import Memory
 from propos.runs import Measures

@@ -7,10 +7,10 @@ from dataclasses import replace
 import torch
 
 from propos.clustering import Suggestion, points_to_look_at, suggest_clusters
+from propos.common.errors import Interrupted
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import any_process, from_first_process, rows_of_all
-from propos.errors import Interrupted
 from propos.methods import Stage
 from propos.methods.seeds import generator
 from propos.training.e_step import embeddings_now

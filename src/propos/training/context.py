@@ -12,13 +12,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from propos.distributed import gather, gather_together, share
+from propos.distributed.transfer import send
 from propos.methods import Stage
 from propos.methods.seeds import derive, generator
 from propos.networks import BatchGroups, autocast, reinitialise, set_groups
 from propos.training.e_step import unassigned
 from propos.training.learner import Learner
 from propos.training.state import State
-from propos.transfer import send
 
 
 @dataclass

@@ -15,10 +15,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.clustering import assign, stable_numbers
+from propos.common.errors import InputError
+from propos.common.work import unseen
 from propos.config import Config
 from propos.data import Source, UnopenedSource
 from propos.distributed import bytes_from_first_process, world_size
-from propos.errors import InputError
 from propos.methods import Method, build_method, find_method
 from propos.networks import EmaCopy, Tuned, Whitening
 from propos.runs import Run, RunFolder, write_atomically
@@ -30,7 +31,6 @@ from propos.training.learner import Learner
 from propos.training.model import KINDS, Model, check_weights, load_weights, weight_tensors
 from propos.training.numerics import numerics
 from propos.training.state import State
-from propos.work import unseen
 
 FILE = "start.safetensors"
 LENGTH_SHARE = 0.25  # of the earlier run's epochs, by default

@@ -15,9 +15,9 @@ from propos.clustering import (
     stable_numbers,
     start_from_averages,
 )
+from propos.common.errors import RunFailed
 from propos.data import Source
 from propos.distributed import any_process, gather, share, sum_over_processes, world_size
-from propos.errors import RunFailed
 from propos.methods.seeds import generator
 from propos.training.corrections import Corrections, TakingPart
 from propos.training.embedding import embed, see_batches

@@ -11,11 +11,11 @@ from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
 from propos.augment import Shapes, plain_view, shapes_of
+from propos.common.errors import InputError, Interrupted
+from propos.common.work import Working
 from propos.config import Config
 from propos.data import Skipped, Source, Statistics, kept_features, prefetch
-from propos.errors import InputError, Interrupted
 from propos.networks import Seeing, Weights, find_pretrained, read_pretrained, trunk_features
-from propos.work import Working
 
 BATCH = 128  # images that are seen before they are written down
 

@@ -82,10 +82,7 @@ def _dominance(measures: Mapping[str, Any], images: int) -> list[Warning]:
     share = measures["largest_cluster"] / images
     if share <= DOMINANT_SHARE or measures["n_clusters"] < 3:
         return []
-    words = (
-        f"one cluster holds {share:.0%} of the images: "
-        "try starting prototype scattering later (--set psl.start=…), another -k, or milder views"
-    )
+    words = f"one cluster holds {share:.0%} of the images: try another -k, or milder views"
     return [{"code": "imbalance", "text": words}]
 
 

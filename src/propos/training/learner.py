@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from propos.common.errors import InputError
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import launched, local_rank, world_size
-from propos.errors import InputError
 from propos.methods import Method, Stage, build_method, stages_of
 from propos.methods.seeds import derive
 from propos.networks import EmaCopy, ResNet

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from propos.data import Source
 from propos.distributed import averaged, share
+from propos.distributed.transfer import send
 from propos.networks import BatchNorm, EmaCopy
 from propos.training.batch import StepBatch
 from propos.training.context import StepRun
 from propos.training.learner import Learner, is_part, trained_parameters
 from propos.training.optimiser import set_rates
 from propos.training.state import State
-from propos.transfer import send
 
 
 def m_step(

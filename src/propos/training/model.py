@@ -12,10 +12,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from propos.clustering import assign
+from propos.common.errors import InputError, shown
 from propos.config import Config
 from propos.data import Source, readable
 from propos.distributed import collect, gather, share
-from propos.errors import InputError, shown
 from propos.methods import Method, build_method, stages_of
 from propos.networks import Encoder, Seeing, read_pretrained
 from propos.runs import (

@@ -10,7 +10,7 @@ from torch import nn
 
 from propos.config import TrainSettings
 from propos.methods import Method, Rate, Stage
-from propos.optimisers import Lars, exempt_vectors
+from propos.training.optimisers import Lars, exempt_vectors
 from propos.training.schedule import Schedule
 
 

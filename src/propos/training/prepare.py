@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from propos.common.errors import InputError
 from propos.config import Config
 from propos.data import Source, distinct_images, pixel_statistics
-from propos.errors import InputError
 from propos.methods import Setup, check_inputs, find_method, settings_of, stages_of
 from propos.networks import find_pretrained, smallest_side
 from propos.training.learner import check_shares

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from propos.augment import RandomViews, Shapes, shapes_of
 from propos.clustering import Clustering, spherical_kmeans
+from propos.common.errors import InputError
 from propos.config import Config, ViewSettings
 from propos.data import Source, prefetch
-from propos.errors import InputError
-from propos.evaluation.linear import ProbeSettings, probe_accuracy, train_probe
 from propos.methods.seeds import generator
 from propos.training.embedding import BATCH
 from propos.training.features import plain
+from propos.training.linear_probe import ProbeSettings, probe_accuracy, train_probe
 from propos.training.model import Model
 
 Positions = Int[Tensor, " B"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from propos.clustering import Suggestion
-from propos.work import Working, unseen
+from propos.common.work import Working, unseen
 
 
 class Progress(Protocol):

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int, UInt8
 from torch import Tensor
 
 from propos.data import Source, prefetch, readable
-from propos.transfer import PinnedRing, send
+from propos.distributed.transfer import PinnedRing, send
 
 AHEAD = 3  # batches that are ready or being read
 

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.common.errors import Interrupted, RunFailed
 from propos.data import Source
 from propos.distributed import any_process, collect
-from propos.errors import Interrupted, RunFailed
 from propos.evaluation import scores
 from propos.runs import RunFolder
 from propos.training.checkpoint import save_checkpoint

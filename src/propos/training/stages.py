@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from propos.common.errors import InputError
 from propos.config import Config
-from propos.errors import InputError
 from propos.methods import Stage, stages_of
 
 

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Int, UInt8
 from PIL import Image
 
+from propos.common.errors import InputError
 from propos.config import Config
 from propos.data import Source, upright
 from propos.distributed import collect, share
-from propos.errors import InputError
 from propos.runs import Record, RunFolder
 from propos.training.e_step import Assignment
 from propos.training.features import FeatureSource

@@ -10,7 +10,7 @@ from PIL import Image, ImageEnhance
 
 from propos.augment import RandomViews, draw_views
 from propos.augment.colour import jitter
-from propos.augment.in_turn import jitter_in_turn, turn_hue
+from propos.augment.colour_jitter import jitter_in_turn, turn_hue
 from propos.config import ViewSettings
 
 LUMA = np.array([0.299, 0.587, 0.114])

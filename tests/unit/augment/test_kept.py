@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from propos.augment import ask_what_is_kept
-from propos.augment.kept import Change, Kept
+from propos.augment.invariance import Change, Kept
 from propos.data import find_source
 from propos.data.arrays import ArraySource
 

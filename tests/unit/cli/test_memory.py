@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from helpers.awkward import picture
-from propos.errors import InputError, is_out_of_memory
+from propos.common.errors import InputError, is_out_of_memory
 
 # Takes and frees 64 MB forty times and prints the page faults: pages of 4 KB would make 655,360.
 AGAIN = """

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from propos.clustering import spherical_kmeans
 from propos.clustering.lloyd import lloyd
 from propos.clustering.points import prepare
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 
 def seeded(seed=0):

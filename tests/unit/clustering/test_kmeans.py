@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from propos.clustering import Clustering, assign, spherical_kmeans
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 
 def seeded(seed: int = 0) -> torch.Generator:

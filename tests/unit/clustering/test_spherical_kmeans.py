@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import propos
 from propos import SphericalKMeans
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 # scikit-learn exempts its own KMeans from the same check, for the same reason.
 EXPECTED_FAILURES = {"check_sample_weight_equivalence_on_dense_data": "seeding draws differently from repeated points"}

@@ -7,7 +7,7 @@ from sklearn import metrics
 
 from propos.clustering.silhouette import cosine_silhouette
 from propos.clustering.suggestion import _best_first, numbers_to_try, suggest_clusters
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 
 def mixture(clusters, seed, points=40, noise=0.05, dimension=24):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from propos.common.errors import InputError
 from propos.data import memory, open_source
 from propos.data.array_files import read_arrays
 from propos.data.rows import ArrayFile
-from propos.errors import InputError
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ import io
 import numpy as np
 import pytest
 
+from propos.common.errors import InputError
 from propos.data import distinct_images, fingerprint, from_array, open_source, pixel_statistics
-from propos.errors import InputError
 from propos.runs import ImageTable, write_table
 
 

@@ -5,11 +5,11 @@ import pytest
 from PIL import Image
 
 from helpers.awkward import picture
+from propos.common.errors import InputError
 from propos.config import Config
 from propos.data import cache_side, image_digests, open_folder, open_streamed, pixel_statistics, upright
 from propos.data.cache import building
 from propos.data.decoding.decode import kept_shape
-from propos.errors import InputError
 
 SIZES = [(90, 60), (60, 90), (100, 30), (30, 40), (200, 20), (40, 40)]  # width and height
 SIDE = 32

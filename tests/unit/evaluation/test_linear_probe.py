@@ -3,8 +3,8 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from propos.errors import InputError
-from propos.evaluation.linear import ProbeSettings, held_out, probe_accuracy, train_probe
+from propos.common.errors import InputError
+from propos.training.linear_probe import ProbeSettings, held_out, probe_accuracy, train_probe
 
 
 @pytest.fixture(scope="module")

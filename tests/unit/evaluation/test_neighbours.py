@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.neighbors import KNeighborsClassifier
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.evaluation.classes import Classes
 from propos.evaluation.neighbours import nearest_classes
 from propos.evaluation.preservation import preservation_rates

@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics import silhouette_score
 
 from propos.clustering import silhouette as of_points
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.evaluation.silhouette import silhouette
 
 

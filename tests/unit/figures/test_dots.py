@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from propos.figures import Dots, draw
+from propos.study.figures import Dots, draw
 
 
 def test_dots_lie_where_their_values_are_and_the_mean_between_them():

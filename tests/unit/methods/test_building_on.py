@@ -10,9 +10,9 @@ import torch
 import propos
 from helpers.command import command
 from helpers.small import CPU, QUICK, as_flags, digits, quick_config, quick_train, save_digits
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.methods import ABOUT, METHODS, build_method, describe
-from propos.recipes import on_top
+from propos.runner.recipes import on_top
 from propos.runs import Run, RunFolder
 from propos.training import Silent, continued, start_from, train
 from propos.training.learner import build_learner

@@ -8,7 +8,7 @@ from helpers.steps import arrays, learner_of, losses_of, step_of
 from propos.methods import settings_of, stages_of
 from propos.methods.setup import Setup
 from propos.networks import BatchNorm
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 
 LABELS = torch.arange(200) % 10
 

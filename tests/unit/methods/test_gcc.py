@@ -8,7 +8,7 @@ import torch
 
 from helpers import oracle
 from helpers.small import CPU, digits, quick_config
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.methods.gcc import degrees, drawn_weights, graph_contrast, near_images
 from propos.runs import RunFolder
 from propos.training import Silent

@@ -8,8 +8,8 @@ import torch
 
 from helpers import oracle
 from helpers.small import CPU, digits, quick_config, some_digits
+from propos.common.errors import InputError
 from propos.data.arrays import ArraySource
-from propos.errors import InputError
 from propos.methods.localagg import background, local_aggregation, shares_a_cluster
 from propos.training.context import StepRun
 from propos.training.e_step import e_step, embedded_images

@@ -9,7 +9,7 @@ import torch
 
 from helpers.methods import OF_IMAGES, TRAINED, each
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights, without_times
-from propos.errors import InputError, Interrupted
+from propos.common.errors import InputError, Interrupted
 from propos.evaluation import nmi
 from propos.methods import check_method, find_method, method_names, stages_of
 from propos.runs import Run, RunFolder

@@ -10,7 +10,7 @@ from torch import nn
 
 from helpers import oracle
 from helpers.small import CPU, digits, quick_config
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.methods.mice import Simplex, UnitVectors, by_expert, contrastive_experts, own_parts
 from propos.networks import BatchNorm
 from propos.training import Silent, train

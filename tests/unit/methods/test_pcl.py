@@ -7,9 +7,9 @@ import torch
 from helpers import oracle
 from helpers.small import digits
 from helpers.steps import arrays, learner_of, losses_of, step_of
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.methods import find_method, settings_of
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from propos.training.e_step import e_step, embedded_images
 
 NAMES = ("pcl", "byol-pcl")

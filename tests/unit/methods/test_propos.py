@@ -6,7 +6,7 @@ import torch
 
 from helpers import oracle
 from helpers.steps import arrays, learner_of, losses_of, step_of
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.methods.propos import prototype_alignment, prototype_uniformity
 
 RNG = np.random.default_rng(0)

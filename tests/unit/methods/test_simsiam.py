@@ -6,7 +6,7 @@ from helpers import oracle
 from helpers.steps import arrays, learner_of, step_of
 from propos.methods.simsiam import negative_cosine
 from propos.networks import BatchNorm
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 
 FIRST, SECOND = np.random.default_rng(0).normal(size=(2, 8, 5))
 

@@ -4,7 +4,7 @@ import pytest
 
 from helpers.small import quick_train, same_weights
 from propos.methods import find_method, settings_of
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 
 ABLATIONS = {
     "propos-no-psl": {"psl_weight": 0.0},

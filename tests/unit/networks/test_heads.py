@@ -1,7 +1,5 @@
 """Cluster heads: directions, several of them and the chosen one, their moving averages, a settled first view."""
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -12,10 +10,10 @@ from propos.networks import Head, Heads, Mlp, Parts, build_network
 from propos.training.e_step import expectation
 from propos.training.learner import at_stage, build_learner
 from propos.training.m_step import m_step
-from propos.training.stage_setup import open_stage
 from propos.training.order import epoch_order
 from propos.training.progress import Silent
 from propos.training.recorder import Recorder
+from propos.training.stage_setup import open_stage
 from propos.training.state import first_state
 
 FEATURES = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))

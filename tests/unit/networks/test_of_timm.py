@@ -6,9 +6,9 @@ import pytest
 import safetensors.torch
 import torch
 
-from propos.errors import InputError
-from propos.networks.timm_adapter import _seen, timm_network
+from propos.common.errors import InputError
 from propos.networks.pretrained import find_pretrained, frozen, origin_of, read_pretrained
+from propos.networks.timm_adapter import _seen, timm_network
 
 COLLECTION = """
 import torch

@@ -5,7 +5,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.networks import backbone
 from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite
 from propos.networks.pretrained import find_pretrained, frozen, read_pretrained

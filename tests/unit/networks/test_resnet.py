@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.networks import backbone, feature_width
 
 

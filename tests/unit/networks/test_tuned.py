@@ -4,8 +4,8 @@ import torch.nn.functional as F
 
 from helpers.pretrained import random_weights
 from propos.augment import Shapes
+from propos.common.errors import InputError
 from propos.config import NetworkSettings
-from propos.errors import InputError
 from propos.networks import Parts, Seeing, Tuned, Tuning, build_network, read_pretrained, trunk_features
 from propos.networks.pretrained import PRETRAINED, frozen
 

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-
-from helpers import oracle
 from propos.objectives import (
     EachHead,
     GivenLabels,
@@ -19,6 +17,8 @@ from propos.objectives import (
     nt_xent,
     several_labels,
 )
+
+from helpers import oracle
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND = RNG.normal(size=(2, 7, 4))

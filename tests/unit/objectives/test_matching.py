@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-
-from helpers import oracle
 from propos.objectives import (
     ClusterBalance,
     ClusterMatching,
@@ -19,6 +17,8 @@ from propos.objectives import (
     cluster_matching,
 )
 from propos.objectives.nearest import nearest_in_batch
+
+from helpers import oracle
 
 RNG = np.random.default_rng(0)
 IMAGE, NEIGHBOUR, AGAIN = RNG.dirichlet(np.ones(4), size=(3, 6))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-
-from helpers import oracle
 from propos.objectives import NeighbourAlignment, Outputs, neighbour_alignment
 from propos.objectives.reranking import inside_clusters, reranked
+
+from helpers import oracle
 
 RNG = np.random.default_rng(0)
 PREDICTIONS, TARGETS = RNG.normal(size=(2, 2, 12, 4))

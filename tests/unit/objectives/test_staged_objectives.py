@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-
-from helpers import oracle
 from propos.objectives import (
     ChosenHead,
     ClusterBalance,
@@ -26,6 +24,8 @@ from propos.objectives import (
     self_label,
 )
 from propos.objectives.confident import agreed_on
+
+from helpers import oracle
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND = RNG.normal(size=(2, 8, 5))

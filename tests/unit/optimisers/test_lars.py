@@ -7,8 +7,8 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from propos.errors import InputError
-from propos.optimisers import Lars, exempt_vectors
+from propos.common.errors import InputError
+from propos.training.optimisers import Lars, exempt_vectors
 
 
 def parameter(*values):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from propos.recipes import RECIPES, build_recipe, fit_length
-from propos.recipes.length import FOUND_ON
+from propos.runner.recipes import RECIPES, build_recipe, fit_length
+from propos.runner.recipes.length import FOUND_ON
 
 
 @pytest.mark.parametrize("name", FOUND_ON)

@@ -4,8 +4,8 @@ import pytest
 
 from propos.config import Config
 from propos.methods import complete_sections, find_method, method_names
-from propos.recipes import PAPER, RECIPES, build_recipe, paper_diff
-from propos.recipes.paper_diff import (
+from propos.runner.recipes import PAPER, RECIPES, build_recipe, paper_diff
+from propos.runner.recipes.paper_diff import (
     DIFFERENCES,
     ELSEWHERE,
     OF_METHODS,

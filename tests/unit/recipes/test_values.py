@@ -10,7 +10,7 @@ from torch import nn
 from propos.data import UnopenedSource
 from propos.data.arrays import ArraySource
 from propos.methods import build_method, dccm, method_names, settings_of, stages_of
-from propos.recipes import PAPER, RECIPES, SYSTEMS, build_recipe, choose_recipe, on_top
+from propos.runner.recipes import PAPER, RECIPES, SYSTEMS, build_recipe, choose_recipe, on_top
 from propos.training import clusters_needed, stage_epochs
 
 SYNC = {"imagenet-1k-released"}

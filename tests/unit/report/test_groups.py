@@ -1,6 +1,6 @@
 import numpy as np
 
-from propos.report.groups import describe_groups
+from propos.review.report.groups import describe_groups
 from propos.runs import ImageTable, Prototypes
 from propos.runs.clusters import gather_clusters
 

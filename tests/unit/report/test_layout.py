@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from propos.report import layout
+from propos.review.report import layout
 
 
 def blobs(count=90, clusters=3):

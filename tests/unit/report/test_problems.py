@@ -1,7 +1,7 @@
 import numpy as np
 
-from propos.report.duplicates import exact_groups, near_groups
-from propos.report.problems import find_problems, outlying
+from propos.review.report.duplicates import exact_groups, near_groups
+from propos.review.report.problems import find_problems, outlying
 from propos.runs import JUNK, ImageTable
 
 
@@ -44,7 +44,7 @@ def test_exact_copies_are_not_named_again_as_near_ones():
 
 
 def test_near_copies_are_found_across_blocks(monkeypatch):
-    monkeypatch.setattr("propos.report.duplicates.BLOCK", 8)
+    monkeypatch.setattr("propos.review.report.duplicates.BLOCK", 8)
     rng = np.random.default_rng(0)
     one = rng.normal(size=(40, 12)).astype(np.float32)
     sketches = np.concatenate([one, one + 0.01 * rng.normal(size=one.shape)]).astype(np.float32)

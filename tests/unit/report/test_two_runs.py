@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from helpers.runs import make_run
-from propos.errors import InputError
-from propos.report.against import against
+from propos.common.errors import InputError
+from propos.review.report.run_diff import against
 from propos.runs import ImageTable, Run, RunFolder
 
 

@@ -10,10 +10,10 @@ from sklearn.datasets import load_digits
 
 from helpers.runs import EVIL, folder_run, make_run
 from propos.data import open_source, open_streamed
-from propos.report import write_report
-from propos.report.curves import charts
-from propos.report.payload import packed, script
-from propos.report.pictures import draw_pictures, picture_order
+from propos.review.report import write_report
+from propos.review.report.curves import charts
+from propos.review.report.payload import packed, script
+from propos.review.report.pictures import draw_pictures, picture_order
 from propos.runs import Run, RunFolder
 
 
@@ -151,5 +151,5 @@ def test_a_value_that_is_no_number_is_left_out():
 
 
 def test_a_report_needs_no_torch():
-    code = "import sys, propos.report, propos.cli.report; sys.exit('torch' in sys.modules)"
+    code = "import sys, propos.review.report, propos.cli.report; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from propos.common.errors import InputError
 from propos.config import Config
-from propos.errors import InputError
-from propos.reproduce.budgets import scaled_words, task
-from propos.reproduce.cells import Cell, Setup
-from propos.reproduce.items import ITEMS, find_items, varied
-from propos.reproduce.paper import Printed, paper, printed
-from propos.reproduce.reproducing import Wanted
+from propos.study.reproduce.budgets import scaled_words, task
+from propos.study.reproduce.cells import Cell, Setup
+from propos.study.reproduce.items import ITEMS, find_items, varied
+from propos.study.reproduce.paper import Printed, paper, printed
+from propos.study.reproduce.reproducing import Wanted
 
 FACTS = Path(__file__).parents[4] / "shared" / "facts" / "paper-results.json"
 

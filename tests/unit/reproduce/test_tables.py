@@ -9,18 +9,18 @@ from statistics import stdev
 
 import pytest
 
-from propos.reproduce.assembling import assemble
-from propos.reproduce.hours import forward_operations
-from propos.reproduce.items import ITEMS, find_items
-from propos.reproduce.page import page
-from propos.reproduce.paper import Printed
-from propos.reproduce.parts import Entry, Ours
-from propos.reproduce.place import Place
-from propos.reproduce.reproducing import Wanted, reproduce
-from propos.reproduce.results import Results
-from propos.reproduce.writing import markdown, table_of, write_item
-from propos.runner.working import Manner
+from propos.runner.batch import Manner
 from propos.runs import RunFolder
+from propos.study.reproduce.assembling import assemble
+from propos.study.reproduce.elements import Entry, Ours
+from propos.study.reproduce.hours import forward_operations
+from propos.study.reproduce.items import ITEMS, find_items
+from propos.study.reproduce.page import page
+from propos.study.reproduce.paper import Printed
+from propos.study.reproduce.paths import Place
+from propos.study.reproduce.reproducing import Wanted, reproduce
+from propos.study.reproduce.results import Results
+from propos.study.reproduce.writing import markdown, table_of, write_item
 
 KEEP = Path(__file__).parents[3] / "docs" / "keep_cells.py"
 PIXELS = {"clusters": 10, "pixels.mean": (0.5, 0.5, 0.5), "pixels.std": (0.2, 0.2, 0.2)}

@@ -9,7 +9,7 @@ import pytest
 import safetensors.numpy
 
 from helpers.small import QUICK, digits
-from propos.errors import InputError, Interrupted, RunFailed
+from propos.common.errors import InputError, Interrupted, RunFailed
 from propos.runner import Request, carry_out, plan
 from propos.runs import Run
 

@@ -10,8 +10,8 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from helpers.small import QUICK, digits, save_digits
+from propos.common.errors import InputError, Interrupted
 from propos.data import open_source
-from propos.errors import InputError, Interrupted
 from propos.runner import Request, Unwatched, carry_out, open_source_of, plan, plan_of
 from propos.runs import Run
 

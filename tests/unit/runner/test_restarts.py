@@ -3,8 +3,8 @@
 import pytest
 
 from helpers.runs import complete
-from propos.runner.performing import restarted
 from propos.runner.request import Request
+from propos.runner.run import restarted
 from propos.runs import RunFolder
 
 COMMAND = "propos run digits --out here"

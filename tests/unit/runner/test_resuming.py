@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from helpers.small import quick_config
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.runner import Request
-from propos.runner.performing import to_resume
+from propos.runner.run import to_resume
 from propos.runs import RunFolder
 
 COMMAND = "propos run digits -k 10 --time 30m --from earlier/run"

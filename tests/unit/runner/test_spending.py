@@ -5,8 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from propos.runner import spending
-from propos.runner.spending import Spending, forget_peak_memory, peak_memory
+from propos.runner.resource_usage import Spending, forget_peak_memory, peak_memory
 from propos.runs import RunInfo
 
 LARGE = 300_000_000

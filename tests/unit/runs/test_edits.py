@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.runs import EditLog, parse_edits
 
 IDS = range(3)

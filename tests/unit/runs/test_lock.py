@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from helpers.runs import complete
-from propos.errors import InputError
-from propos.runner.performing import perform
+from propos.common.errors import InputError
 from propos.runner.request import Request
+from propos.runner.run import perform
 from propos.runs import RunFolder, held, refuse_if_held
 
 HOLD = """

@@ -14,8 +14,8 @@ import safetensors.numpy
 from numpy.lib import format as npy
 
 from helpers.runs import complete
-from propos.errors import InputError
-from propos.plain import read_text
+from propos.common.errors import InputError
+from propos.common.plain import read_text
 from propos.runs import ImageTable, Prototypes, Run, RunFolder, rows_of
 from propos.runs.clusters import gather_clusters
 

@@ -9,8 +9,8 @@ import pyarrow.parquet
 import pytest
 
 from helpers.runs import complete
+from propos.common.errors import InputError, describe_os_error
 from propos.config import Config
-from propos.errors import InputError, describe_os_error
 from propos.runs import ImageTable, Run, RunFolder, newest_folder, next_free_folder, read_label_file, write_table
 from propos.runs.atomic import write_atomically
 

@@ -6,7 +6,7 @@ import safetensors.numpy
 import torch
 
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights, without_times
-from propos.errors import InputError, Interrupted, RunFailed
+from propos.common.errors import InputError, Interrupted, RunFailed
 from propos.runs import Run, RunFolder
 from propos.training import Silent
 from propos.training.checkpoint import load_checkpoint

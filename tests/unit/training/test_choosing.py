@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from helpers.small import CPU, QUICK, digits, esteps, quick_config, same_weights, without_times
+from propos.common.errors import InputError, Interrupted
 from propos.data.arrays import ArraySource
-from propos.errors import InputError, Interrupted
-from propos.recipes import build_recipe
+from propos.runner.recipes import build_recipe
 from propos.runs import Run, RunFolder
 from propos.training import Silent, prepare, train
 from propos.training.choose_k import first_estep

@@ -4,7 +4,7 @@ import torch
 
 from helpers.oracle import best_agreement
 from helpers.small import CPU, finished_run, same_weights, some_digits
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.runs import Run, RunFolder
 from propos.training import Silent, WarmStart, continued, start_from, train
 from propos.training.continuation import known_images

@@ -9,13 +9,13 @@ import torch
 from helpers.interruption import results
 from helpers.runs import corrected
 from helpers.small import CPU, finished_run, quick_config, some_digits
-from propos.errors import InputError, Interrupted
+from propos.common.errors import InputError, Interrupted
 from propos.runs import Run, RunFolder
 from propos.training import Silent, WarmStart, continued, start_from, train
 from propos.training.corrections import FREE, LEFT_OUT
 from propos.training.order import epoch_order
-from propos.training.schedule import Schedule
 from propos.training.pinned import with_followers, with_parts
+from propos.training.schedule import Schedule
 
 SPLIT, JUNK, MOVED, CONFIRMED = [3, 4, 5, 6], [10, 11, 12], [20, 21], [30, 31]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from helpers.small import CPU, digits, quick_config, same_weights
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step

@@ -6,16 +6,16 @@ import pytest
 import safetensors.torch
 import torch
 import torch.nn.functional as F
+from propos.training.pairs import further_view, paired_views
 
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights
-from propos.errors import InputError, Interrupted
-from propos.methods import AgreedLabels, NearestAnswers, NeighbourWeights, PrototypeLabels, Seen, SureLabels
+from propos.common.errors import InputError, Interrupted
+from propos.methods import AgreedLabels, NearestAnswers, PrototypeLabels, Seen, SureLabels
 from propos.runs import RunFolder
 from propos.training.e_step import unassigned
 from propos.training.learner import at_stage, build_learner
 from propos.training.m_step import m_step
 from propos.training.stage_setup import open_stage, refresh
-from propos.training.pairs import further_view, paired_views
 from propos.training.state import first_state
 
 
@@ -74,9 +74,7 @@ def test_one_more_view_is_of_the_image_and_drawn_by_itself():
 @pytest.mark.parametrize("settings", [{}, {"network__joint_views": True, "network__bn_groups": 2}])
 def test_it_passes_by_itself_and_again_to_the_same_bits(settings):
     plain, recomputed = (opened(train__recompute=recompute, **settings) for recompute in (False, True))
-    losses = [
-        m_step(learner, source, torch.arange(64), state) for learner, state, source in (plain, recomputed)
-    ]
+    losses = [m_step(learner, source, torch.arange(64), state) for learner, state, source in (plain, recomputed)]
     assert torch.equal(*losses)
     assert same_weights(plain[0].network, recomputed[0].network)
 

@@ -5,7 +5,7 @@ import torch
 
 from helpers.small import CPU, digits, quick_config, two_views
 from propos.augment import RandomViews
-from propos.errors import InputError
+from propos.common.errors import InputError
 from propos.methods.seeds import generator
 from propos.networks.norm import BatchGroups
 from propos.training.context import StepRun

@@ -12,8 +12,8 @@ from helpers import two_stages
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights, two_views, without_times
 from propos.augment import RandomViews, plain_view
 from propos.clustering import nearest_neighbours
+from propos.common.errors import InputError, Interrupted
 from propos.config import REGISTERED
-from propos.errors import InputError, Interrupted
 from propos.losses import nt_xent
 from propos.methods import Method, Stage, find_method, method_names, register_method, stages_of
 from propos.methods.seeds import generator

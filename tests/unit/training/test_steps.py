@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from helpers.small import CPU, digits, esteps, quick_config, quick_train, two_views
 from propos.augment import RandomViews
 from propos.clustering import stable_numbers
+from propos.common.errors import InputError
 from propos.data import from_array, open_source
 from propos.data.arrays import ArraySource
-from propos.errors import InputError
 from propos.losses import alignment, nt_xent, prototype_scattering
 from propos.methods.seeds import derive, generator
 from propos.training.e_step import Partition, e_step

@@ -7,10 +7,10 @@ import re
 import shutil
 from collections.abc import Sequence
 
+from propos.common.errors import InputError
 from propos.data.cache.images import cache_key, expected_bytes
 from propos.data.cache.store import BUILDING, cache_folder, no_cache
 from propos.data.files.entry import Entry
-from propos.errors import InputError
 
 FREE_SHARE = 0.5  # of the free disk space, a cache takes at most
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

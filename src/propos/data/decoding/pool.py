@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from propos.common.environment import whole_number
 from propos.data.decoding.worker import Decoded, decode_all, pack, receive, send
 from propos.data.files.entry import Entry
-from propos.environment import whole_number
 
 CRASHED = "crashed its decoder"
 # In a process group of its own a worker does not hear the Ctrl-C meant for us; it ends when we close its input.

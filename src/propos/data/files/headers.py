@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from PIL import ExifTags, ImageFile
 
+from propos.common.work import Working, unseen
 from propos.data.files.content import open_image, without_warnings
 from propos.data.files.entry import Entry, Scan
 from propos.data.files.scan import refuse_if_empty, sift
-from propos.work import Working, unseen
 
 GREY_MODES = ("1", "L", "LA", "La", "F")
 SMALL = 64  # images of one size up to this are used as they are

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 
 def expanded(path: str | Path) -> Path:

@@ -15,15 +15,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from propos.common.errors import InputError
+from propos.common.names import no_such_source
+from propos.common.spreadsheets import Text, read_text
+from propos.common.work import Progress, unnoticed
 from propos.data.files.content import LARGEST_MEMBER
 from propos.data.files.entry import Entry, Scan, Skipped, reason_for
-from propos.data.files.made_up import made_up_devices
 from propos.data.files.names import escape_name
-from propos.data.files.own import MOST, RUN, SETTINGS, describes_run, is_run_folder
-from propos.errors import InputError
-from propos.names import no_such_source
-from propos.spreadsheets import Text, read_text
-from propos.work import Progress, unnoticed
+from propos.data.files.run_folders import MOST, RUN, SETTINGS, describes_run, is_run_folder
+from propos.data.files.virtual_fs import made_up_devices
 
 DROPPINGS = frozenset(
     {"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx", "@eadir", "$recycle.bin"}

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from propos.common.errors import InputError
+from propos.common.words import counted
+from propos.common.work import Progress, Working, unnoticed, unseen
 from propos.data.files.content import AN_ARCHIVE, HEIC, NEEDS_HEIC, NOT_AN_IMAGE, edges, is_archive, kind_of, reads_heic
 from propos.data.files.entry import EMPTY, Entry, Scan, Skipped, Unreadable, reason_for
 from propos.data.files.listing import Listing, list_files
 from propos.data.files.names import escape_name
-from propos.errors import InputError
-from propos.words import counted
-from propos.work import Progress, Working, unnoticed, unseen
 
 THREADS = 16  # more than cores: on a network's disk they mostly wait
 HANDFUL = 16  # files that tell how fast the others will be

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from propos.common.errors import InputError
 from propos.data.cache.images import Progress
 from propos.data.files.home import expanded
 from propos.data.published.layout import MissingData
 from propos.data.source import Source, Statistics
 from propos.data.unopened import CachePolicy, Open, UnopenedSource
-from propos.errors import InputError
 
 Splits = tuple[str, ...]
 Find = Callable[[str, Path, Splits], UnopenedSource]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from propos import names
+from propos.common import names
+from propos.common.errors import InputError
 from propos.data.cache.images import Progress
 from propos.data.files.headers import read_headers
 from propos.data.files.listing import Listing
@@ -22,7 +23,6 @@ from propos.data.published.tiny_imagenet import SIDE as TINY_SIDE
 from propos.data.published.tiny_imagenet import list_tiny
 from propos.data.source import Source, Statistics
 from propos.data.unopened import CachePolicy, UnopenedSource
-from propos.errors import InputError
 
 IMAGENET_PIXELS: Statistics = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 CIFAR_10_PIXELS: Statistics = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, UInt8
 
+from propos.common.errors import InputError
 from propos.data.arrays import ArraySource
 from propos.data.published.layout import missing, unopened_array
 from propos.data.published.long_tail import long_tail
 from propos.data.published.pickles import read_pickle
 from propos.data.unopened import UnopenedSource
-from propos.errors import InputError
 
 SIDE = 32
 CIFAR_10 = {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)}

@@ -9,10 +9,10 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from propos.common.errors import InputError, RunFailed
 from propos.data.cache.images import Progress
 from propos.data.published.benchmark import Benchmark, Download
 from propos.data.published.unpack import unpack
-from propos.errors import InputError, RunFailed
 
 ARCHIVES = (".tar.gz", ".zip")
 PART = ".part"

@@ -11,10 +11,10 @@ from typing import IO, cast
 import numpy as np
 from jaxtyping import UInt8
 
+from propos.common.errors import InputError
 from propos.data.arrays import ArraySource
 from propos.data.published.layout import missing, unopened_array
 from propos.data.unopened import UnopenedSource
-from propos.errors import InputError
 
 FILES = {"train": "train", "test": "t10k"}
 _LENGTH = 4

@@ -9,9 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from propos.common.errors import InputError
 from propos.data.files.listing import Listing
 from propos.data.published.layout import class_folders, missing, photographs
-from propos.errors import InputError
 
 DEVKIT = "ILSVRC2012_devkit_t12"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from propos.common.errors import InputError
 from propos.data.arrays import ArraySource
 from propos.data.cache.images import Progress
 from propos.data.files.listing import Listing
 from propos.data.source import Source
 from propos.data.unopened import CachePolicy, UnopenedSource
-from propos.errors import InputError
 
 _WORDNET = re.compile(r"n\d{8}")
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
-from propos.errors import InputError
+from propos.common.errors import InputError
 
 
 def read_pickle(path: Path) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from propos.common.errors import InputError
 from propos.data.arrays import ArraySource
 from propos.data.published.layout import missing, unopened_array
 from propos.data.rows import ArrayFile
 from propos.data.unopened import UnopenedSource
-from propos.errors import InputError
 
 SIDE = 96
 UNLABELLED = "unlabelled"

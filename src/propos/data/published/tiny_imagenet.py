@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from propos.common.errors import InputError
 from propos.data.files.listing import Listing
 from propos.data.published.layout import class_folders, missing, photographs
-from propos.errors import InputError
 
 SIDE = 64
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from propos.errors import RunFailed
+from propos.common.errors import RunFailed
 
 _UNPACKING = ".unpacking"
 

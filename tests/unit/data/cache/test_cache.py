@@ -17,6 +17,7 @@ import pytest
 from helpers.awkward import picture
 from helpers.forked import FORKS, Forked
 from helpers.hold import wait_for_reader
+from propos.common.errors import InputError
 from propos.data import clean_caches, list_caches, open_folder
 from propos.data.cache import images, store
 from propos.data.cache.building import JOURNAL, META
@@ -25,7 +26,6 @@ from propos.data.cache.store import cache_folder, locked
 from propos.data.decoding.pool import CRASHED, DecodePool
 from propos.data.files.headers import read_headers
 from propos.data.files.scan import scan
-from propos.errors import InputError
 
 CLOCK = 1  # seconds; a file system's clock may be a little behind
 

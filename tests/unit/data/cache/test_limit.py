@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from helpers.awkward import picture
+from propos.common.errors import InputError
 from propos.data import (
     FolderSource,
     StreamedSource,
@@ -13,7 +14,6 @@ from propos.data import (
     readable,
 )
 from propos.data.cache.limit import refusal
-from propos.errors import InputError
 
 NEEDED = 9 * 20 * 20 * 3
 

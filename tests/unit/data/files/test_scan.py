@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.awkward import awkward_folder, picture
+from propos.common.errors import InputError
 from propos.data import escape_name, scan, survey, unescape_name
 from propos.data.files.content import AN_ARCHIVE, NEEDS_HEIC, NOT_AN_IMAGE, kind_of, reads_heic
 from propos.data.files.entry import Entry, Skipped, Unreadable
 from propos.data.files.headers import read_headers
 from propos.data.files.listing import ENCRYPTED, NO_SUCH_FILE, NOT_A_FILE, OUTSIDE, TWICE
-from propos.data.files.made_up import MOUNTS, made_up_devices
 from propos.data.files.scan import sift
-from propos.errors import InputError
+from propos.data.files.virtual_fs import MOUNTS, made_up_devices
 
 
 @pytest.fixture(scope="module")

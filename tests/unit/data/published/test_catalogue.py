@@ -1,8 +1,8 @@
 import pytest
 
 from helpers.official import cifar_10, mnist
+from propos.common.errors import InputError
 from propos.data import CATALOGUE, find_source, is_benchmark, is_named
-from propos.errors import InputError
 
 NAMES = [
     "cifar-10", "cifar-20", "stl-10", "imagenet-10", "imagenet-dogs", "tiny-imagenet", "imagenet-1k", "imagenet-50",

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from helpers.official import cifar_10, cifar_100, python_2_pickle
+from propos.common.errors import InputError
 from propos.data import find_source
-from propos.errors import InputError
 
 
 def test_cifar_10_is_train_and_test_with_the_names_of_its_classes(tmp_path):

@@ -9,11 +9,11 @@ import pytest
 
 from helpers.official import cifar_10, mnist, tiny
 from helpers.server import serving
+from propos.common.errors import InputError, RunFailed
 from propos.data import CATALOGUE
 from propos.data.published import Download
 from propos.data.published.fetch import fetch
 from propos.data.published.unpack import unpack
-from propos.errors import InputError, RunFailed
 
 
 @pytest.fixture(autouse=True)

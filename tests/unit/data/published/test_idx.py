@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from helpers.official import idx, mnist
+from propos.common.errors import InputError
 from propos.data import find_source
 from propos.data.published.idx import read_idx
-from propos.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from helpers.official import cifar_10
+from propos.common.errors import InputError
 from propos.data import CATALOGUE, find_source
 from propos.data.published.long_tail import class_sizes, long_tail
-from propos.errors import InputError
 
 
 def test_sizes_fall_evenly_on_a_log_scale_to_a_tenth():

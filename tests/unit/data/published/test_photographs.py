@@ -5,9 +5,9 @@ import pytest
 from PIL import Image
 
 from helpers.official import devkit, imagenet, photograph, tiny
+from propos.common.errors import InputError
 from propos.data import CATALOGUE, StreamedSource, find_source
 from propos.data.published.imagenet import subset
-from propos.errors import InputError
 
 CLASSES = ("n01440764", "n02102040", "n02979186")
 

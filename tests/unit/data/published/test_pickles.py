@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from helpers.official import pixels, python_2_pickle, python_3_pickle
+from propos.common.errors import InputError
 from propos.data.published.pickles import read_pickle
-from propos.errors import InputError
 
 ROWS = pixels(3, 3072)
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from helpers.official import stl_10
+from propos.common.errors import InputError
 from propos.data import find_source
-from propos.errors import InputError
 
 
 def test_stl_10_holds_the_labelled_images_and_brings_the_others(tmp_path):

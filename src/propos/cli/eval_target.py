@@ -1,0 +1,142 @@
+"""What `propos evaluate` measures: a run as it ended or after an epoch that was kept, in its clusters or in others."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from propos.cli.streams import say
+from propos.clustering import Clustering
+from propos.common.errors import InputError
+from propos.data import Source, is_array, is_named, places_apart
+from propos.evaluation.classes import Classes
+from propos.evaluation.neighbours import NEIGHBOURS
+from propos.runner import open_like, open_source_of
+from propos.runner.sources import NoImages
+from propos.runs import Run
+from propos.training import Model, choose_device
+from propos.training.probing import Classified, clustered_anew
+
+UNLABELLED = "has no labels: give a list with columns image,label or an .npz file"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run to be measured: its labels and, read when they are needed, its model and images."""
+
+    run: Run
+    labels: Shaped[np.ndarray, " N"] | None
+    test: str | None
+    device: str
+    opened: ExitStack  # closes the images when the measuring ends
+    snapshot: int | None = None  # the epoch after which its networks are looked at
+    clusters: int | None = None  # a number to cluster its embeddings into
+    by_folder: bool = False  # whether folders label the images to test on
+
+    @property
+    def known(self) -> Shaped[np.ndarray, " N"]:
+        """The labels, for what needs them."""
+        assert self.labels is not None
+        return self.labels
+
+    @cached_property
+    def model(self) -> Model:
+        """The run's networks."""
+        return Model.from_run(self.run, choose_device(self.device), self.snapshot)
+
+    @cached_property
+    def classes(self) -> Classes:
+        """The classes of the run's labels."""
+        return Classes.among(self.known)
+
+    @cached_property
+    def own_classes(self) -> Int[Tensor, " N"]:
+        """The class of each of the run's images."""
+        return torch.from_numpy(self.classes.numbers(self.known)).to(self.model.prototypes.device)
+
+    @cached_property
+    def own_embeddings(self) -> Float[Tensor, "N D"]:
+        """The embeddings the run ended with, or those of the snapshot's network."""
+        device = self.model.prototypes.device  # of a model whose weights are there
+        if self.snapshot is None:
+            return torch.from_numpy(self.run.embeddings).to(device)
+        if self.snapshot in self.run.snapshots:
+            return torch.from_numpy(self.run.snapshot(self.snapshot)).to(device)
+        return self.model.embeddings(self.own_images)  # no E-step followed that epoch
+
+    @cached_property
+    def clustering(self) -> Clustering | None:
+        """Its embeddings clustered anew; nothing where the run's own clusters are meant."""
+        if self.snapshot is None and self.clusters is None:
+            return None
+        points = self.own_embeddings.cpu()
+        clusters = self.clusters or len(self.run.prototypes.ids)
+        if not 2 <= clusters <= len(points):
+            raise InputError(f"-k {clusters}: there are {len(points):,} images: choose from 2 to {len(points):,}")
+        return clustered_anew(points, clusters, self.model.config)
+
+    @cached_property
+    def own_images(self) -> Source:
+        """The run's images, which must still be those it was trained on."""
+        return self.opened.enter_context(open_source_of(self.run))
+
+    def own(self, positions: Int[Tensor, " n"]) -> Classified:
+        """Return some of the run's images with their classes."""
+        return Classified(self.own_images, positions, self.own_classes[positions.to(self.own_classes.device)])
+
+    @cached_property
+    def test_images(self) -> Source:
+        """The images to test on."""
+        assert self.test is not None
+        config = self.model.config
+        labels = "folders" if self.by_folder and not (is_array(self.test) or is_named(self.test)) else None
+        images = self.opened.enter_context(open_like(config, self.test, labels=labels))
+        for skipped in images.skipped:
+            say(f"skipped {skipped.path}: {skipped.reason}", err=True)
+        return images
+
+    @cached_property
+    def test_classes(self) -> Int[Tensor, " M"]:
+        """The class of each image to test on."""
+        if self.test_images.labels is None:
+            raise InputError(f"--test {self.test}: {UNLABELLED}")
+        return torch.from_numpy(self.classes.numbers(self.test_images.labels)).to(self.model.prototypes.device)
+
+    @cached_property
+    def taught_by(self) -> Int[Tensor, " n"]:
+        """Which of the run's images vote, or are learnt from: all, but for those that are tested on."""
+        device = self.model.prototypes.device
+        if self.test is None:
+            return torch.arange(len(self.known), device=device)
+        try:
+            return self.apart
+        except NoImages as gone:
+            say(f"warning: {gone}: whether test images are among the run's is not known", err=True)
+            return torch.arange(len(self.known), device=device)
+
+    def shared(self, taught: int) -> str:
+        """Say how many of the run's images take no part because they are tested on."""
+        left = len(self.known) - taught
+        return f", {left:,} of them among the run's, where they take no part" if left else ""
+
+    @cached_property
+    def apart(self) -> Int[Tensor, " n"]:
+        """Which of the run's images are none of the test images."""
+        apart = places_apart(self.own_images, self.test_images)
+        if len(apart) < 2:
+            raise InputError(f"--test {self.test}: holds the run's own images: give others, or leave --test out")
+        return torch.tensor(apart, device=self.model.prototypes.device)
+
+    def neighbours(self, asked: int | None, others: int) -> int:
+        """Return how many of so many vote: as many as asked for, else 20 or all there are."""
+        if others < 1:
+            raise InputError(f"{self.run.path}: holds one image, which has no neighbours")
+        if asked is not None and not 1 <= asked <= others:
+            raise InputError(f"--neighbours {asked}: choose 1 to {others}, the images there are to vote")
+        return min(NEIGHBOURS, others) if asked is None else asked

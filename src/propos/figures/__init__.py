@@ -1,7 +1,0 @@
-"""Tables and figures, written: charts as SVG and PNG from one list of shapes, tables as Markdown."""
-
-from propos.figures.drawing import Sheet, draw
-from propos.figures.markdown import markdown_table
-from propos.figures.parts import Chart, Dots, Drawn, Map, Pictures, Series, Words
-
-__all__ = ["Chart", "Dots", "Drawn", "Map", "Pictures", "Series", "Sheet", "Words", "draw", "markdown_table"]

@@ -1,0 +1,1 @@
+"""What people look at and correct: the page, the server behind it, exports."""

@@ -1,0 +1,56 @@
+"""Images in a folder for each cluster: links to the originals, or copies."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from propos.common.errors import InputError
+from propos.review.export.originals import originals_of
+from propos.review.export.safe_names import Distinct
+from propos.runs import Cluster, Run
+
+How = Literal["symlink", "hardlink", "copy"]
+WAYS: dict[How, Callable[[Path, Path], object]] = {
+    "symlink": lambda original, new: new.symlink_to(original),
+    "hardlink": lambda original, new: os.link(original, new),
+    "copy": lambda original, new: shutil.copyfile(original, new),
+}
+
+
+def plan_folders(run: Run) -> list[tuple[Path, Path]]:
+    """Return for each image that is in a cluster its file, and where it goes, relative to the new folder."""
+    originals, name_folder = originals_of(run), Distinct()
+    planned = []
+    for cluster in run.corrected.clusters:
+        folder, name_file = name_folder(title(cluster), cluster.id), Distinct()
+        planned += [
+            (originals[row].path, Path(folder) / name_file(originals[row].path.name, row))
+            for row in cluster.members.tolist()
+        ]
+    return planned
+
+
+def write_folders(run: Run, out: Path, how: How) -> int:
+    """Put every image into its cluster's folder; originals are only read, or linked to."""
+    planned = plan_folders(run)
+    for original, place in planned:
+        new = out / place
+        new.parent.mkdir(exist_ok=True)
+        try:
+            WAYS[how](original, new)
+        except OSError as error:
+            if how == "copy" or error.errno == errno.ENOSPC:
+                raise
+            why = error.strerror or error
+            raise InputError(f"{original}: cannot be linked to ({why}); choose --how copy") from None
+    return len(planned)
+
+
+def title(cluster: Cluster) -> str:
+    """Return what a cluster is called, also where nobody gave it a name."""
+    return cluster.name or f"cluster {cluster.id}"

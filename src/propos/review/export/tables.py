@@ -1,0 +1,49 @@
+"""Tables of corrected labels, a row an image."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from propos.common.errors import InputError
+from propos.review.export.folders import title
+from propos.runs import ImageTable, Run, write_atomically, write_table
+
+
+def write_labels(run: Run, out: Path, ending: str) -> int:
+    """Write the run's table as CSV, Parquet or JSON; junk is in cluster -1."""
+    if out.suffix != ending:
+        raise InputError(f"{out}: name the file *{ending}")
+    write_table(labels_of(run), out)
+    return len(run.table.images)
+
+
+def labels_of(run: Run) -> ImageTable:
+    """Return the corrected table with the clusters' names and what was confirmed."""
+    corrected = run.corrected
+    names = corrected.names()
+    name = [names.get(cluster) for cluster in corrected.table.cluster.tolist()]
+    return replace(corrected.table, name=name, confirmed=corrected.confirmed)
+
+
+def write_atlas(run: Run, out: Path) -> int:
+    """Write a Parquet file as embedding-atlas reads it: embeddings, and places on the map where there is one."""
+    if out.suffix != ".parquet":
+        raise InputError(f"{out}: name the file *.parquet")
+    corrected, place = run.corrected, run.map()
+    names = {cluster.id: title(cluster) for cluster in corrected.clusters}
+    table = labels_of(run).to_arrow()
+    titles = [names.get(cluster, "junk") for cluster in corrected.table.cluster.tolist()]
+    at = table.schema.get_field_index("name")
+    table = table.set_column(at, "name", pa.array(titles, pa.string()))
+    if place is not None:
+        table = table.append_column("projection_x", pa.array(place[:, 0]))
+        table = table.append_column("projection_y", pa.array(place[:, 1]))
+    flat = pa.array(np.ascontiguousarray(run.embeddings).ravel())
+    table = table.append_column("vector", pa.FixedSizeListArray.from_arrays(flat, run.embeddings.shape[1]))
+    write_atomically(out, lambda file: pa.parquet.write_table(table, file))
+    return len(table)

@@ -1,0 +1,43 @@
+"""The files of a page: those that come with propos, and those that were written for a run."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+from propos.common.errors import InputError
+from propos.review.report.payload import GLOBAL
+from propos.runs import Run
+
+VERSION = 7  # of what the page is handed
+FOLDER, DATA, EDITS = "report", "data.js", "edits.js"
+PAGE = Path(FOLDER) / "index.html"
+PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")
+WRITTEN = re.compile(r"data\.js|sheet-[0-9]{4,9}\.(png|jpg)")
+
+
+def page_file(name: str) -> bytes:
+    """Read a file of the page as it was built into the package."""
+    try:
+        return (resources.files("propos.review.report") / "page" / name).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"the page's {name} is not built: install propos again with pip, which builds it") from None
+
+
+def report_file(run: Run, name: str) -> Path | None:
+    """Return a file that was written for a run's page; None for all others, and where a link leads out of the run."""
+    if WRITTEN.fullmatch(name) is None:
+        return None
+    path = (run.path / FOLDER / name).resolve()
+    return path if path.is_relative_to(run.path.resolve()) and path.is_file() else None
+
+
+def is_current(run: Run) -> bool:
+    """Tell whether a run has a page whose data this propos's page reads."""
+    path = report_file(run, DATA)
+    if path is None:
+        return False
+    start = f'window.{GLOBAL}={{"version":{VERSION},'.encode()
+    with path.open("rb") as file:
+        return file.read(len(start)) == start

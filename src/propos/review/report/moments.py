@@ -1,0 +1,31 @@
+"""The embeddings at a few moments of training, if the run kept them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from propos.common.work import Working
+from propos.review.report.layout import lay_out
+from propos.review.report.payload import packed
+from propos.runs import Run
+
+MOMENTS = 4
+MOST_DOTS = 2_000
+
+
+def moments(run: Run, working: Working) -> list[dict[str, Any]]:
+    """Lay out the embeddings kept at up to four moments, evenly chosen, of at most 2,000 images."""
+    kept, cluster = sorted(run.snapshots), run.table.cluster
+    if not kept:
+        return []
+    chosen = [kept[int(place)] for place in np.linspace(0, len(kept) - 1, min(MOMENTS, len(kept))).round()]
+    images = np.linspace(0, len(cluster) - 1, min(MOST_DOTS, len(cluster))).round().astype(np.int64)
+    drawn = []
+    with working("Laying out snapshots") as progress:
+        for number, epoch in enumerate(chosen):
+            place = lay_out(run.snapshot(epoch)[images], cluster[images], run.config.seed)
+            drawn.append({"epoch": epoch, "x": packed(place[:, 0], "unit"), "y": packed(place[:, 1], "unit")})
+            progress(number + 1, len(chosen))
+    return [{**moment, "images": packed(images, "i32")} for moment in drawn]

@@ -1,0 +1,58 @@
+"""The images a run was made of, if they are still there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from propos.common.work import Working
+from propos.data import FolderSource, Source, StreamedSource, unescape_name
+from propos.runner.sources import NoImages, open_source_of
+from propos.runs import Run
+
+
+class Gone(Exception):  # noqa: N818 - not an error: the page is written without pictures
+    """The images cannot be shown; the text says why."""
+
+
+@contextmanager
+def open_images(run: Run, working: Working) -> Iterator[Source]:
+    """Open the run's source, or say why its images cannot be shown."""
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(open_source_of(run, working=working))
+        except (NoImages, OSError) as error:
+            raise Gone(_in_words(error, run)) from None
+        yield source
+
+
+def _in_words(error: NoImages | OSError, run: Run) -> str:
+    why = error.why if isinstance(error, NoImages) else "unreadable"
+    if why == "in memory":
+        return "The run was made of an array in memory, so there are no pictures."
+    reasons = {
+        "gone": f"{run.config.source} is no longer there",
+        "changed": "images were added, changed, renamed or removed since the run",
+        "unreadable": f"the images cannot be read ({error})",
+    }
+    return f"There are no pictures, because {reasons[why]}."
+
+
+def check_same(source: Source, names: Sequence[str]) -> None:
+    """Refuse to show images under other names than the run's."""
+    if list(source.image_names()) != list(names):
+        raise Gone("There are no pictures, because images were added, renamed or removed since the run.")
+
+
+def address_of_originals(source: Source) -> str | None:
+    """Return the address of the folder to which the images' names are relative, where a browser can open them."""
+    if not isinstance(source, FolderSource | StreamedSource):
+        return None
+    root = source.root.absolute()
+    if any(
+        entry.member is not None or entry.path.absolute() != root / unescape_name(entry.name)
+        for entry in source.entries
+    ):
+        return None
+    return Path(root).as_uri() + "/"

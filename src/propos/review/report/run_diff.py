@@ -1,0 +1,72 @@
+"""Two runs of the same images side by side: which clusters match, and who moved where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from propos.common.errors import InputError, shown
+from propos.evaluation.scores import matched_confusion, nmi
+from propos.review.report.payload import packed
+from propos.review.report.words import method_in_words
+from propos.runs import JUNK, Run
+
+
+def against(run: Run, other: Run) -> dict[str, Any]:
+    """Return another run's cluster of each of a run's images, and which clusters of the two are each other's.
+
+    Images go by name, in whatever order the other run has them. Clusters are as people corrected them; those set aside
+    in either run take no part in the matching.
+    """
+    theirs = other.corrected.table.cluster[_rows(run, other)]
+    ours = run.corrected.table.cluster
+    ids = np.unique(theirs)
+    names = {cluster.id: cluster.name for cluster in other.corrected.clusters}
+    kept = (ours != JUNK) & (theirs != JUNK)
+    if not kept.any():
+        raise InputError(f"{other.path}: every image is junk in one of the two runs: there is nothing to compare")
+    matched = matched_confusion(theirs[kept], ours[kept])
+    places = [int(np.searchsorted(ids, each)) for each in matched.labels]
+    rest = [place for place in range(len(ids)) if place not in places]  # junk
+    return {
+        "name": name_beside(other.path, run.path),
+        "made": method_in_words(other.config),
+        "names": ["Junk" if each == JUNK else names.get(int(each)) or f"Cluster {each}" for each in ids],
+        "of": packed(np.searchsorted(ids, theirs), "i32"),
+        "rows": [*places, *rest],
+        "pairs": [
+            (place, int(cluster))
+            for at, (place, cluster) in enumerate(zip(places, matched.clusters, strict=False))
+            if matched.counts[at, at]
+        ],
+        "nmi": float(nmi(theirs[kept], ours[kept])),
+    }
+
+
+def name_beside(path: Path, other: Path) -> str:
+    """Return a folder's name, with as many of those above it as tell it from another folder's."""
+    parts, others = path.resolve().parts, other.resolve().parts
+    least = next((n for n in range(1, len(parts) + 1) if parts[-n:] != others[-n:]), 1)
+    return Path(*parts[-least:]).as_posix()
+
+
+def _rows(run: Run, other: Run) -> Int[np.ndarray, " N"]:
+    """Return the other run's row of each of a run's images, or say that they are not the same."""
+    ours, theirs = run.table.images, other.table.images
+    at = {name: row for row, name in enumerate(theirs)}
+    both = sum(name in at for name in ours)
+    if len(ours) != len(theirs) or both != len(ours):
+        missing = next((name for name in ours if name not in at), None)
+        first = "" if missing is None else f", and not {shown(missing)}"
+        raise InputError(
+            f"{other.path}: has {both:,} of the {len(ours):,} images of {run.path}{first}: "
+            "two runs are compared on the same images"
+        )
+    numbered = ours == [str(number) for number in range(len(ours))]
+    prints = run.info.source.fingerprint, other.info.source.fingerprint
+    if numbered and None not in prints and prints[0] != prints[1]:
+        raise InputError(f"{other.path}: is of another array than {run.path}: two runs are compared on the same images")
+    return np.array([at[name] for name in ours])

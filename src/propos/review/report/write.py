@@ -1,0 +1,187 @@
+"""From a run folder to a page beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from propos.common.work import Working, unseen
+from propos.data import Source
+from propos.review.report.agreement import compare_with_labels
+from propos.review.report.curves import charts, warnings_of
+from propos.review.report.duplicates import exact_groups, near_groups
+from propos.review.report.edits import edits_script, show_edits
+from propos.review.report.files import DATA, EDITS, PAGE, PAGE_FILES, VERSION, page_file
+from propos.review.report.groups import Group, describe_groups, set_aside
+from propos.review.report.layout import lay_out
+from propos.review.report.moments import moments
+from propos.review.report.originals import Gone, address_of_originals, check_same, open_images
+from propos.review.report.payload import packed, script
+from propos.review.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
+from propos.review.report.problems import find_problems
+from propos.review.report.review import packed_clusters, review
+from propos.review.report.run_diff import against
+from propos.review.report.words import settings_in_words
+from propos.runs import ImageTable, Run, RunFolder
+
+
+def write_report(
+    run: Run,
+    source: Source | None = None,
+    working: Working = unseen,
+    warn: Callable[[str], None] = lambda words: None,
+    other: Run | None = None,
+) -> Path:
+    """Write the page of a finished run and return its path; an open source spares opening it again.
+
+    Another run of the same images is shown beside it.
+    """
+    beside = None if other is None else against(run, other)
+    corrected = run.corrected
+    groups = describe_groups(corrected.clusters, corrected.table, corrected.prototypes)
+    junk = set_aside(corrected)
+    groups += [] if junk is None else [junk]
+    with _beside(run.path / PAGE.parent) as folder:
+        _copy_page(folder)
+        pictures, originals, note = _pictures(run, source, groups, folder, working)
+        if pictures is None and note is not None:
+            warn(note)
+        data = {
+            **_facts(run, groups),
+            "images": _images(run, pictures, working),
+            "review": review(run),
+            "labels": _labels(run),
+            "against": beside,
+            "problems": _problems(run, pictures),
+            "pictures": _sheets(pictures, originals, note),
+            "moments": moments(run, working),
+        }
+        (folder / DATA).write_bytes(script(data))
+        (folder / EDITS).write_bytes(b"".join(edits_script(run.edits.text())))
+    show_edits(run)  # what was saved meanwhile
+    return run.path / PAGE
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[Path]:
+    """Give a new folder that takes the old one's place only when it is complete."""
+    new = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    new.mkdir()
+    try:
+        yield new
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _copy_page(folder: Path) -> None:
+    for name in PAGE_FILES:
+        (folder / name).write_bytes(page_file(name))
+
+
+def _pictures(
+    run: Run, source: Source | None, groups: list[Group], folder: Path, working: Working
+) -> tuple[Pictures | None, str | None, str | None]:
+    """Draw thumbnails; return also where the originals are, or why there are no pictures."""
+    try:
+        with open_images(run, working) if source is None else nullcontext(source) as images:
+            check_same(images, run.table.images)
+            return _drawn(images, run.corrected.table, groups, folder, working)
+    except Gone as reason:
+        return None, None, str(reason)
+
+
+def _drawn(
+    source: Source, table: ImageTable, groups: list[Group], folder: Path, working: Working
+) -> tuple[Pictures, str | None, str | None]:
+    featured = [image for group in groups for image in group.typical]
+    order = picture_order(featured, table.cluster, table.distance)
+    with working("Drawing thumbnails") as progress:
+        pictures = draw_pictures(source, order, folder, progress)
+    some = f"Of {len(source):,} images {len(order):,} have pictures." if len(order) < len(source) else None
+    return pictures, address_of_originals(source), some
+
+
+def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
+    epochs, drawn = charts(run.history)
+    return {
+        "version": VERSION,
+        "title": run.info.source.name or run.path.name,
+        "settings": settings_in_words(run.config, run.info, len(run.table.images), run.corrected),
+        "warnings": warnings_of(run.history),
+        "clusters": groups,
+        "training": {"epochs": epochs, "charts": drawn},
+        "suggestion": None if run.suggestion is None else run.suggestion.model_dump(),
+    }
+
+
+def _images(run: Run, pictures: Pictures | None, working: Working) -> dict[str, Any]:
+    place, table = _places(run, working), run.corrected.table
+    numbered = table.images == [str(number) for number in range(len(table.images))]
+    return {
+        "count": len(table.images),
+        "names": None if numbered else "\n".join(table.images),
+        "cluster": packed_clusters(table.cluster),
+        "confidence": packed(table.confidence, "unit"),
+        "distance": packed(table.distance / 2, "unit"),
+        "x": packed(place[:, 0], "unit"),
+        "y": packed(place[:, 1], "unit"),
+        "slot": None if pictures is None else packed(pictures.slot, "i32"),
+    }
+
+
+def _places(run: Run, working: Working) -> Float[np.ndarray, "N 2"]:
+    """Return where each image lies on the map; kept in the run folder, for it takes the longest to make."""
+    kept = run.map()
+    if kept is not None:
+        return kept
+    with working("Laying out the map") as progress:
+        place = lay_out(run.embeddings, run.table.cluster, run.config.seed, progress)
+    RunFolder(run.path).write_array("map.npy", place.astype(np.float32))
+    return place
+
+
+def _labels(run: Run) -> dict[str, Any] | None:
+    agreement = compare_with_labels(run.corrected.table)
+    if agreement is None:
+        return None
+    return {
+        "names": agreement.names,
+        "label": packed(agreement.label, "u16" if len(agreement.names) < 65_536 else "i32"),
+        "scores": agreement.scores,
+        "rows": agreement.rows,
+        "columns": agreement.columns,
+        "counts": agreement.counts,
+    }
+
+
+def _problems(run: Run, pictures: Pictures | None) -> Any:
+    exact = [] if pictures is None else exact_groups(pictures.digests)
+    near = [] if pictures is None else near_groups(pictures.sketches, run.corrected.table.cluster, exact)
+    return find_problems(run.corrected.table, exact, near, run.skipped)
+
+
+def _sheets(pictures: Pictures | None, originals: str | None, note: str | None) -> dict[str, Any]:
+    if pictures is None:
+        return {"sheets": None, "originals": None, "note": note}
+    size = {
+        "side": pictures.side,
+        "whole": pictures.whole,
+        "pitch": pictures.pitch,
+        "columns": COLUMNS,
+        "perSheet": PER_SHEET,
+        "tiles": pictures.tiles,
+    }
+    sheets = {**size, "files": pictures.files}
+    return {"sheets": sheets, "originals": originals, "note": note}

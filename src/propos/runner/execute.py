@@ -1,0 +1,219 @@
+"""Carrying out a plan: the only place that writes a run's results, its status and its list of skipped files."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from propos.common.errors import InputError, Interrupted, RunFailed, describe_os_error, is_out_of_memory
+from propos.config import Config
+from propos.data import Source
+from propos.distributed import lost_another
+from propos.methods import find_method, stages_of
+from propos.runner.planning import ELSEWHERE, Plan
+from propos.runner.progress import Stopping, Unwatched, Watcher, unstoppable
+from propos.runner.provenance import provenance
+from propos.runner.ranks import announce, estimate, join_skipped
+from propos.runner.resource_usage import Spending
+from propos.runs import Run, RunFolder, held
+from propos.training import Fitted, WarmStart, clusters_needed, stage_epochs, train
+from propos.training.corrections import renumbered
+
+if TYPE_CHECKING:
+    from propos.common.errors import Failure
+
+MUST_AGREE = ("machine", "threads", "processes", "device", "torch", "propos")
+
+
+def carry_out(
+    plan: Plan, folder: Path | None = None, watcher: Watcher | None = None, stopping: Stopping = unstoppable
+) -> Fitted:
+    """Train as planned, in a run folder if one is given: a new one, or that of this very plan, which is gone on with.
+
+    `stopping` gives what tells whether a person has asked to stop. Without a folder nothing is written.
+    """
+    watcher = watcher or Unwatched()
+    if folder is None:
+        with stopping() as stop:
+            announce("train", plan.config, plan.source, plan.device)
+            return train(plan.config, plan.source, plan.device, watcher, None, stop, plan.start)
+    if not (folder / "run.json").is_file():
+        RunFolder.check_free(folder)
+    with held(folder):
+        return _in_folder(plan, folder, watcher, stopping)
+
+
+def _in_folder(plan: Plan, folder: Path, watcher: Watcher, stopping: Stopping) -> Fitted:
+    """Train in a folder that no other process trains into."""
+    if not (folder / "run.json").is_file():
+        return _train(_begin(plan, folder, watcher), plan, plan.config, plan.start, watcher, stopping)
+    run = Run.open(folder)
+    if (run.info.plan or "") != plan.hash:
+        raise InputError(f"{folder}: holds a run {_difference(run, plan)}; choose another folder")
+    if run.finished:
+        return Fitted.from_run(run, plan.device)
+    _go_on(run, plan, watcher)
+    # A number of clusters may have been chosen since it was planned.
+    return _train(RunFolder(folder), plan, run.config, WarmStart.read(run), watcher, stopping)
+
+
+def save(fitted: Fitted, info: Mapping[str, Any], folder: Path) -> None:
+    """Write what training without a folder gave as the run folder that it would have made."""
+    fitted.write(RunFolder.create(folder, info, fitted.model.config))
+
+
+def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
+    """Make the run folder, with what an earlier run gives it to begin with, and list what was left out."""
+    config = plan.config
+    run = RunFolder.create(folder, plan.info(), config)
+    if plan.earlier is not None and plan.start is not None:
+        plan.start.write(run)
+        watcher.note(f"Going on from {plan.earlier.path}, which knew {plan.start.shared:,} of the images.")
+        said = plan.start.corrections
+        if said is not None:
+            watcher.note(
+                f"Learning from its corrections: images that stay where people put them: {said.held:,}; "
+                f"that take no part: {said.left_out:,}."
+            )
+            for was, now in renumbered(plan.earlier.corrected).items():
+                watcher.note(f"Its cluster {was} is cluster {now} here.")
+    if plan.source.skipped:
+        _list_skipped(run, plan.source)
+        watcher.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
+    watcher.note(f"{_aim(config)} in {len(plan.source):,} images; results go to {folder}")
+    if _clusters_are_late(config):
+        starts = [f"{config.method}.{key}" for key in config.sections[config.method] if key.endswith("_start")]
+        watcher.warn(
+            f"training ends before clusters take part in it: lower {' or '.join([*starts, 'train.warmup'])}, or train "
+            "longer"
+        )
+    return run
+
+
+def _clusters_are_late(config: Config) -> bool:
+    """Tell whether a stage is too short for the losses of it that read clusters."""
+    stages = stages_of(config)
+    spans = stage_epochs(stages, config.train.epochs) if stages else ()
+    return any((stage.first_clusters or 0) >= len(span) for stage, span in zip(stages, spans, strict=True))
+
+
+def _go_on(run: Run, plan: Plan, watcher: Watcher) -> None:
+    """Mark a run as running again, and say what will keep it from ending with the same bits."""
+    now = provenance(plan.command, plan.config, plan.source, run.info.source.fingerprint or "", plan.device)
+    for key in MUST_AGREE:
+        began = getattr(run.info, key)
+        if began != now[key]:
+            watcher.warn(
+                f"the run began with {key} {began} and goes on with {now[key]}: "
+                "it will not be bit-identical to an uninterrupted one"
+            )
+    if plan.device.type == "cuda" and not run.config.train.deterministic:
+        watcher.note(
+            "On a GPU the end is not bit-identical to an uninterrupted run's without train.deterministic=true."
+        )
+    RunFolder(run.path).update_info(status="running", **({} if run.info.failure is None else {"failure": None}))
+    watcher.note(f"Going on with {run.path}. {_aim(run.config)} in {len(plan.source):,} images.")
+
+
+def _difference(run: Run, plan: Plan) -> str:
+    """Say in which way a run is not that of a plan."""
+    if run.info.source.fingerprint != plan.fingerprint:
+        return "of other images"
+    its, ours = run.config.flat(), plan.config.flat()
+    chosen = {"clusters"} if plan.config.clusters is None else set()
+    other = [key for key in ours if its.get(key) != ours[key] and key.partition(".")[0] not in ELSEWHERE | chosen]
+    return f"with {other[0]} = {its[other[0]]}, not {ours[other[0]]}" if other else "begun in another way"
+
+
+def _train(
+    run: RunFolder, plan: Plan, config: Config, start: WarmStart | None, watcher: Watcher, stopping: Stopping
+) -> Fitted:
+    """Train and write the results."""
+    begin = time.monotonic()
+    with _status(run, config) as close:
+        with stopping() as stop:
+            if not watcher.quiet and run.info().seconds == 0 and find_method(config.method).trains:
+                seconds = plan.seconds or estimate(config, plan.source, plan.device)
+                watcher.expect(config.train.epochs, seconds)
+            announce("train", config, plan.source, plan.device)
+            fitted = train(config, plan.source, plan.device, watcher, run, stop, start)
+            join_skipped(plan.source)
+        fitted.write(run)
+        if plan.source.skipped:
+            _list_skipped(run, plan.source)  # images that are streamed are found to be damaged only now
+        close("finished")
+    watcher.done(run.path, fitted, time.monotonic() - begin)
+    return fitted
+
+
+@contextmanager
+def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
+    """Whatever happens, leave a run folder that says so, and say how to go on; yields what sets the status."""
+    spending = Spending(run.info())
+
+    def close(status: str, **more: str | None) -> None:
+        run.update_info(status=status, **spending.info(), **more)
+
+    def leave(status: str, **more: str | None) -> None:
+        with suppress(OSError):  # where there is no room, there is none for the status
+            close(status, **more)
+
+    def failed(sentence: str, code: Failure | None) -> RunFailed:
+        leave("failed", failure=code)
+        return RunFailed(sentence, code)
+
+    again = f"with: propos run --resume --out {shlex.quote(str(run.path))}"
+    if config.source is None:
+        again = "by fitting the same images again"
+
+    def kept() -> str:
+        if _saved(run):
+            return f"the last checkpoint is kept; go on {again}"
+        return f"no checkpoint is written yet; begin again {again}"
+
+    try:
+        yield close
+    except Interrupted:
+        close("interrupted")
+        raise Interrupted(f"stopped; everything so far is saved; go on {again}") from None
+    except RunFailed as error:
+        good = error.code != "checkpoint" and _saved(run)
+        where = f"; the last good checkpoint is in {run.path / 'checkpoint'}" if good else ""
+        raise failed(f"{error}{where}", error.code) from None
+    except OSError as error:
+        raise failed(f"{describe_os_error(error)}; {kept()}", "system") from None
+    except KeyboardInterrupt:
+        leave("interrupted")
+        raise Interrupted(f"stopped at once; {kept()}") from None
+    except (MemoryError, RuntimeError) as error:
+        if lost_another(error):
+            raise failed(f"another process has left; {kept()}", "process") from None
+        if not is_out_of_memory(error):
+            leave("failed")
+            raise
+        smaller = "start a new run with a smaller batch (--set train.batch_size=…)"
+        raise failed(f"out of memory: {smaller}", "memory") from None
+    except Exception:  # a checkpoint that does not fit, or a fault of ours
+        leave("failed")
+        raise
+
+
+def _saved(run: RunFolder) -> bool:
+    """Tell whether there is anything to go on from."""
+    return any((run.path / "checkpoint").glob("[0-9]*.safetensors"))
+
+
+def _list_skipped(run: RunFolder, source: Source) -> None:
+    run.write_skipped([(skipped.path, skipped.reason) for skipped in source.skipped])
+
+
+def _aim(config: Config) -> str:
+    """Say what a run looks for."""
+    if config.clusters is not None or config.suggest.range is None:
+        return f"Finding {config.clusters} clusters"
+    when = f"at epoch {clusters_needed(config)} " if find_method(config.method).trains else ""
+    return f"Choosing {when}from {config.suggest.range[0]} to {config.suggest.range[1]} clusters"

@@ -1,0 +1,107 @@
+"""Runs on several processes: the first one does what a person asked for, the others do as it tells them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from propos.common.errors import EXIT_FAILED, EXIT_INTERRUPTED, InputError, Interrupted, RunFailed
+from propos.config import Config, from_yaml
+from propos.data import CachePolicy, Skipped, Source, StreamedSource, find_configured, fingerprint
+from propos.distributed import (
+    await_first,
+    await_ready,
+    first_leaves_too,
+    hear,
+    lost_another,
+    rank,
+    say_ready,
+    tell,
+    texts_of_each_process,
+    world_size,
+)
+from propos.runner.progress import Stopping
+from propos.runner.sources import opened
+from propos.training import Silent, choose_device, estimate_seconds, train
+
+Work = Literal["estimate", "train"]
+
+
+def announce(work: Work, config: Config, source: Source, device: torch.device) -> None:
+    """Tell the other processes, if there are any, what to do and with which images, and wait until they have them."""
+    if world_size() == 1:
+        return
+    if config.source is None:
+        raise InputError("several processes cannot share images that only one has: give them as a file or a folder")
+    words = {
+        "work": work,
+        "config": config.to_yaml(),
+        "device": device.type,
+        "channels": source.channels,
+        "keep": "stream" if isinstance(source, StreamedSource) else "build",
+        "fingerprint": fingerprint(source),
+    }
+    tell(json.dumps(words))
+    await_ready()
+
+
+def estimate(config: Config, source: Source, device: torch.device) -> float:
+    """Return the seconds that training will take on all processes."""
+    announce("estimate", config, source, device)
+    return estimate_seconds(config, source, device)
+
+
+def join_skipped(source: Source) -> None:
+    """Let the first process know which images others, decoding their share, found to be unreadable."""
+    if world_size() == 1 or not isinstance(source, StreamedSource):
+        return
+    known = {skipped.path for skipped in source.skipped}
+    for text in texts_of_each_process(json.dumps([(skipped.path, skipped.reason) for skipped in source.skipped])):
+        for path, reason in json.loads(text):
+            if path not in known:
+                known.add(path)
+                source.skipped.append(Skipped(path, reason))
+
+
+def follow(data: Path | None, stopping: Stopping) -> None:
+    """Do what the first process announces, until it has trained; `data` is where published sets are on this machine."""
+    try:
+        while _do(json.loads(hear()), data, stopping) != "train":
+            pass
+        await_first()  # it still has results and a page to write
+    except Interrupted:
+        await_first()  # it writes the checkpoint: torchrun ends all when one leaves
+        sys.exit(EXIT_INTERRUPTED)
+    except InputError as error:
+        raise InputError(f"process {rank()}: {error}") from None
+    except (RunFailed, OSError) as error:
+        # What befalls all processes, such as NaN, is the first one's to say.
+        if first_leaves_too():
+            sys.exit(EXIT_FAILED)
+        raise RunFailed(f"process {rank()}: {error}") from None
+    except RuntimeError as error:
+        if not lost_another(error):
+            raise
+        sys.exit(EXIT_FAILED)  # the one that left first said why
+
+
+def _do(words: dict[str, str], data: Path | None, stopping: Stopping) -> str:
+    config = from_yaml(words["config"], "the first process's settings")
+    device = choose_device(words["device"])
+    unopened = find_configured(config, data)
+    keep: CachePolicy = "stream" if words["keep"] == "stream" else "build"
+    with opened(unopened, config, int(words["channels"]), keep) as source:
+        if fingerprint(source) != words["fingerprint"]:
+            raise InputError(f"{config.source}: holds other images here than on the first process's machine")
+        say_ready()
+        with stopping() as stop:
+            if words["work"] == "estimate":
+                estimate_seconds(config, source, device)
+            else:
+                train(config, source, device, Silent(), None, stop)
+                join_skipped(source)
+    return words["work"]

@@ -1,0 +1,240 @@
+"""Other systems with their own published settings, where those are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from propos.config import Config
+from propos.runner.recipes.methods import for_method
+from propos.runner.recipes.paper import cifar_10, cifar_10_r18, imagenet_1k
+from propos.runner.recipes.pretrained import pretrained
+
+# SimCLR as SCAN's public code trains it on CIFAR-10, and NNM's after it.
+_SIMCLR = {
+    "views.crop_scale": (0.2, 1.0),
+    "network.dimension": 128,
+    "simclr.temperature": 0.1,
+    "train.batch_size": 512,
+    "train.lr": 0.2,  # 0.4 for 512 images
+    "train.warmup": 0,
+    "train.weight_decay": 1e-4,
+}
+
+SYSTEMS: dict[str, Callable[[], Config]] = {}
+
+
+def _system(build: Callable[[], Config]) -> Callable[[], Config]:
+    """Add a recipe to `SYSTEMS` by its function's name."""
+    name = build.__name__.replace("_", "-")
+
+    @wraps(build)
+    def recipe() -> Config:
+        return build().with_settings({"recipe": name})
+
+    SYSTEMS[name] = recipe
+    return recipe
+
+
+def _views(crop: tuple[float, float], hue: float, grey: float) -> dict[str, Any]:
+    """Return views whose colours always change, as much as in SimCLR's but for the hue."""
+    colours = {f"views.{name}": 0.4 for name in ("brightness", "contrast", "saturation")}
+    return {"views.crop_scale": crop, "views.jitter": 1.0, **colours, "views.hue": hue, "views.grey": grey}
+
+
+@_system
+def scan_cifar_10() -> Config:
+    """CIFAR-10 with SCAN, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as it has.
+
+    There 50 epochs in batches of 128 and 200 in batches of 1,000 follow; here all batches have 512.
+    """
+    config = for_method(cifar_10_r18(), "scan", at_scale=True)
+    return config.with_settings(
+        {
+            **_SIMCLR,
+            "scan.pretext_share": 500 / 800,
+            "scan.heads_lr": 5e-5,  # 1e-4 whatever the batch
+            "train.epochs": 800,
+        }
+    )
+
+
+@_system
+def nnm_cifar_10() -> Config:
+    """CIFAR-10 with NNM, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as it has.
+
+    There 100 epochs in batches of 200 follow; here all batches have 512.
+    """
+    config = for_method(cifar_10_r18(), "nnm", at_scale=True)
+    return config.with_settings(
+        {
+            **_SIMCLR,
+            "nnm.pretext_share": 500 / 757,
+            "nnm.heads_lr": 5e-5,  # 1e-4 whatever the batch
+            "train.epochs": 757,
+        }
+    )
+
+
+@_system
+def temi_dino() -> Config:
+    """Photographs with TEMI on DINO's ViT-B/16 (timm), as in its public code: 16 heads, 50 neighbours, 100 epochs."""
+    config = for_method(pretrained(), "temi", at_scale=True)
+    return config.with_settings(
+        {
+            "start.network": "timm/vit_base_patch16_224.dino",
+            "network.components": 768,  # all, none of them evened out
+            "network.whitening": 0.0,
+            "train.epochs": 100,
+            "train.batch_size": 1024,
+        }
+    )
+
+
+@_system
+def spice_cifar_10() -> Config:
+    """CIFAR-10 with SPICE, as in its public code: ResNet-18, 1,000 epochs of MoCo, then 240 passes of the heads.
+
+    There 2^20 steps of a new network follow; here 187,000 of the one there is, in batches of 128 as before.
+    """
+    config = for_method(cifar_10_r18(), "spice", at_scale=True)
+    views = {"views.crop_scale": (0.2, 1.0), "views.blur": (0.5, 0.5), "strong.cutout": 0.5}
+    moco = {
+        "network.dimension": 128,
+        "network.momentum": 0.999,
+        "moco.temperature": 0.2,
+        "moco.queue_size": 12800,
+        "train.lr": 0.03,  # 0.015 for 128 images
+        "train.warmup": 0,
+        "train.batch_size": 128,
+    }
+    sizes = {"spice.pretext_share": 1000 / 1720, "train.epochs": 1720}
+    return config.with_settings({**views, **moco, **sizes})
+
+
+@_system
+def dcboost_cifar_10() -> Config:
+    """CIFAR-10 with DCBoost on ProPos, as its paper says: ResNet-34, put in at epoch 800 of 1,000."""
+    config = for_method(cifar_10(), "dcboost", at_scale=True)
+    return config.with_settings({"train.batch_size": 512})
+
+
+@_system
+def conr_cifar_10() -> Config:
+    """CIFAR-10 with CoNR on BYOL, as in its public code: ResNet-18, batches of 512, put in at epoch 800 of 1,000.
+
+    There one cosine is as long as all epochs; here BYOL's ends with its 800.
+    """
+    byol = {"network.momentum_schedule": "cosine", "train.batch_size": 512, "train.schedule": "cosine-of-all"}
+    return for_method(cifar_10_r18(), "conr", at_scale=True).with_settings(byol)
+
+
+@_system
+def idfd_cifar_10() -> Config:
+    """CIFAR-10 with IDFD, as in its public code: ResNet-18, 2,000 epochs in batches of 128."""
+    views = {**_views((0.2, 1.0), hue=0.0, grey=0.2), "views.flip": 0.0}
+    config = for_method(cifar_10_r18(), "idfd", at_scale=True)
+    return config.with_settings({**views, "train.epochs": 2000, "estep.restarts": 20})
+
+
+@_system
+def secu_cifar_10() -> Config:
+    """CIFAR-10 with SeCu, as in its public code with sizes held: ResNet-18, centres of 10, 20, … 100 clusters."""
+    config = for_method(cifar_10_r18(), "secu", at_scale=True)
+    views = {"crop_scale": (0.3, 1.0), "saturation": 0.2, "blur": (1.0, 0.1), "solarise": (0.0, 0.2)}
+    changes = {f"views.{name}": value for name, value in views.items()}
+    return config.with_settings({**changes, "train.epochs": 401})
+
+
+@_system
+def mice_cifar_10() -> Config:
+    """CIFAR-10 with MiCE, as in its public code: ResNet-34, ten experts, 1,000 epochs in batches of 256.
+
+    There the gate has no batch norm.
+    """
+    config = for_method(cifar_10(), "mice", at_scale=True)
+    views = _views((0.2, 1.0), hue=0.4, grey=0.2)
+    return config.with_settings({**views, "train.batch_size": 256})
+
+
+@_system
+def localagg_imagenet_1k() -> Config:
+    """ImageNet-1k with LocalAgg, as in its public code: ResNet-18, 200 epochs, ten clusterings into 30,000."""
+    config = for_method(imagenet_1k(), "localagg", at_scale=True)
+    changes = {"network.backbone": "resnet18"}
+    return config.with_settings({**changes, **_views((0.2, 1.0), hue=0.4, grey=0.2)})
+
+
+@_system
+def dccm_cifar_10() -> Config:
+    """CIFAR-10 with DCCM, as in its public code but with ResNet-18 and Adam: images turned and cropped, 32 a step.
+
+    There images are shifted and scaled, and 200 epochs pass ten times over each, in two views one after the other;
+    here 2,000 with both at once.
+    """
+    config = for_method(cifar_10_r18(), "dccm", at_scale=True)
+    views = {"crop_scale": (0.72, 1.0), "crop_ratio": (1.0, 1.0), "rotation": 20.0, "jitter": 1.0, "brightness": 0.1}
+    views |= dict.fromkeys(("contrast", "saturation", "hue", "grey"), 0.0)
+    changes = {f"views.{name}": value for name, value in views.items()}
+    rate = {"train.lr": 1e-4 * 256 / 32, "train.epochs": 2000}
+    return config.with_settings({**changes, **rate})
+
+
+@_system
+def iic_cifar_10() -> Config:
+    """CIFAR-10 with IIC, as in its public code: ResNet-34, five heads each of 10 and of 70 clusters, 660 pairs a step.
+
+    There 2,000 epochs pair each of 220 images with three views, once for each kind of heads; here 6,000 with one.
+    """
+    views = {**_views((0.39, 0.39), hue=0.125, grey=0.0), "views.crop_ratio": (1.0, 1.0)}  # 20 of 32 pixels a side
+    config = for_method(cifar_10(), "iic", at_scale=True)
+    sizes = {"train.lr": 1e-4 * 256 / 220, "train.batch_size": 220, "train.epochs": 6000}
+    return config.with_settings({**views, **sizes})
+
+
+@_system
+def pica_cifar_10() -> Config:
+    """CIFAR-10 with PICA, as in its public code for CIFAR-100: ResNet-34, heads of 10 and of 70 clusters.
+
+    There 200 epochs pair each image with three views, once for each head; here 600 with one, for both.
+    """
+    config = for_method(cifar_10(), "pica", at_scale=True)
+    views = _views((0.2, 1.0), hue=0.4, grey=0.2)
+    return config.with_settings({**views, "train.batch_size": 256, "train.epochs": 600})
+
+
+@_system
+def tcl_cifar_10() -> Config:
+    """CIFAR-10 with TCL, as in its public code: ResNet-34 at 224 px, 1,000 epochs and 200 of boosting, 4 × 256 images.
+
+    Of the two views the weak one alone is blurred, always.
+    """
+    weak = {"views.crop_scale": (0.2, 1.0), "views.saturation": 0.2, "views.blur": (1.0, 0.0)}
+    sizes = {"views.size": 224, "views.plain": "centre", "network.stem": "imagenet", "strong.cutout": 75 / 224}
+    four_devices = {"train.batch_size": 1024, "train.lr": 2.5e-5, "network.bn_groups": 4}  # 1e-4 whatever the batch
+    config = for_method(cifar_10(), "tcl", at_scale=True)
+    return config.with_settings({**weak, **sizes, **four_devices, "train.epochs": 1200})
+
+
+@_system
+def swav_imagenet_1k() -> Config:
+    """ImageNet-1k with SwAV, as in its public code for two crops: ResNet-50, 3,000 prototypes, 400 epochs of 4,096.
+
+    There rates begin at a sixteenth of the highest and end at a thousandth; here both at 0.
+    """
+    colours = {f"views.{name}": 0.8 for name in ("brightness", "contrast", "saturation")}
+    views = {"views.crop_scale": (0.08, 1.0), **colours, "views.hue": 0.2, "views.blur": (0.5, 0.5)}
+    sizes = {"swav.overclustering": 3, "train.batch_size": 4096, "train.epochs": 400}
+    config = for_method(imagenet_1k(), "swav", at_scale=True)
+    return config.with_settings({**views, **sizes})
+
+
+@_system
+def gcc_cifar_10() -> Config:
+    """CIFAR-10 with GCC, as in its public code: ResNet-18, 50 epochs of contrast and 950 on a graph, 256 images a step.
+
+    There one cosine, to a thousandth, goes through both; here one to 0 through the second.
+    """
+    config = for_method(cifar_10_r18(), "gcc", at_scale=True)
+    return config.with_settings({"views.crop_scale": (0.2, 1.0)})

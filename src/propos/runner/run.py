@@ -1,0 +1,99 @@
+"""`propos run`, for the command line and for Python alike: start, resume, or go on after torchrun's restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+from propos.common.errors import InputError
+from propos.data import Source
+from propos.distributed import UNNAMED_JOB, job, rank, restarts
+from propos.runner.execute import carry_out
+from propos.runner.planning import Plan, plan, plan_of
+from propos.runner.progress import Stopping, Unwatched, Watcher, unstoppable
+from propos.runner.ranks import follow
+from propos.runner.request import Request, resolved, run_name
+from propos.runner.resuming import check_agreement
+from propos.runs import Run, RunFolder, newest_folder, next_free_folder, refuse_if_held
+
+RUNS = Path("runs")
+
+Page = Callable[[Run, Source], object]
+
+
+def perform(
+    request: Request,
+    resume: bool = False,
+    device: str = "auto",
+    watcher: Watcher | None = None,
+    stopping: Stopping = unstoppable,
+    page: Page | None = None,
+) -> Run | None:
+    """Do what a person asked for and return the run; `page` is told of the finished run while its images are open.
+
+    Of several processes the first does it, the others follow and return nothing.
+    """
+    if rank() > 0:
+        follow(request.data, stopping)
+        return None
+    watcher = watcher or Unwatched()
+    run = to_resume(request) if resume else restarted(request)
+    if run is not None and run.finished:
+        watcher.note(f"{run.path}: this run is finished; there is nothing to resume")
+        return run
+    known = run.path if run is not None else request.out
+    if known is not None:
+        refuse_if_held(known)  # before any image is read
+    if run is None and request.out is not None:
+        RunFolder.check_free(request.out)
+    with (
+        _planned(request, run, device, watcher) as planned,
+        next_free_folder(RUNS, planned.name) if known is None else nullcontext(known) as out,
+    ):
+        carry_out(planned, out, watcher, stopping)
+        finished = Run.open(out)
+        if page is not None:
+            page(finished, planned.source)
+    return finished
+
+
+def _planned(request: Request, run: Run | None, device: str, watcher: Watcher) -> Plan:
+    if run is None:
+        return plan(request, device, watcher)
+    in_memory = None if isinstance(request.source, str | Path) else request.source
+    return plan_of(run, device, watcher, request.data, in_memory, request.given_labels())
+
+
+def to_resume(request: Request) -> Run:
+    """Return the run that is to be resumed; options may be given again where they agree with it."""
+    if request.out is None and request.source is None:
+        raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
+    run = _run_of(request)
+    own = run.config.source
+    if not run.finished and request.source is not None and resolved(request.source) != own:
+        raise InputError(f"{run.path}: is a run of {own}, not of {request.source}; name its --out")
+    check_agreement(request, run)
+    return run
+
+
+def restarted(request: Request) -> Run | None:
+    """Return the run that this same command began before torchrun had to start it again."""
+    if restarts() == 0 or (request.out is None and request.source is None):
+        return None
+    try:
+        run = _run_of(request)
+    except InputError:
+        return None  # it did not come to that
+    info = run.info
+    # Jobs without a name are all called the same: an earlier one's run may be it, unless that is finished.
+    another = info.job != job() or (job() == UNNAMED_JOB and run.finished)
+    return None if another or info.command != request.command else run
+
+
+def _run_of(request: Request) -> Run:
+    """Open the run that a request names by its folder, else the newest of its source."""
+    if request.out is not None:
+        return Run.open(request.out)
+    assert request.source is not None
+    return Run.open(newest_folder(RUNS, run_name(request.source)))

@@ -1,5 +1,0 @@
-"""A run's page on this machine alone, with corrections saved as they are made."""
-
-from propos.server.serving import serve
-
-__all__ = ["serve"]

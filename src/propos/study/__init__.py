@@ -1,0 +1,1 @@
+"""For researchers: methods side by side, the paper's tables and figures, charts."""

@@ -1,0 +1,166 @@
+"""What a folder is a comparison of: what was asked for, which images, and the settings planned for each method."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from propos.common.errors import InputError
+from propos.common.plain import parse_json, read_text
+from propos.config import Config, parse
+from propos.runner import Plan, Request, Watcher, plan
+from propos.runs import waited_for, write_atomically
+from propos.study.compare.asking import Cell, Wanted, cells_of
+
+FILE = "settings.json"
+LOCK = ".writing"  # held by the process that writes
+
+
+@dataclass(frozen=True)
+class State:
+    """A folder's comparison. It grows by methods and seeds; all else that is asked for makes another one."""
+
+    asked: dict[str, Any]
+    name: str
+    images: int
+    labelled: bool
+    seeds: int
+    settings: dict[str, Any]  # of each method, complete but for the seed
+    fingerprints: dict[str, str]  # what the images are known by, at the size at which each method reads them
+    refused: dict[str, str] = field(default_factory=dict)  # methods that cannot be planned here, and why
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods in the order in which they were asked for."""
+        return list(self.settings)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All its runs."""
+        return cells_of(self.methods, self.seeds)
+
+    def config(self, cell: Cell) -> Config:
+        """Return the settings of a cell."""
+        return parse(self.settings[cell.method], FILE).with_settings({"seed": cell.seed})
+
+    def planned(self, cell: Cell, data: Path | None, device: str, watcher: Watcher) -> Plan:
+        """Return the plan of a cell, its images opened."""
+        config = self.config(cell)
+        made = plan(Request(config.source, config=config, data=data, command="propos compare"), device, watcher)
+        if made.fingerprint != self.fingerprints[cell.method]:
+            made.closing.close()
+            raise InputError(f"{config.source}: has other images than when the comparison began; choose another --out")
+        return made
+
+    def grown_by(self, more: State) -> State:
+        """Return it with the methods and seeds that another one of the same images has besides."""
+        settings = self.settings | {name: more.settings[name] for name in more.methods if name not in self.settings}
+        return replace(
+            self,
+            seeds=max(self.seeds, more.seeds),
+            settings=settings,
+            fingerprints=more.fingerprints | self.fingerprints,
+            refused=_still(self.refused | more.refused, settings),
+        )
+
+    def refuse_other(self, wanted: Wanted, out: Path) -> None:
+        """Refuse what would make another comparison."""
+        asked = wanted.asked()
+        for key in self.asked | asked:
+            was, now = self.asked.get(key), asked.get(key)
+            if was != now:
+                raise InputError(f"{out}: holds a comparison with {key} = {was}, not {now}; choose another --out")
+
+    def remember(self, wanted: Wanted, out: Path) -> State:
+        """Write it down, with what other processes planned for the same folder meanwhile, and return that."""
+        out.mkdir(parents=True, exist_ok=True)
+        with waited_for(out / LOCK):
+            there = read_state(out)
+            if there is not None:
+                there.refuse_other(wanted, out)
+            state = self if there is None else there.grown_by(self)
+            write_atomically(out / FILE, f"{json.dumps(asdict(state), indent=1)}\n".encode())
+        return state
+
+
+def read_state(out: Path) -> State | None:
+    """Read what a folder is of, if it is of anything."""
+    path = out / FILE
+    if not path.is_file():
+        if out.exists() and (not out.is_dir() or any(each for each in out.iterdir() if each.name != LOCK)):
+            raise InputError(f"{out}: is there already and holds no comparison; choose another --out")
+        return None
+    found = parse_json(read_text(path), str(path))
+    try:
+        state = State(**found)
+        kinds = (
+            (state.asked, dict),
+            (state.settings, dict),
+            (state.fingerprints, dict),
+            (state.refused, dict),
+            (state.seeds, int),
+            (state.images, int),
+            (state.name, str),
+            (state.labelled, bool),
+        )
+        if not all(isinstance(value, kind) for value, kind in kinds):
+            raise TypeError
+        for method in state.methods:
+            state.config(Cell(method, 0))
+            state.fingerprints[method]
+    except (TypeError, KeyError):
+        raise InputError(f"{path}: is not what propos compare writes; choose another --out") from None
+    return state
+
+
+def planned_state(wanted: Wanted, out: Path, device: str, watcher: Watcher) -> State:
+    """Return what the folder is to be of now: what it was, with the methods and seeds that come to it.
+
+    A method that cannot be planned for these images is kept with the reason; where none can be, that is refused.
+    """
+    state = read_state(out)
+    if state is not None:
+        state.refuse_other(wanted, out)
+    refused: dict[str, str] = {}
+    for method in wanted.methods:
+        if state is None or method not in state.settings:
+            try:
+                state = _with_method(state, wanted, method, device, watcher)
+            except InputError as error:
+                refused[method] = str(error)
+    if state is None or len(refused) == len(wanted.methods):
+        raise InputError(_why_none(refused))
+    for method, why in refused.items():
+        watcher.warn(f"{method} is not compared: {why}")
+    return replace(state, seeds=max(state.seeds, wanted.seeds), refused=_still(state.refused | refused, state.settings))
+
+
+def _still(refused: dict[str, str], settings: dict[str, Any]) -> dict[str, str]:
+    """Leave out what has been planned since."""
+    return {name: why for name, why in refused.items() if name not in settings}
+
+
+def _why_none(refused: dict[str, str]) -> str:
+    """Say why no method can be planned: most often the same of all."""
+    reasons = set(refused.values())
+    return reasons.pop() if len(reasons) == 1 else "; ".join(f"{name}: {why}" for name, why in refused.items())
+
+
+def _with_method(state: State | None, wanted: Wanted, method: str, device: str, watcher: Watcher) -> State:
+    """Plan a method: its settings for these images and this length."""
+    with plan(wanted.request(method), device, watcher) as made:
+        config, labelled = made.config, made.source.labels is not None
+        if config.clusters is None:
+            raise InputError(f"{wanted.source}: has no labels to count: say how many clusters to find, as in -k 10")
+        if state is None:
+            state = State(wanted.asked(), made.source.name, len(made.source), labelled, wanted.seeds, {}, {})
+        if len(made.source) != state.images:
+            raise InputError(f"{wanted.source}: has other images than when the comparison began; choose another --out")
+        known_by = made.fingerprint
+    return replace(
+        state,
+        settings=state.settings | {method: config.model_dump(mode="json")},
+        fingerprints=state.fingerprints | {method: known_by},
+    )

@@ -1,0 +1,172 @@
+"""Budgets: a cell as it is trained with the means there are. What differs from the paper is told, setting by setting.
+
+`paper` is the paper's own recipe on all images. `small` and `tiny` keep the method and what is varied, and take the
+rest from one reduced recipe each, so that cells of one budget compare.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
+from propos.methods import complete_sections, settings_of
+from propos.runner.recipes import build_recipe, for_method
+from propos.study.reproduce.cells import Cell, Setup
+from propos.study.reproduce.images import Images, is_there
+
+Budget = Literal["tiny", "small", "paper"]
+BUDGETS: tuple[Budget, ...] = ("tiny", "small", "paper")
+PAPER_WIDTH = 256  # of the projection, which the figure of widths varies
+PAPER_BATCH = 256
+LARGE = "-224"  # how recipes for twice the usual size end, of which a reduced study has twice its own
+KEPT = (0.0, 0.1, 0.5, 1.0)  # of the epochs: when figures 3 and s2 look at a run
+LOOKED_AT = Setup("cifar-10", "cifar-10-r18")  # the run they look at, with its first seed
+# What says whose images and which seed, and what a budget does not scale.
+PERSONAL = ("source", "data", "labels", "recipe", "method", "clusters", "seed", "keep_epochs", "suggest.", "pixels.")
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A reduced study: so many images, the recipe that all its cells share, and how many classes it may have."""
+
+    images: int
+    classes: int | None
+    side: int  # at which images are kept
+    recipe: Config
+
+
+def _clusterings(*clusters: int) -> dict[str, dict[str, Any]]:
+    """Return the sections of methods that have further clusterings."""
+    return {method: {"clusters": clusters} for method in ("pcl", "byol-pcl")}
+
+
+SMALL = Reduced(
+    images=10_000,
+    classes=None,
+    side=32,
+    recipe=Config(
+        recipe="small study",
+        views=ViewSettings(size=16, crop_scale=(0.2, 1.0)),
+        network=NetworkSettings(width=0.25, hidden=512, dimension=128, momentum=0.99),
+        train=TrainSettings(epochs=20, batch_size=64, lr=0.2, warmup=2),
+        sections={"propos": {"psl_start": 10}, **_clusterings(40, 80, 160)},
+    ),
+)
+TINY = Reduced(
+    images=200,
+    classes=20,
+    side=24,
+    recipe=Config(
+        recipe="tiny trial",
+        views=ViewSettings(size=12, crop_scale=(0.2, 1.0)),
+        network=NetworkSettings(width=0.125, hidden=64, dimension=32, momentum=0.9),
+        train=TrainSettings(epochs=4, batch_size=50, lr=0.2, warmup=1),
+        sections=_clusterings(12, 24, 48),
+    ).with_settings({"estep.restarts": 3}),
+)
+REDUCED: dict[Budget, Reduced] = {"tiny": TINY, "small": SMALL}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A cell as a budget has it trained: complete settings but for what depends on the images, and which those are."""
+
+    cell: Cell
+    config: Config
+    images: Images
+    there: bool  # whether its images are on this machine
+
+    @cached_property
+    def key(self) -> str:
+        """What its run folder is called, wherever the images lie: a hash of its settings and of which images.
+
+        Settings at their defaults are left out: a cell that was finished before there was one of them is found again.
+        """
+        settings = self.config.model_dump(mode="json", exclude={"source", "data"}, exclude_defaults=True)
+        text = json.dumps([settings, asdict(self.images)], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+    @property
+    def scaled(self) -> dict[str, tuple[Any, Any]]:
+        """What is not as in the paper: of each setting the paper's value and this one."""
+        theirs, ours = (complete_sections(each).flat() for each in (paper_config(self.cell), self.config))
+        return {k: (theirs[k], value) for k, value in ours.items() if not k.startswith(PERSONAL) and theirs[k] != value}
+
+
+@cache
+def task(cell: Cell, budget: Budget, root: Path | None) -> Task:
+    """Return a cell as a budget has it trained, with stand-ins for absent images where it allows them."""
+    there = is_there(cell.setup.data, root)
+    if budget == "paper":
+        return Task(cell, paper_config(cell), Images(cell.setup.data), there)
+    reduced = REDUCED[budget]
+    images = Images(cell.setup.data, reduced.images, reduced.classes, reduced.side)
+    if budget == "tiny" and not there:
+        images, there = Images(cell.setup.data, reduced.images, reduced.classes, reduced.side, stand_in=True), True
+    return Task(cell, reduced_config(cell, reduced), images, there)
+
+
+def paper_config(cell: Cell) -> Config:
+    """Return the settings that the paper trained a cell with."""
+    setup = cell.setup
+    config = build_recipe(setup.recipe, setup.method).with_settings({**dict(setup.changes), "seed": cell.seed})
+    return config.with_settings({"keep_epochs": kept_epochs(cell, config.train.epochs)})
+
+
+def reduced_config(cell: Cell, reduced: Reduced) -> Config:
+    """Return the reduced study's settings with what a cell varies: sizes in proportion, all else as it is."""
+    setup, recipe = cell.setup, build_recipe(cell.setup.recipe, cell.setup.method)
+    base = reduced.recipe.with_settings({"network.backbone": recipe.network.backbone})
+    if setup.recipe.endswith(LARGE):
+        base = base.with_settings({"views.size": 2 * base.views.size})
+    config = for_method(base, setup.method, at_scale=False)
+    batches = base.train.batch_size / PAPER_BATCH
+    queue = settings_of(recipe).model_dump().get("queue_size")
+    sizes = {f"{setup.method}.queue_size": queue} if queue else {}
+    config = config.with_settings(
+        {**_in_proportion({**sizes, **dict(setup.changes)}, base, batches), "seed": cell.seed}
+    )
+    return config.with_settings({"keep_epochs": kept_epochs(cell, config.train.epochs)})
+
+
+def _in_proportion(changes: dict[str, Any], base: Config, batches: float) -> dict[str, Any]:
+    """Scale the sizes that a cell varies as the recipe's own are."""
+    if "network.dimension" in changes:
+        changes["network.dimension"] = round(changes["network.dimension"] * base.network.dimension / PAPER_WIDTH)
+    queues = {key: round(size * batches) for key, size in changes.items() if key.endswith(".queue_size")}
+    return {**changes, **queues}
+
+
+def kept_epochs(cell: Cell, epochs: int) -> tuple[int, ...]:
+    """Return the epochs whose networks are kept: of the one run that figures look into, a few."""
+    if cell != Cell(LOOKED_AT, 0):
+        return ()
+    return tuple(sorted({min(epochs - 1, round(share * epochs)) for share in KEPT}))
+
+
+def scaled_words(tasks: Iterable[Task]) -> list[str]:
+    """Say what was scaled down in some cells, a setting a line: the paper's values, and these."""
+    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for each in {each.cell.setup: each for each in tasks}.values():  # seeds differ in nothing else
+        for key, (theirs, ours) in each.scaled.items():
+            both = found.setdefault(key, ({}, {}))
+            both[0][shown(theirs)] = None
+            both[1][shown(ours)] = None
+    return [f"{key}: {', '.join(theirs)} → {', '.join(ours)}" for key, (theirs, ours) in found.items()]
+
+
+def shown(value: Any) -> str:
+    """Write a setting's value as people do."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, tuple | list):
+        return "(" + ", ".join(shown(each) for each in value) + ")"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)

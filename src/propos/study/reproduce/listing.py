@@ -1,0 +1,69 @@
+"""What would be trained, before anything is: items, cells, the sets that are here, and hours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from propos.common.durations import duration
+from propos.data import benchmark
+from propos.runner.batch import is_finished
+from propos.study.reproduce.budgets import task
+from propos.study.reproduce.cell_plan import words
+from propos.study.reproduce.cells import Cell
+from propos.study.reproduce.hours import A100, UTILISATION, on_a100, operations, speed
+from propos.study.reproduce.items import Item, timed
+from propos.study.reproduce.paths import Place
+from propos.study.reproduce.reproducing import Wanted
+
+
+def list_items(wanted: Wanted, place: Place, device: str) -> Iterable[str]:
+    """Say of each item what it shows, its cells, how long they take here, and which of its sets are here."""
+    fast = speed(device)
+    yield f"{'id':10} {'cells':>5} {'here':>12} {'one A100':>9}  shows"
+    for item in wanted.items:
+        cells = item.cells(wanted.seeds)
+        whole = _operations(cells, wanted)
+        times = f"{duration(whole / fast):>12} {duration(whole / on_a100()):>9}"
+        yield f"{item.id:10} {len(cells):>5} {times}  {item.shows}; {_sets(item, place.root)}"
+    different = replace(wanted, items=[item for item in wanted.items if item.in_paper]).cells()
+    whole = _operations(different, wanted)
+    times = f"{duration(whole / fast):>12} {duration(whole / on_a100()):>9}"
+    yield f"{'all':10} {len(different):>5} {times}  the paper's, each cell once"
+    yield (
+        f"Budget {wanted.budget}, {wanted.seeds} seeds. Times are counted operations, k-means and reading aside: here "
+        f"at {fast / 1e9:,.0f} GFLOP/s, which some steps of a small network just reached; on an A100 at "
+        f"{UTILISATION:.0%} of {A100 / 1e12:.0f} TFLOP/s."
+    )
+
+
+def list_cells(wanted: Wanted, place: Place) -> Iterable[str]:
+    """Say of each cell whether it is finished, would be trained, or lacks its images."""
+    tasks = wanted.tasks(place.root)
+    own = set(wanted.own(tasks))
+    done = 0
+    for each in tasks:
+        finished = is_finished(place.run(each))
+        done += finished
+        state = (
+            "finished" if finished else "data not found" if not each.there else "to do" if each in own else "others'"
+        )
+        yield f"{each.key}  {state:14}  {words(each)}"
+    yield f"{len(tasks):,} cells, {done:,} of them finished"
+
+
+def _operations(cells: Iterable[Cell], wanted: Wanted) -> float:
+    """Count the operations of cells; those of a set-up take as many whatever the seed."""
+    times = Counter(cell.setup for cell in cells)
+    return sum(operations(task(Cell(setup, 0), wanted.budget, None)) * number for setup, number in times.items())
+
+
+def _sets(item: Item, root: Path | None) -> str:
+    """Say which sets an item is of, and which of them are not here."""
+    names = list(dict.fromkeys(setup.set for setup in item.setups)) or list(timed() if item.id == "table-7" else ())
+    if not names:
+        return "no training"
+    absent = [name for name in names if root is None or not benchmark(name).folder(root).is_dir()]
+    return ", ".join(f"{name} (not here)" if name in absent else name for name in names)

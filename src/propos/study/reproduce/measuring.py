@@ -1,0 +1,107 @@
+"""What is measured on a finished cell besides what training wrote: other numbers of clusters, other images, a probe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+
+from propos.data import Source, image_digests, places_apart
+from propos.evaluation import scores
+from propos.evaluation.classes import Classes
+from propos.evaluation.preservation import preservation_rates
+from propos.methods.seeds import generator
+from propos.runner import open_like, open_source_of
+from propos.runs import Run
+from propos.study.reproduce.budgets import Task
+from propos.study.reproduce.images import Images, is_there, source_of
+from propos.study.reproduce.items import NUMBERS_OF_CLUSTERS, SIGMAS
+from propos.study.reproduce.paths import Place
+from propos.training import Model, choose_device
+from propos.training.probing import Classified, clustered_anew, linear_accuracy, probe_draws
+
+TRAIN_SHARE = 5 / 6  # of CIFAR, whose train images come first
+NEIGHBOURS = 20
+
+
+def other_numbers(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+    """Cluster the run's embeddings into other numbers of clusters, and score each."""
+    assert run.table.label is not None
+    points, found = torch.from_numpy(run.embeddings), {}
+    for clusters in NUMBERS_OF_CLUSTERS:
+        anew = clustered_anew(points, clusters, run.config)
+        found[str(clusters)] = scores(run.table.label, anew.labels.numpy())
+    return found
+
+
+def validation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+    """Put validation images into the cluster of their nearest prototype, and score that."""
+    images = _validation_images(task, place)
+    if images is None:
+        return {}
+    model = Model.as_found(run, choose_device(device))
+    with open_like(model.config, source_of(images, place.root, place.images), place.root) as source:
+        assert source.labels is not None
+        return {**scores(source.labels, model.predict(source).cluster), "images": len(source)}
+
+
+def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+    """Train a linear classifier on the frozen backbone's features of random crops, and test it on validation images.
+
+    It learns from none of the run's images that is among them.
+    """
+    assert run.table.label is not None
+    images = _validation_images(task, place)
+    if images is None:
+        return {}
+    model = Model.as_found(run, choose_device(device))
+    known, at = Classes.among(run.table.label), model.encoder.device
+
+    def classified(source: Source, labels: Shaped[np.ndarray, " N"], places: Sequence[int]) -> Classified:
+        classes = torch.from_numpy(known.numbers(labels[places])).to(at)
+        return Classified(source, torch.tensor(places), classes)
+
+    with (
+        open_source_of(run, place.root) as source,
+        open_like(model.config, source_of(images, place.root, place.images), place.root) as tested,
+    ):
+        assert tested.labels is not None
+        learnt = classified(source, run.table.label, places_apart(source, tested))
+        asked = classified(tested, tested.labels, range(len(tested)))
+        accuracy = linear_accuracy(model, learnt, asked, probe_draws(run.config))
+        return {"accuracy": accuracy, "images": len(tested), "train_images": len(learnt.classes)}
+
+
+def _validation_images(task: Task, place: Place) -> Images | None:
+    """Return the validation images of a cell's set, as many and as large as it was trained on; None: not here."""
+    images = replace(task.images, data=f"{task.cell.setup.set}:val")
+    return images if images.stand_in or is_there(images.data, place.root) else None
+
+
+def preservation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+    """Tell at each kept epoch, for several σ, how often sampled neighbours keep the class of their image.
+
+    Train images vote, but for those that are among the test images too.
+    """
+    assert run.table.label is not None
+    classes = torch.from_numpy(Classes.among(run.table.label).numbers(run.table.label))
+    train = round(len(classes) * TRAIN_SHARE)
+    found: dict[str, Any] = {}
+    with open_source_of(run, place.root) as source:
+        digests = list(image_digests(source))
+        tested = set(digests[train:])
+        voters = torch.tensor([each for each, digest in enumerate(digests[:train]) if digest not in tested])
+        for epoch in sorted(run.kept_weights):
+            model = Model.as_found(run, choose_device(device), epoch)
+            projections = model.online_projections(source).cpu()
+            bank, queries = projections[voters], projections[train:]
+            found[str(epoch)] = {}
+            for sigma in SIGMAS:
+                draws = generator(run.config.seed, "psa preservation")
+                rates = preservation_rates(bank, classes[voters], queries, sigma, NEIGHBOURS, draws)
+                found[str(epoch)][f"{sigma:g}"] = {"mean": float(rates.mean()), "sd": float(rates.std())}
+    return found

@@ -1,0 +1,123 @@
+"""The tables of clustering scores: every method of the paper's table, run or quoted, ours beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from propos.study.reproduce.cells import Setup
+from propos.study.reproduce.elements import Column, Entry, Table
+from propos.study.reproduce.items import ABLATION, CIFAR, NAMES, TABLE_2, TABLE_3, TABLE_9, split_and_size
+from propos.study.reproduce.paper import methods_in, number, paper, printed
+from propos.study.reproduce.results import Results
+
+MEASURES = {"NMI": "nmi", "ACC": "accuracy", "ARI": "ari", "AMI": "ami"}
+SCORES = ("NMI", "ACC", "ARI")
+BY_HEAD = "CC"  # whose paper, as its code, takes the cluster head's answer
+BY_KMEANS = "CC, by k-means on its instance head"
+
+
+def compared(
+    results: Results, rows: Mapping[str, Mapping[str, Setup]], sets: Sequence[str], scores: Sequence[str] = SCORES
+) -> Table:
+    """Return a table with a row for each of `rows`, set-ups by the set's name, beside the paper's table."""
+    table = results.item.id
+    heads = {setup_name: setup_name for setup_name in sets}
+    for setups in rows.values():
+        heads |= {name: results.head(setup) for name, setup in setups.items()}
+    return Table(
+        [Column(heads[name], score) for name in sets for score in scores],
+        [
+            (method, [_entry(results, table, method, rows[method].get(name), name, s) for name in sets for s in scores])
+            for method in rows
+        ],
+    )
+
+
+def _entry(results: Results, table: str, method: str, setup: Setup | None, column: str, score: str) -> Entry:
+    said = printed(table, method, column, score)
+    if setup is None:
+        return Entry(None, said)
+    measure = MEASURES[score]
+    ours = results.score(setup, f"head_{measure}" if method == BY_HEAD else measure)
+    return Entry(ours, said)
+
+
+def _rows(
+    table: str, ran: Mapping[str, str], sets: Sequence[str], recipe: str = "{}"
+) -> dict[str, Mapping[str, Setup]]:
+    """Return all methods of a table in its order; those that are only quoted have no set-ups."""
+    return {
+        method: {NAMES[data]: Setup(data, recipe.format(data), ran[method]) for data in sets} if method in ran else {}
+        for method in methods_in(table)
+    }
+
+
+def _with_both_answers(rows: dict[str, Mapping[str, Setup]]) -> dict[str, Mapping[str, Setup]]:
+    """Put CC's other answer below its own."""
+    both: dict[str, Mapping[str, Setup]] = {}
+    for method, setups in rows.items():
+        both[method] = setups
+        if method == BY_HEAD:
+            both[BY_KMEANS] = setups
+    return both
+
+
+def table_2(results: Results) -> list[Table]:
+    """Clustering of five sets."""
+    sets = ("cifar-10", "cifar-20", "stl-10", "imagenet-10", "imagenet-dogs")
+    rows = _with_both_answers(_rows("table-2", TABLE_2, sets))
+    return [compared(results, rows, [NAMES[data] for data in sets])]
+
+
+def table_3(results: Results) -> list[Table]:
+    """Tiny-ImageNet."""
+    return [compared(results, _rows("table-3", TABLE_3, ["tiny-imagenet"]), ["Tiny-ImageNet"])]
+
+
+def table_4(results: Results) -> list[Table]:
+    """ImageNet-1k."""
+    return [compared(results, _rows("table-4", {"ProPos": "propos"}, ["imagenet-1k"]), ["ImageNet-1k"], ("AMI",))]
+
+
+def table_5(results: Results) -> list[Table]:
+    """The linear probe on ImageNet-1k."""
+    (setup,) = results.item.setups
+    rows = []
+    for row in paper()["table-5"]:
+        name = f"{row['method']}, {row['backbone']}, batch {row['batch']}, {row['epochs']} epochs"
+        ours = results.read(setup, "linear", "accuracy") if row["method"] == "ProPos" else None
+        rows.append((name, [Entry(ours, number(row["ACC"]))]))
+    return [Table([Column(results.head(setup), "ACC")], rows)]
+
+
+def table_6(results: Results) -> list[Table]:
+    """The ablation."""
+    rows = _with_both_answers(_rows("table-6", ABLATION, CIFAR, "{}-r18"))
+    return [compared(results, rows, [NAMES[data] for data in CIFAR])]
+
+
+def table_8(results: Results) -> list[Table]:
+    """Subsets of ImageNet: validation images by their nearest prototype."""
+    setups = {NAMES[setup.set]: setup for setup in results.item.setups}
+    rows = []
+    for method in methods_in("table-8"):
+        entries = []
+        for name, setup in setups.items():
+            for score in ("NMI", "ARI"):
+                ours = results.read(setup, "validation", MEASURES[score]) if method == "ProPos" else None
+                entries.append(Entry(ours, printed("table-8", method, name, score)))
+        rows.append((method, entries))
+    return [Table([Column(results.head(setup), score) for setup in setups.values() for score in ("NMI", "ARI")], rows)]
+
+
+def table_9(results: Results) -> list[Table]:
+    """Long-tailed sets."""
+    sets = ("cifar-10-lt", "cifar-20-lt")
+    return [compared(results, _rows("table-9", TABLE_9, sets), [NAMES[data] for data in sets])]
+
+
+def table_s1(results: Results) -> list[Table]:
+    """Without the test split, and with large images: two tables, for their sets differ."""
+    rows = split_and_size()
+    halves = (("Baseline (train+test)", "Exclude test set"), ("Baseline (96)", "Large image size (224)"))
+    return [compared(results, {name: rows[name] for name in half}, list(rows[half[0]])) for half in halves]
