@@ -5,7 +5,7 @@ from pathlib import Path
 
 listed = ["git", "status", "--porcelain", "--untracked-files=all"]
 changed = [Path(line[3:].split(" -> ")[-1]) for line in subprocess.check_output(listed, text=True).splitlines()]
-rooms = {path.parts[2].removesuffix(".py") for path in changed if path.parts[:2] == ("src", "propos")}
+rooms = {part.removesuffix(".py") for path in changed if path.parts[:2] == ("src", "propos") for part in path.parts[2:]}
 tests = {path for path in changed if path.parts[:2] == ("tests", "unit") and path.name.startswith("test_")}
 tests |= {Path("tests/unit") / room for room in rooms}
 tests |= {Path("tests/unit") / f"test_{room}.py" for room in rooms}

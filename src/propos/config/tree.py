@@ -185,7 +185,7 @@ def _refuse_unknown(key: str, where: str) -> None:
     if section in method_names():
         raise InputError(f"{where}: {key} is the section of a method: set one of its settings, as in {key}.KEY=VALUE")
     by_last_part = [k for k in known if k.rsplit(".", 1)[-1] == key.rsplit(".", 1)[-1]]
-    near = by_last_part or difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+    near = by_last_part or difflib.get_close_matches(key, known, n=1, cutoff=0.7)
     hint = f"did you mean {near[0]}?" if near else "`propos recipes show digits` lists the keys"
     raise InputError(f"{where}: unknown key {shown(key, quoted=False)}: {hint}")
 

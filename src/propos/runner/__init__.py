@@ -32,12 +32,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "carrying": ("carry_out", "save"),
-    "performing": ("perform",),
+    "execute": ("carry_out", "save"),
+    "run": ("perform",),
     "planning": ("Plan", "plan", "plan_of"),
     "request": ("Request",),
     "sources": ("NoImages", "open_like", "open_source_of"),
-    "watching": ("Unwatched", "Watcher"),
+    "progress": ("Unwatched", "Watcher"),
 }
 
 
