@@ -36,8 +36,8 @@ def main(run: Path, folder: Path, only: list[str]) -> None:
                 page.wait_for_selector("h1")
                 if route == "map":
                     page.wait_for_function("document.querySelector('.number')?.style.transform")
-                if name == "map-pictures":
-                    page.select_option("#show", "thumbnails")
+                if route == "map":
+                    page.select_option("#show", "thumbnails" if name == "map-pictures" else "dots")
                 if route == "review":
                     page.locator(".thumb").nth(1).click(modifiers=["Control"])
                     page.locator(".thumb").nth(3).click(modifiers=["Shift"])

@@ -208,7 +208,8 @@ def _settings(
     if request.epochs is not None:
         base = base.with_epochs(request.epochs)
     config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
-    return unopened, _started(complete_sections(config), request, watcher)
+    where = "--set" if request.settings else "settings"
+    return unopened, _started(complete_sections(config, where), request, watcher)
 
 
 def _in_their_colours(unopened: UnopenedSource, config: Config, watcher: Watcher) -> UnopenedSource:

@@ -12,8 +12,12 @@ import pytest
 from helpers.runs import complete
 from propos.common.errors import InputError
 from propos.runner.request import Request
+<<<<<<< HEAD
 from propos.runner.run import perform
 from propos.runs import RunFolder, held, refuse_if_held
+=======
+from propos.runs import RunFolder, held, refuse_if_held, waited_for
+>>>>>>> main/main
 
 HOLD = """
 import sys, time
@@ -75,3 +79,15 @@ def test_neither_a_start_nor_a_resumption_joins_a_run_in_progress(tmp_path):
 def test_a_folder_that_holds_a_dead_ones_lock_is_free(tmp_path):
     (tmp_path / ".lock").touch()
     RunFolder.check_free(tmp_path)
+
+
+def test_waiting_for_a_lock_does_not_make_the_folder_it_is_in(tmp_path):
+    with pytest.raises(FileNotFoundError), waited_for(tmp_path / "gone" / ".edits.lock"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    kept = tmp_path / "run"
+    kept.mkdir()
+    (kept / "run.json").touch()
+    with waited_for(kept / ".edits.lock"):
+        (kept / "run.json").unlink()  # all is deleted meanwhile
+    assert list(tmp_path.iterdir()) == []
