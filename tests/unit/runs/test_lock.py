@@ -12,12 +12,8 @@ import pytest
 from helpers.runs import complete
 from propos.common.errors import InputError
 from propos.runner.request import Request
-<<<<<<< HEAD
 from propos.runner.run import perform
-from propos.runs import RunFolder, held, refuse_if_held
-=======
 from propos.runs import RunFolder, held, refuse_if_held, waited_for
->>>>>>> main/main
 
 HOLD = """
 import sys, time
