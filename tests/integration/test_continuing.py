@@ -75,8 +75,8 @@ def test_a_run_that_learnt_nothing_is_not_gone_on_from(grown, tmp_path, capsys):
     result = command(capsys, "run", grown / "photos", "--from", pixels, "--out", tmp_path / "more")
     assert result.code == 2
     assert result.err == (
-        f"propos: {pixels}: was made by kmeans-pixels, which learns nothing to go on from, and nobody has corrected "
-        f"it: do so first (propos open {pixels}), or start anew\n"
+        f"propos: {pixels}: was made by kmeans-pixels, which trains nothing to continue from, and has no "
+        f"corrections: correct it first (propos open {pixels}), or start a new run\n"
     )
 
 

@@ -161,6 +161,6 @@ def _with_method(state: State | None, wanted: Wanted, method: str, device: str, 
         known_by = made.fingerprint
     return replace(
         state,
-        settings=state.settings | {method: config.model_dump(mode="json")},
+        settings=state.settings | {method: config.tree(mode="json")},
         fingerprints=state.fingerprints | {method: known_by},
     )
