@@ -109,8 +109,8 @@ def esteps(config):
 
 def same_weights(first, second):
     """Return whether two networks' weights and buffers are the same to the bit."""
-    pairs = zip(first.state_dict().items(), second.state_dict().items(), strict=True)
-    return all(a == b and torch.equal(x, y) for (a, x), (b, y) in pairs)
+    ours, theirs = first.state_dict(), second.state_dict()
+    return ours.keys() == theirs.keys() and all(torch.equal(value, theirs[name]) for name, value in ours.items())
 
 
 def without_times(history):

@@ -33,6 +33,7 @@ def m_step(
     set_modes(learner)
     batches = positions.chunk(learner.schedule.accumulate)
     sums: dict[str, Tensor] = {}
+    learns = False  # whether any loss of the step has a gradient
     for part, chosen in enumerate(batches):
         when = step, part
         batch = StepBatch(learner.config, source, learner.device, chosen, learner.seed, when, state.partition.labels)
@@ -42,15 +43,17 @@ def m_step(
         with averaged(trained_parameters(learner.method), running_statistics(learner)) if last else nullcontext():
             total = sum(losses.values(), start=torch.zeros((), device=learner.device))
             if total.requires_grad:
+                learns = True
                 learner.scaler.scale(total / len(batches)).backward()
         for action in ctx.later:
             action()
         _keep_embeddings(learner, ctx, batch, state)
         for name, loss in losses.items():
             sums[name] = sums.get(name, 0.0) + loss.detach() / len(batches)
-    learner.scaler.step(learner.optimiser)
-    learner.scaler.update()
-    learner.optimiser.zero_grad(set_to_none=True)
+    if learns:
+        learner.scaler.step(learner.optimiser)
+        learner.scaler.update()
+        learner.optimiser.zero_grad(set_to_none=True)
     learner.method.after_step(StepRun.of(learner, state, when=(step, 0)))
     return sums
 
