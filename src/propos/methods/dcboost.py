@@ -48,18 +48,17 @@ class DcBoost(BuildsOn):
             self.starts_clustered = True
         self.add_target()
         self.clusters_start = clusters_start(settings, setup)
-        self.added_predictor: nn.Module | None = None
         if not has_predictor(settings, setup):
             width = self.online.dimension
-            self.added_predictor = Mlp(width, HIDDEN, width)
-            initialise_small(self.added_predictor)
+            self.predictor = Mlp(width, HIDDEN, width)
+            initialise_small(self.predictor)
         self.pairs = Pairs(setup)
 
     @classmethod
     def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
         """Return the boost."""
         from_features = setup.start.network is not None
-        predictors = ("pretext.predictor", "added_predictor")
+        predictors = ("pretext.predictor", "predictor")
         return (
             Stage(
                 "boost",
@@ -73,7 +72,7 @@ class DcBoost(BuildsOn):
 
     def own_losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return the alignment of images and, among images whose neighbours agree, the pull and the push."""
-        predictor = self.added_predictor or self.pretext.predictor
+        predictor = self.predictor or self.pretext.predictor
         assert predictor is not None
         a, b = self.pairs.of(batch)
         za, zb = ctx.encode(self.pairs.part(self.online), a, b)

@@ -12,9 +12,28 @@ from torch import Tensor
 
 from propos.clustering import nearest_neighbours
 from propos.methods.images import AllImages
-from propos.networks import ClusterHeads, Encoder
+from propos.networks import ClusterHeads, Encoder, Neighbours
 
 Confidence = Annotated[float, Field(ge=0.0, lt=1.0)]  # the probability above which an assignment becomes a label
+
+
+class Tables(Neighbours):
+    """Tables of all images that a stage computes; their shapes are known from the start, so that checkpoints fit.
+
+    Nothing is allocated before. A table of the name `table` are the images' neighbours.
+    """
+
+    def __init__(
+        self, images: int, below: Mapping[str, int] | None = None, **rows: tuple[torch.dtype, *tuple[int, ...]]
+    ):
+        """Declare the type and shape of each table's rows, and upper bounds of integers, as `Memory` has them."""
+        super().__init__(images)
+        self.below |= below or {}
+        self.shapes = {name: (dtype, (images, *shape)) for name, (dtype, *shape) in rows.items()}
+
+    def fits(self, name: str, table: Tensor) -> bool:
+        """Return whether a table read from a checkpoint may take a name."""
+        return self.shapes.get(name) == (table.dtype, tuple(table.shape)) and super().fits(name, table)
 
 
 def heads_training(lr: float) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from propos.config import Count, NotNegative, Positive
 from propos.losses import cluster_balance, cluster_matching, neighbour_agreement
 from propos.methods.base import Batch, Stage, StepContext
 from propos.methods.heads_training import (
+    Tables,
     features_and_probabilities,
     heads_training,
     neighbours_and_itself,
@@ -23,7 +24,7 @@ from propos.methods.heads_training import (
 from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
-from propos.networks import ClusterHeads, Memory, Mlp, Neighbours
+from propos.networks import ClusterHeads, Mlp
 
 GLOBAL_START = 1  # the epoch from which images are matched with all others: before it the heads are untrained
 
@@ -57,7 +58,9 @@ class Nnm(BuildsOn):
         assert setup.clusters is not None
         clusters, width = setup.clusters, self.online.features
         self.heads = ClusterHeads(lambda: Mlp(width, clusters), settings.heads)
-        self.neighbours, self.memory = Neighbours(setup.images), Memory()
+        neighbours = 1 + min(settings.neighbours, setup.images - 1)
+        probabilities = torch.float32, settings.heads, clusters
+        self.tables = Tables(setup.images, table=(torch.int64, neighbours), nearest=probabilities)
 
     @classmethod
     def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
@@ -67,7 +70,7 @@ class Nnm(BuildsOn):
 
     def own_losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return the losses of the pairs in the batch and, from the second epoch, with the nearest of all images."""
-        a, b = batch.view("strong", 0), batch.partners(self.neighbours).view("strong", 1)
+        a, b = batch.view("strong", 0), batch.partners(self.tables).view("strong", 1)
         features, of_neighbour = ctx.encode(self.online.backbone, a, b)
         logits = ctx.encode(self.heads, features, of_neighbour)
         self.pass_target(ctx, a, b)
@@ -80,7 +83,7 @@ class Nnm(BuildsOn):
             of_heads = [cluster_balance(first) for first in pairs[0].unbind(1)]
             losses["balance"] = self.settings.balance_weight * torch.stack(of_heads)
         if ctx.epoch >= GLOBAL_START:
-            theirs = self.memory["nearest"][batch.images].repeat(4, 1, 1)
+            theirs = self.tables["nearest"][batch.images].repeat(4, 1, 1)
             with_all = losses_of_pairs(torch.cat(pairs), theirs)
             losses |= {f"all_{name}": of_heads for name, of_heads in with_all.items()}
         return sum_over_heads(self.heads, losses)
@@ -91,9 +94,9 @@ class Nnm(BuildsOn):
         points = F.normalize(features, dim=1)
         if ctx.epoch == 0:
             table = neighbours_and_itself(points, self.settings.neighbours, images)
-            self.neighbours["table"] = images.gather(table)
+            self.tables["table"] = images.gather(table)
         nearest = nearest_neighbours(points, 1, images.mine)[:, 0]
-        self.memory["nearest"] = images.gather(probabilities[nearest])
+        self.tables["nearest"] = images.gather(probabilities[nearest])
 
     def own_end_epoch(self, ctx: StepContext) -> None:
         """Choose the head with the lowest loss."""

@@ -43,7 +43,6 @@ class BuildsOn(Method):
         name = self.pretext_name(settings, setup)
         kind = self._pretext_kind(settings, setup)
         self.pretext = kind(parse_settings(kind, setup.sections, name), setup)
-        self.added_target: EmaCopy[Encoder] | None = None
         self.progress = Memory(pretext_done=torch.zeros((), dtype=torch.bool))
         self._pretext_stages = {stage.name: theirs for stage, theirs in self.pretext_stages(settings, setup)}
 
@@ -109,6 +108,8 @@ class BuildsOn(Method):
             raise InputError(f'pretext = "{name}": builds on another method itself; choose one that does not')
         if not kind.trains and (setup.start.network is None or "features" not in kind.inputs):
             raise InputError(f'pretext = "{name}": trains nothing to build on; choose another method')
+        if setup.start.network is not None and "features" not in kind.inputs:
+            raise InputError(f'pretext = "{name}": cannot learn from a pretrained network\'s features; choose propos')
         if cls.has_head and kind.has_head and settings.pretext_share:
             raise InputError(f'pretext = "{name}": trains a cluster head of its own; choose a method without one')
         return kind
@@ -116,8 +117,10 @@ class BuildsOn(Method):
     @classmethod
     def check(cls, settings: Any, setup: Setup, distinct: Callable[[int], int]) -> None:
         """Refuse what the pretext refuses."""
-        kind = cls._pretext_kind(settings, setup)
-        kind.check(parse_settings(kind, setup.sections, cls.pretext_name(settings, setup)), setup, distinct)
+        name, kind = cls.pretext_name(settings, setup), cls._pretext_kind(settings, setup)
+        if setup.clusters is None and (kind.has_head or kind.needs_clusters):
+            raise InputError(f'pretext = "{name}" needs the number of clusters from the start: give it, as in -k 10')
+        kind.check(parse_settings(kind, setup.sections, name), setup, distinct)
 
     @property
     def online(self) -> Encoder:  # type: ignore[override]
@@ -126,21 +129,21 @@ class BuildsOn(Method):
 
     @property
     def embedder(self) -> Encoder:
-        """The encoder's moving average, where one was added; else the pretext's embedder."""
-        return self.pretext.embedder if self.added_target is None else self.added_target.module
+        """The moving average that was added, or the pretext's embedder."""
+        return self.pretext.embedder if self.target is None else cast(EmaCopy[Encoder], self.target).module
 
     @property
     def moving_average(self) -> EmaCopy[Encoder] | None:
-        """The moving average of the encoder: the pretext's, or the one that was added."""
-        return self.added_target or cast("EmaCopy[Encoder] | None", self.pretext.target)
+        """The moving average of the encoder: the one that was added, or the pretext's."""
+        return cast("EmaCopy[Encoder] | None", self.target or self.pretext.target)
 
     def add_target(self) -> None:
         """Add a moving average of the encoder where the pretext has none; embeddings are then the moving average's.
 
         During the pretext's stages the one that was added is a copy of the encoder.
         """
-        if self.moving_average is None:
-            self.added_target = EmaCopy(self.online)
+        if self.pretext.target is None:
+            self.target = EmaCopy(self.online)
 
     def pass_target(self, ctx: StepContext, *views: Tensor) -> None:
         """Pass views through the backbone's moving average, whose batch norm keeps running statistics of its own.
@@ -185,8 +188,8 @@ class BuildsOn(Method):
             self.own_end_epoch(ctx)
             return
         self.pretext.end_epoch(theirs)
-        if self.added_target is not None:
-            self.added_target.reset()
+        if self.target is not None:
+            cast(EmaCopy[Encoder], self.target).reset()
 
     def sampling_labels(self) -> Int[Tensor, " N"] | None:
         """Return the pretext's labels during its stages."""

@@ -12,11 +12,11 @@ from torch import Tensor
 from propos.config import Count, NotNegative, Positive
 from propos.losses import cluster_balance, neighbour_agreement, self_labelling
 from propos.methods.base import Batch, Stage, StepContext
-from propos.methods.heads_training import Confidence, heads_training, neighbours_and_itself, sum_over_heads
+from propos.methods.heads_training import Confidence, Tables, heads_training, neighbours_and_itself, sum_over_heads
 from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
-from propos.networks import ClusterHeads, Mlp, Neighbours
+from propos.networks import ClusterHeads, Mlp
 
 # Shares of the steps after the pretext: 50 epochs of 390 steps and 200 of 50 on CIFAR-10.
 CLUSTERING, LABELLING = 2 / 3, 1 / 3
@@ -53,7 +53,7 @@ class Scan(BuildsOn):
         assert setup.clusters is not None
         clusters, width = setup.clusters, self.online.features
         self.heads = ClusterHeads(lambda: Mlp(width, clusters), settings.heads)
-        self.neighbours = Neighbours(setup.images)
+        self.tables = Tables(setup.images, table=(torch.int64, 1 + min(settings.neighbours, setup.images - 1)))
 
     @classmethod
     def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
@@ -72,7 +72,7 @@ class Scan(BuildsOn):
     def own_tables(self, images: AllImages, ctx: StepContext) -> None:
         """Find each image's neighbours, itself the first."""
         points = F.normalize(images.apply(self.embedder), dim=1)
-        self.neighbours["table"] = images.gather(neighbours_and_itself(points, self.settings.neighbours, images))
+        self.tables["table"] = images.gather(neighbours_and_itself(points, self.settings.neighbours, images))
 
     def own_end_epoch(self, ctx: StepContext) -> None:
         """Choose the head with the lowest loss."""
@@ -85,7 +85,7 @@ class Scan(BuildsOn):
 
     def _clustering(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return −log p·p' of neighbours and the balance, summed over the heads."""
-        a, b = batch.view("strong", 0), batch.partners(self.neighbours).view("strong", 1)
+        a, b = batch.view("strong", 0), batch.partners(self.tables).view("strong", 1)
         logits = self._logits(ctx, a, b)
         self.pass_target(ctx, a, b)
         of_image, of_neighbour = (each.softmax(dim=-1).unbind(1) for each in ctx.gather(*logits))

@@ -14,11 +14,17 @@ from propos.clustering import nearest_neighbours
 from propos.config import Count, Positive
 from propos.losses import balanced_cross_entropy, self_labelling
 from propos.methods.base import Batch, Stage, StepContext
-from propos.methods.heads_training import Confidence, features_and_probabilities, heads_training, sum_over_heads
+from propos.methods.heads_training import (
+    Confidence,
+    Tables,
+    features_and_probabilities,
+    heads_training,
+    sum_over_heads,
+)
 from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
-from propos.networks import ClusterHeads, Memory, Mlp
+from propos.networks import ClusterHeads, Mlp
 
 CONFIDENT_SHARE = 0.5  # of the images that a cluster of equal size has: their mean is its prototype
 AGREEMENT = 0.99  # of the images around one that have to share its label
@@ -59,7 +65,8 @@ class Spice(BuildsOn):
         assert setup.clusters is not None
         clusters, width = setup.clusters, self.online.features
         self.heads = ClusterHeads(lambda: Mlp(width, width, clusters, norm=False), settings.heads)
-        self.memory = Memory({"labels": clusters})
+        several = torch.bool, settings.heads, clusters
+        self.tables = Tables(setup.images, {"labels": clusters}, prototype_labels=several, labels=(torch.int64,))
 
     @classmethod
     def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
@@ -89,12 +96,12 @@ class Spice(BuildsOn):
         points = F.normalize(features, dim=1)
         if ctx.stage.name == "heads":
             labels = [prototype_labels(points, each, CONFIDENT_SHARE) for each in probabilities.unbind(1)]
-            self.memory["prototype_labels"] = torch.stack(labels, dim=1)
+            self.tables["prototype_labels"] = torch.stack(labels, dim=1)
         else:
             neighbours = min(self.settings.neighbours, len(points)) - 1
             near, chosen = nearest_neighbours(points, neighbours, images.mine), self.heads.pick(probabilities)
             mine = agreed_labels(chosen, near, images.mine, AGREEMENT, self.settings.confidence)
-            self.memory["labels"] = images.gather(mine)
+            self.tables["labels"] = images.gather(mine)
 
     def own_end_epoch(self, ctx: StepContext) -> None:
         """Choose the head with the lowest loss."""
@@ -109,7 +116,7 @@ class Spice(BuildsOn):
         """Return the classification of both views into each head's labels, summed over the heads."""
         logits = self._logits(ctx, batch.view("strong", 0), batch.view("strong", 1))
         first, second = (each.softmax(dim=-1) for each in ctx.gather(*logits))
-        labels = self.memory["prototype_labels"][batch.images]
+        labels = self.tables["prototype_labels"][batch.images]
         of_heads = (several_labels(first, labels) + several_labels(second, labels)) / 2
         return sum_over_heads(self.heads, {"labels": of_heads})
 
@@ -124,7 +131,7 @@ class Spice(BuildsOn):
         weak, strong = (self.heads.pick(each).softmax(dim=-1) for each in ctx.gather(*logits))
         threshold = min(CONFIDENCE, settings.confidence)
         return {
-            "labels": balanced_cross_entropy(weak, self.memory["labels"][batch.images]),
+            "labels": balanced_cross_entropy(weak, self.tables["labels"][batch.images]),
             "own_labels": self_labelling(weak, strong, threshold, settings.confidence_per_cluster),
         }
 

@@ -13,10 +13,10 @@ from torch import Tensor
 from propos.config import Positive
 from propos.losses import balanced_cross_entropy, cluster_balance, cluster_contrast, nt_xent
 from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
-from propos.methods.heads_training import Confidence
+from propos.methods.heads_training import Confidence, Tables
 from propos.methods.images import AllImages
 from propos.methods.setup import Setup
-from propos.networks import Memory, Mlp
+from propos.networks import Mlp
 
 TRAINING, BOOSTING = 1000, 200  # epochs of the two stages
 LABELLED = 0.5  # γ: the share of the images that may have a label at once
@@ -59,7 +59,7 @@ class Tcl(Method):
         self.online = setup.encoder(lambda width: Mlp(width, width, width, setup.network.dimension))
         width = self.online.features
         self.head = Mlp(width, width, width, setup.clusters)
-        self.memory = Memory({"labels": setup.clusters})
+        self.tables = Tables(setup.images, {"labels": setup.clusters}, labels=(torch.int64,))
 
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
@@ -78,7 +78,7 @@ class Tcl(Method):
         za, zb, *logits = ctx.gather(*projections, *ctx.encode(self.head, *features))
         pa, pb = (each.softmax(dim=1) for each in logits)
         if ctx.stage.name == "boost":
-            labels = self.memory["labels"][batch.images]
+            labels = self.tables["labels"][batch.images]
             return {
                 "contrast": labelled_contrast(za, zb, labels, settings.temperature),
                 "labels": balanced_cross_entropy(pb, labels),
@@ -92,8 +92,8 @@ class Tcl(Method):
     def make_tables(self, images: AllImages, ctx: StepContext) -> None:
         """Label the most confident images of each cluster; images keep their labels while they are confident."""
         probabilities = images.apply(lambda view: self.head(self.online.backbone(view)).softmax(dim=1))
-        before = None if ctx.epoch == 0 else self.memory["labels"]
-        self.memory["labels"] = confident_images(probabilities, LABELLED, self.settings.confidence, before)
+        before = None if ctx.epoch == 0 else self.tables["labels"]
+        self.tables["labels"] = confident_images(probabilities, LABELLED, self.settings.confidence, before)
 
     def assign(self, features: Tensor) -> Tensor:
         """Return the head's logits."""

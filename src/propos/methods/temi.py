@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from propos.clustering import nearest_neighbours
 from propos.config import Count, Positive
 from propos.methods.base import Batch, Stage, StepContext
-from propos.methods.heads_training import sum_over_heads
+from propos.methods.heads_training import Tables, sum_over_heads
 from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
-from propos.networks import ClusterHeads, EmaCopy, Float32, Memory, Neighbours
+from propos.networks import ClusterHeads, EmaCopy, Float32, Memory
 
 HIDDEN = 512, 256
 TEMPERATURE = 0.1
@@ -56,7 +56,8 @@ class Temi(BuildsOn):
         clusters, width = setup.clusters, self.online.features
         self.heads = ClusterHeads(lambda: build_head(width, clusters), settings.heads)
         self.averages: EmaCopy[ClusterHeads] = EmaCopy(self.heads)
-        self.neighbours = Neighbours(setup.images)
+        neighbours = min(settings.neighbours, setup.images - 1)
+        self.tables = Tables(setup.images, table=(torch.int64, neighbours), features=(torch.float32, width))
         self.memory = Memory(shares=torch.full((settings.heads, clusters), 1 / clusters))
 
     @classmethod
@@ -81,8 +82,8 @@ class Temi(BuildsOn):
 
     def own_losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return the weighted information of both directions, averaged over directions and heads."""
-        features = self.memory["features"]
-        a, b = batch.rows(features), batch.partners(self.neighbours).rows(features)
+        features = self.tables["features"]
+        a, b = batch.rows(features), batch.partners(self.tables).rows(features)
         logits = ctx.gather(*ctx.encode(self.heads, a, b), *ctx.encode(self.averages, a, b))
         sa, sb, ta, tb = (each.softmax(dim=-1) for each in logits)
         of_heads = weighted_information((sa, sb), (ta, tb), self._move_shares(ta, tb), POWER)
@@ -92,8 +93,8 @@ class Temi(BuildsOn):
         """Compute the features of all images, and find each image's neighbours by them."""
         features = images.apply(self.online.backbone)
         points, count = F.normalize(features, dim=1), min(self.settings.neighbours, len(features) - 1)
-        self.memory["features"] = features
-        self.neighbours["table"] = images.gather(nearest_neighbours(points, count, images.mine))
+        self.tables["features"] = features
+        self.tables["table"] = images.gather(nearest_neighbours(points, count, images.mine))
 
     def own_after_step(self, ctx: StepContext) -> None:
         """Move the averages of the heads."""

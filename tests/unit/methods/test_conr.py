@@ -5,7 +5,12 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.staged import opened
+from propos.augment import RandomViews
 from propos.methods.conr import alignment_with, inside_clusters, kept_share, neighbour_alignment, reranked
+from propos.methods.seeds import generator
+from propos.training.e_step import Partition
+from propos.training.m_step import m_step
 
 RNG = np.random.default_rng(0)
 PREDICTION, TARGET = RNG.normal(size=(2, 12, 4))
@@ -79,3 +84,17 @@ def test_no_gradient_reaches_targets_or_prototypes_through_the_choice_of_neighbo
     target = torch.tensor(TARGET, requires_grad=True)
     assert not reranked(target, 4, 2).requires_grad
     assert not inside_clusters(target, torch.tensor(LABELS), torch.tensor(CENTRES), 0.5).requires_grad
+
+
+@pytest.mark.parametrize(("scale", "expected"), [((0.1, 0.9), (0.45, 0.9)), ((0.6, 1.0), (0.6, 1.0))])
+def test_its_views_show_more_of_an_image_and_nothing_else_of_them_changes(scale, expected):
+    learner, source, state = opened("conr", views__crop_scale=scale)
+    state.partition = Partition(torch.arange(200) % 10, torch.eye(10, 16))
+    seen = []
+    learner.method.online.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0]))
+    assert list(m_step(learner, source, torch.arange(64), state)) == ["neighbours"]
+    config = learner.config
+    views = RandomViews(config.views.model_copy(update={"crop_scale": expected}), config.pixels.mean, config.pixels.std)
+    images = torch.from_numpy(source.batch(np.arange(64)))
+    for ours, theirs in zip(seen, views(images, generator(learner.seed, "views", 0, 0)), strict=True):
+        assert torch.equal(ours, theirs)

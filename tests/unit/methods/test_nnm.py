@@ -5,8 +5,13 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.small import same_weights
+from helpers.staged import next_epoch, opened
+from propos.augment import plain_view
 from propos.methods.nnm import losses_of_pairs, nearest_in_batch, pairs_to_match
+from propos.training.m_step import m_step
 
+BATCH = torch.arange(64)
 RNG = np.random.default_rng(0)
 HEADS = RNG.dirichlet(np.ones(4), size=(3, 6, 2))  # images, neighbours and third views: images, heads, clusters
 FEATURES = RNG.normal(size=(6, 3)) * [[1], [5], [1], [1], [5], [1]]  # of unlike lengths: not the cosine's neighbours
@@ -39,3 +44,53 @@ def test_each_head_is_matched_with_its_own_probabilities(name, head, with_all):
         return loss(np.concatenate(pairs), np.concatenate([OF_NEAREST[:, head]] * 4)) if with_all else loss(*pairs)
 
     oracle.check(ours, theirs, HEADS[0, :, head])
+
+
+def test_neighbours_are_the_stages_and_probabilities_those_of_the_network_before_each_epoch():
+    learner, source, state = opened("nnm")
+    tables = learner.method.tables
+    neighbours, nearest = tables["table"].clone(), tables["nearest"].clone()
+    assert (neighbours.shape, nearest.shape) == ((200, 21), (200, 3, 10))
+    assert torch.equal(neighbours[:, 0], torch.arange(200))
+    for _ in range(3):
+        m_step(learner, source, BATCH, state)
+    assert torch.equal(tables["nearest"], nearest)  # within an epoch they stay
+    next_epoch(learner, source, state)
+    assert not torch.equal(tables["nearest"], nearest)
+    assert torch.equal(tables["table"], neighbours)
+
+
+def test_all_images_are_matched_from_the_second_epoch_on():
+    learner, source, state = opened("nnm")
+    local = ["agreement", "clusters", "balance"]
+    assert list(m_step(learner, source, BATCH, state)) == local
+    next_epoch(learner, source, state)
+    assert list(m_step(learner, source, BATCH, state)) == [*local, "all_agreement", "all_clusters"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"network__joint_views": True, "network__bn_groups": 2}])
+def test_recomputed_blocks_give_the_same_bits(settings):
+    plain, recomputed = (opened("nnm", train__recompute=each, **settings) for each in (False, True))
+    losses = [m_step(learner, source, BATCH, state) for learner, source, state in (plain, recomputed)]
+    assert losses[0] == losses[1]
+    assert same_weights(plain[0].method, recomputed[0].method)
+
+
+def test_the_nearest_image_is_that_of_its_features_and_every_heads_probabilities_are_kept():
+    learner, source, _ = opened("nnm")
+    method, pixels = learner.method.eval(), learner.config.pixels
+    with torch.no_grad():
+        images = plain_view(torch.from_numpy(source.batch(np.arange(200))), 8, pixels.mean, pixels.std)
+        features = method.online.backbone(images)
+        probabilities = method.heads(features).softmax(dim=-1)
+    cosines = torch.nn.functional.normalize(features, dim=1)
+    cosines = (cosines @ cosines.T).fill_diagonal_(-2)
+    torch.testing.assert_close(method.tables["nearest"], probabilities[cosines.argmax(dim=1)])
+
+
+def test_the_third_view_has_its_own_batch_norm():
+    learner, source, state = opened("nnm", network__joint_views=True)
+    rows = []
+    learner.method.online.backbone.register_forward_hook(lambda _, inputs, __: rows.append(len(inputs[0])))
+    m_step(learner, source, BATCH, state)
+    assert rows == [128, 64]  # both views together, the third by itself

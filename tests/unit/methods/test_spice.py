@@ -8,8 +8,10 @@ import torch
 import torch.nn.functional as F
 
 from helpers import oracle
+from helpers.staged import next_epoch, opened
 from propos.clustering import nearest_neighbours
 from propos.methods.spice import agreed_labels, prototype_labels, several_labels
+from propos.training.m_step import m_step
 
 RNG = np.random.default_rng(0)
 PROBABILITIES = torch.tensor(RNG.normal(size=(7, 5))).softmax(dim=1).numpy()
@@ -79,3 +81,18 @@ def test_labels_that_neighbours_share_by_hand():
     assert labels(2, 1.0, 0.85) == [0, 0, -1, 1, -1, 0]
     assert labels(100, 0.1, 0.0) == [0, 0, 0, 1, 1, 0]  # more than there are: all
     assert labels(3, 1.0, 0.7, slice(1, 4)) == [0, -1, -1]
+
+
+def test_labels_of_prototypes_follow_the_heads_while_the_network_is_frozen():
+    learner, source, state = opened("spice", heads=3)
+    before = learner.method.tables["prototype_labels"].clone()
+    assert before.shape == (200, 3, 10)
+    assert before.sum(dim=0).unique().tolist() == [20]
+    backbone = {name: tensor.clone() for name, tensor in learner.method.online.backbone.state_dict().items()}
+    for _ in range(3):
+        m_step(learner, source, torch.arange(64), state)
+    assert torch.equal(learner.method.tables["prototype_labels"], before)
+    next_epoch(learner, source, state)
+    assert not torch.equal(learner.method.tables["prototype_labels"], before)
+    now = learner.method.online.backbone.state_dict()
+    assert all(torch.equal(now[name], tensor) for name, tensor in backbone.items())

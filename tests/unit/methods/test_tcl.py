@@ -1,14 +1,21 @@
 """TCL: labels of the most confident images, and a contrast that leaves images with the same label together."""
 
+import hashlib
 import math
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from helpers import oracle
+from helpers.small import quick_config, quick_train
+from helpers.staged import next_epoch, opened
+from propos.common.errors import InputError, Interrupted
 from propos.losses import nt_xent
 from propos.methods.tcl import confident_images, labelled_contrast
+from propos.runs import RunFolder
+from propos.training.m_step import m_step
 
 FIRST, SECOND = np.random.default_rng(0).normal(size=(2, 7, 4))
 LABELS = torch.tensor([0, 2, 0, -1, 2, 0, -1])
@@ -66,3 +73,34 @@ def test_labels_of_confident_images_by_hand():
 
 def test_with_more_clusters_than_images_each_has_a_label():
     assert confident_images(torch.eye(8, 40), 0.5, 0.0).tolist() == list(range(8))
+
+
+def test_labels_stay_with_their_images_from_epoch_to_epoch():
+    learner, source, state = opened("tcl", train__lr=0.03)
+    before = learner.method.tables["labels"].clone()
+    assert before.shape == (200,)
+    counts = torch.bincount(before[before >= 0], minlength=10)
+    assert 0 < int(counts.max()) <= 10  # of 200 images in ten clusters half are ten of each
+    for _ in range(3):
+        m_step(learner, source, torch.arange(64), state)
+    next_epoch(learner, source, state)
+    after = learner.method.tables["labels"]
+    assert torch.equal(after[before >= 0], before[before >= 0])  # all stay above a threshold of 0.1
+    assert int((after >= 0).sum()) > int((before >= 0).sum())  # and others are labelled as the head learns
+
+
+@pytest.mark.parametrize("change", [lambda labels: labels + 10, lambda labels: labels[:-1]])
+def test_labels_of_other_clusters_or_images_are_refused(tmp_path, change):
+    settings = {"method": "tcl", "train__epochs": 3}
+    run = RunFolder.create(tmp_path / "run", {}, quick_config(**settings))
+    asked = iter(range(10))  # three times each after the openings of two epochs, and twice in the third
+    with pytest.raises(Interrupted):
+        quick_train(run=run, stop=lambda: next(asked, None) is None, **settings)
+    newest = max((run.path / "checkpoint").iterdir())
+    with safetensors.safe_open(newest, "pt") as file:
+        tensors, plain = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+    tensors["method.tables.labels"] = change(tensors["method.tables.labels"]).contiguous()
+    content = safetensors.torch.save(tensors, plain)
+    newest.with_name(f"999999-{hashlib.sha256(content).hexdigest()[:32]}.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match=r"method\.tables\.labels: holds other values than the method would keep"):
+        quick_train(run=run, **settings)
