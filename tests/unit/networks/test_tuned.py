@@ -5,9 +5,11 @@ import torch.nn.functional as F
 from helpers.pretrained import random_weights
 from propos.augment import Shapes
 from propos.common.errors import InputError
-from propos.config import NetworkSettings
-from propos.networks import Parts, Seeing, Tuned, Tuning, build_network, read_pretrained, trunk_features
+from propos.config import Config, NetworkSettings, StartSettings
+from propos.methods import build_method
+from propos.networks import Seeing, Tuned, Tuning, read_pretrained, trunk_features
 from propos.networks.pretrained import PRETRAINED, frozen
+from propos.training.learner import freeze
 
 LITE = "efficientnet-lite0"
 SETTINGS = NetworkSettings(backbone="whitened", components=6)
@@ -67,15 +69,13 @@ def test_batch_norms_keep_their_statistics_or_learn_them(weights, keeps):
     assert all(same) if keeps else not any(same)
 
 
-def test_what_was_fitted_to_the_features_is_no_part_of_what_learns(weights):
-    parts = Parts(projector=None, target="moving average", tuning=Tuning(LITE, "last", True))
-    network = build_network(SETTINGS, parts, 192 * 49, seed=0)
-    network.learn_only(("backbone",))
+def test_what_was_fitted_to_the_features_is_no_part_of_what_learns():
+    start = StartSettings(network=LITE, learns="last")
+    method = build_method(Config(network=SETTINGS, start=start, clusters=2), channels=192 * 49)
+    freeze(method, ("online.backbone",))
     rows = torch.rand(4, 192 * 49, generator=torch.Generator().manual_seed(0))
-    network.begin_step()
-    outputs = network((rows, rows.flip(0)), None)
-    assert outputs.projections[0].shape == (4, 6)
-    learns = {name for name, parameter in network.named_parameters() if parameter.requires_grad}
+    assert method.online(rows).shape == (4, 6)
+    learns = {name for name, parameter in method.named_parameters() if parameter.requires_grad}
     assert {name.rpartition(".")[0] for name in learns} == {
         f"online.backbone.top.{part}.{kind}"
         for part in ("block.expand", "block.depthwise", "block.project", "head")
