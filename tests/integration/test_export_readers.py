@@ -93,7 +93,7 @@ def by_hand(folder, pixels):
     assert (settings["network.backbone"], settings["network.stem"]) == ("resnet-small", "small")
 
     def of(name):
-        return tensors[f"target.{name}"]
+        return tensors[f"target.module.{name}"]
 
     def norm(x, name):
         parts = (of(f"{name}.{part}") for part in ("running_mean", "running_var", "weight", "bias"))

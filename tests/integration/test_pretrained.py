@@ -131,7 +131,7 @@ def test_clusters_of_features_are_boosted_from_where_they_stood(finished, here, 
     assert first["measures"]["churn"] == 0.0  # the run's own clusters
     assert last["measures"]["accuracy"] == 1.0
     weights = boosted.weights()
-    layer = weights["online.projector.0.weight"]
+    layer = weights["pretext.online.projector.0.weight"]
     assert layer.shape == (64, 64)
     assert 0 < np.abs(layer - np.eye(64)).max() < 0.1
     new = command(capsys, "predict", tmp_path / "boosted", here / "photos", "-o", tmp_path / "new.csv")
@@ -183,7 +183,7 @@ def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
     assert whole.embeddings.shape == (24, 128)
     start = {name: array for name, array in whole.weights().items() if "backbone" in name}
     assert sorted(start) == [
-        f"{which}.backbone.{name}" for which in ("online", "target") for name in ("directions", "mean")
+        f"{which}.backbone.{name}" for which in ("online", "target.module") for name in ("directions", "mean")
     ]  # the pretrained network itself is in no checkpoint, optimiser or target
     propos_run(
         here / "photos", 3, out=tmp_path / "again", weights=here / "weights.pth", method="propos", epochs=4,
@@ -263,7 +263,7 @@ def test_a_model_handed_on_says_what_its_weights_had_seen(finished, here, tmp_pa
         (["--weights", "nowhere.pth"], "nowhere.pth: is not a file"),
         (["--method", "kmeans-features", "--recipe", "photos"], "needs a pretrained network"),
         (["--weights", "WEIGHTS", "--method", "simclr"], "learns from images"),
-        (["--set", "network.backbone=resnet-small"], "use --start scratch to learn with another"),
+        (["--set", "network.backbone=resnet-small"], "use --start scratch to train another"),
     ],
 )
 def test_what_cannot_start_says_what_to_do(here, tmp_path, capsys, flags, said):
