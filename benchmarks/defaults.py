@@ -32,7 +32,7 @@ SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 def ours(source: ArraySource, clusters: int, seed: int) -> tuple[Labels, Row]:
     """Train with the defaults; return the clusters, and what was chosen for the images."""
     images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
-    with plan(Request(images, clusters, seed=seed, labels=source.labels), "cpu") as planned:
+    with plan(Request(source=images, clusters=clusters, seed=seed, labels=source.labels), "cpu") as planned:
         config = planned.config
         fitted = train(config, planned.source, planned.device, Silent())
     curve = [[line["epoch"], line["measures"]["accuracy"]] for line in fitted.history if "measures" in line]

@@ -64,7 +64,7 @@ def silent(what: str) -> Iterator[Any]:
 def seen(folder: Path, clusters: int) -> tuple[Features, Labels, float]:
     """Return what the network makes of all images, their kinds, and the processor's seconds where it was made now."""
     begin = time.process_time()  # without that of the processes that decode
-    with plan(Request(folder, clusters, start="pretrained"), "cpu") as planned:
+    with plan(Request(source=folder, clusters=clusters, start="pretrained"), "cpu") as planned:
         fed = feed(planned.config, planned.source, planned.device, silent)
         kinds = [Path(name).parent.name for name in fed.image_names()]
         return fed.batch(np.arange(len(fed))), np.unique(kinds, return_inverse=True)[1], time.process_time() - begin
@@ -72,7 +72,7 @@ def seen(folder: Path, clusters: int) -> tuple[Features, Labels, float]:
 
 def trained(folder: Path, clusters: int, seed: int, asked: Row) -> Labels:
     """Return the clusters of a run of ours."""
-    with plan(Request(folder, clusters, start="pretrained", seed=seed, **asked), "cpu") as planned:
+    with plan(Request(source=folder, clusters=clusters, start="pretrained", seed=seed, **asked), "cpu") as planned:
         return np.asarray(train(planned.config, planned.source, planned.device, Silent()).table.cluster)
 
 

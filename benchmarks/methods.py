@@ -89,7 +89,7 @@ def cost(place: str, name: str) -> Row:
 def _request(source: ArraySource, name: str, seed: int) -> Request:
     method, settings = VARIANTS[name]
     images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
-    return Request(images, method=method, seed=seed, labels=source.labels, start="scratch", settings=settings)
+    return Request(source=images, method=method, seed=seed, labels=source.labels, start="scratch", settings=settings)
 
 
 def _few(config: Config) -> int:

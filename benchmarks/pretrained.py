@@ -63,7 +63,7 @@ def by_propos(folder: Path) -> int:
     def silent(what: str) -> Iterator[Any]:
         yield lambda done, total: None
 
-    with plan(Request(folder, 2, start="pretrained")) as planned:
+    with plan(Request(source=folder, clusters=2, start="pretrained")) as planned:
         fed = feed(planned.config, planned.source, planned.device, silent)
         start_learning(build_learner(planned.config, fed, planned.device), fed)
         return len(fed)

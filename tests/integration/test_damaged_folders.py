@@ -52,7 +52,7 @@ def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("damaged")
     images, more = save_digits(root / "images.npz", COUNT), digits(2 * COUNT)
     np.savez(root / "others.npz", images=more.images[COUNT:, ..., 0], labels=more.labels[COUNT:])
-    with plan(Request(images, 3, recipe="digits", settings={**SMALL, "keep_epochs": (0,)})) as planned:
+    with plan(Request(source=images, clusters=3, recipe="digits", settings={**SMALL, "keep_epochs": (0,)})) as planned:
         carry_out(planned, root / "finished")
     shutil.rmtree(root / "finished" / "checkpoint")
     folder = RunFolder(root / "finished")
@@ -61,7 +61,7 @@ def folders(tmp_path_factory):
     write_report(Run.open(folder.path))
     asked = iter(range(4))
     with (
-        plan(Request(images, earlier=folder.path, settings={"train.epochs": 2})) as planned,
+        plan(Request(source=images, earlier=folder.path, settings={"train.epochs": 2})) as planned,
         pytest.raises(Interrupted),
     ):
         carry_out(planned, root / "stopped", stopping=lambda: nullcontext(lambda: next(asked, None) is None))

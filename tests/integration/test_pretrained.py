@@ -193,7 +193,7 @@ def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
 
 
 def test_inspect_says_how_long_it_would_take(here):
-    with plan(Request(here / "photos", 3, weights=here / "weights.pth")) as planned:
+    with plan(Request(source=here / "photos", clusters=3, weights=here / "weights.pth")) as planned:
         overview = look(planned)
     assert overview.recipe == "pretrained"
     assert overview.seconds > 0
@@ -218,7 +218,7 @@ def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, cap
 def test_a_run_killed_among_its_features_goes_on_with_them(finished, here, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
     arguments = ["-k", 3, "--weights", here / "weights.pth", "--labels", "folders", "--no-report", "--quiet"]
-    with plan(Request(here / "photos", 3, weights=here / "weights.pth")):
+    with plan(Request(source=here / "photos", clusters=3, weights=here / "weights.pth")):
         pass  # now its images are kept here, and no features are
     hold = Hold(tmp_path, "aspects.npy")  # written when all features are
     process = start("run", here / "photos", *arguments, "--out", tmp_path / "run", hold=hold)

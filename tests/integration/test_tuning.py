@@ -117,7 +117,9 @@ def test_tuning_that_was_stopped_goes_on_to_the_same_bits(finished, here, tmp_pa
     def stopping():
         yield lambda: next(asked, None) is None
 
-    given = Request(here / "photos", 3, labels="folders", weights=here / "weights.pth", epochs=2, settings=SETTINGS)
+    given = Request(
+        source=here / "photos", clusters=3, labels="folders", weights=here / "weights.pth", epochs=2, settings=SETTINGS
+    )
     with plan(given) as planned, pytest.raises(Interrupted):
         carry_out(planned, tmp_path / "run", stopping=stopping)
     assert propos_run(resume=True, out=tmp_path / "run", quiet=True, report=False).finished

@@ -139,7 +139,7 @@ def test_without_a_number_or_labels_one_is_suggested():
 
 def test_fitting_in_a_run_folder_goes_on_where_it_was_stopped(fitted, tmp_path):
     settings = {**QUICK, "clusters": 10}
-    same = Request(IMAGES, method="propos", recipe="digits", seed=0, settings=settings, command="ProPos.fit")
+    same = Request(source=IMAGES, method="propos", recipe="digits", seed=0, settings=settings, command="ProPos.fit")
     asked = iter([False] * 5 + [True])
     with plan(same) as planned, pytest.raises(Interrupted, match="fitting the same images again"):
         carry_out(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))

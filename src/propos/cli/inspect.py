@@ -37,7 +37,7 @@ def inspect(
     from propos.runner import Request, Unwatched, plan
     from propos.runner.inspect import ESTIMATE_CLUSTERS, draw_views_of, look
 
-    request = Request(source, clusters, data=data)
+    request = Request(source=source, clusters=clusters, data=data)
     with (
         Terminal(quiet=as_json) as terminal,
         plan(request, device, Unwatched(terminal.working), ESTIMATE_CLUSTERS) as planned,

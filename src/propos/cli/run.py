@@ -59,21 +59,21 @@ def run(
         ),
     ] = None,
     earlier: Annotated[
-        Path | None, typer.Option("--from", metavar="RUN", help="Go on from a finished run; its clusters keep numbers.")
+        Path | None,
+        typer.Option("--from", metavar="RUN", help="Continue from a finished run, keeping its cluster ids."),
     ] = None,
     start: Annotated[
         str | None,
         typer.Option(
             metavar="START",
-            help="scratch, pretrained, pretrained:NAME or a finished run; without it photographs start from a "
-            "pretrained network where one is installed.",
+            help="scratch, pretrained or pretrained:NAME (default: pretrained for photographs, if installed).",
         ),
     ] = None,
     weights: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A pretrained network's weights: .safetensors or a state dict.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an unfinished run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="End by writing the page of the run.")] = True,
@@ -91,22 +91,22 @@ def run(
     from propos.runner import Request
 
     request = Request(
-        source,
-        clusters,
-        method,
-        recipe,
-        out,
-        seed,
-        epochs,
-        given,
-        config,
-        labels,
-        budget,
-        earlier,
-        data,
-        start,
-        weights,
-        shlex.join(["propos", *sys.argv[1:]]),
+        source=source,
+        clusters=clusters,
+        method=method,
+        recipe=recipe,
+        out=out,
+        seed=seed,
+        epochs=epochs,
+        settings=given,
+        config=config,
+        labels=labels,
+        time=budget,
+        earlier=earlier,
+        data=data,
+        start=start,
+        weights=weights,
+        command=shlex.join(["propos", *sys.argv[1:]]),
     )
     perform_shown(request, resume, device, quiet, report, threads)
 

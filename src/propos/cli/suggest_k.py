@@ -43,7 +43,16 @@ def suggest_k(
     settle_threads()
     from propos.runner import Request
 
-    request = Request(what, clusters, method, recipe, None, seed, epochs, given, data=data)
+    request = Request(
+        source=what,
+        clusters=clusters,
+        method=method,
+        recipe=recipe,
+        seed=seed,
+        epochs=epochs,
+        settings=given,
+        data=data,
+    )
     is_run = (Path(what) / "run.json").is_file()
     suggestion = _of_run(request) if is_run else _of_source(request, device, quiet=as_json)
     if as_json:

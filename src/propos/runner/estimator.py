@@ -82,7 +82,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         if self.n_clusters is not None:
             settings["clusters"] = int(self.n_clusters)  # beside a range, which says that it was suggested
         return Request(
-            _what(X),
+            source=_what(X),
             method=self.method,
             recipe=self.recipe,
             seed=self._seed(),

@@ -40,11 +40,11 @@ from propos.runner.ranks import estimate
 from propos.runner.recipes import TUNING, build_recipe, choose_recipe, fit_length, for_method, on_top
 from propos.runner.request import (
     Request,
+    check_start,
     given_config,
     requested_settings,
     run_name,
     seconds_in,
-    starting,
     wants_pretrained,
 )
 from propos.runner.sources import open_source_of, opened
@@ -122,7 +122,7 @@ def plan(
     """
     watcher = watcher or Unwatched()
     chosen = choose_device(device)
-    request = starting(request)
+    check_start(request)
     earlier = None if request.earlier is None else Run.open(request.earlier)
     given = given_config(request) if earlier is None else _continued_config(request, earlier)
     what = request.source if request.source is not None else (given.source if given else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from propos.data import What, data_root, is_benchmark
 INSTEAD = {"source": "SOURCE", "data": "--data FOLDER", "recipe": "--recipe NAME"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """What a person asked for; whatever is not said is chosen."""
 
@@ -36,7 +36,7 @@ class Request:
     time: str | None = None
     earlier: Path | None = None
     data: Path | None = None
-    start: str | None = None  # scratch, pretrained[:NAME], or a finished run
+    start: str | None = None  # scratch or pretrained[:NAME]
     weights: Path | None = None  # a file of a pretrained network's
     command: str = "propos.run"  # what run.json calls it
 
@@ -45,20 +45,15 @@ class Request:
         return None if isinstance(self.labels, str) else self.labels
 
 
-def starting(request: Request) -> Request:
-    """Return a request whose start, where it is a run, is what it goes on from."""
+def check_start(request: Request) -> None:
+    """Refuse a start that is none, and options that contradict it."""
     start = request.start
-    if start is None or start == "scratch" or start.partition(":")[0] == "pretrained":
-        if request.weights is not None and start == "scratch":
-            raise InputError("--start scratch and --weights say two things: use one of them")
-        if request.earlier is not None and (start or request.weights):
-            raise InputError("--from goes on with the run's own network: leave out --start and --weights")
-        return request
-    if not (Path(start) / "run.json").is_file():
-        raise InputError(f"--start {start}: write scratch, pretrained, pretrained:NAME, or a finished run's folder")
-    if request.earlier is not None or request.weights is not None:
-        raise InputError("--start RUN goes on with the run's own network: leave out --from and --weights")
-    return replace(request, start=None, earlier=Path(start))
+    if start is not None and start != "scratch" and start.partition(":")[0] != "pretrained":
+        raise InputError(f"--start {start}: write scratch, pretrained or pretrained:NAME; --from RUN continues a run")
+    if request.weights is not None and start == "scratch":
+        raise InputError("--start scratch and --weights contradict each other: use one of them")
+    if request.earlier is not None and (start or request.weights):
+        raise InputError("--from continues with the run's own network: leave out --start and --weights")
 
 
 def wants_pretrained(request: Request) -> bool | None:

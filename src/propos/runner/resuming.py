@@ -10,7 +10,7 @@ from typing import Any
 from propos.common.errors import InputError, shown
 from propos.config import Config, parse_clusters
 from propos.runner.planning import ELSEWHERE
-from propos.runner.request import Request, given_config, seconds_in, starting, written
+from propos.runner.request import Request, given_config, seconds_in, written
 from propos.runs import Run
 
 
@@ -29,9 +29,7 @@ def check_agreement(request: Request, run: Run) -> None:
     What its settings do not tell, as of --time, the command that began it does.
     """
     differing = [
-        option
-        for option in _options(starting(request), run)
-        if option.differs is not None and not _began_with(run, option)
+        option for option in _options(request, run) if option.differs is not None and not _began_with(run, option)
     ]
     if differing:
         names = ", ".join(dict.fromkeys(option.name for option in differing))

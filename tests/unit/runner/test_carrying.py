@@ -17,7 +17,9 @@ IMAGES = digits().images[..., 0]
 
 
 def planned(**settings):
-    return plan(Request(IMAGES, 10, recipe="digits", seed=0, settings={**QUICK, "train.epochs": 1, **settings}))
+    return plan(
+        Request(source=IMAGES, clusters=10, recipe="digits", seed=0, settings={**QUICK, "train.epochs": 1, **settings})
+    )
 
 
 def test_without_a_folder_nothing_is_written_and_the_results_are_the_same(tmp_path, monkeypatch):

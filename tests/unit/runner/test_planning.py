@@ -18,7 +18,12 @@ from propos.runs import Run
 
 def request_of(source, seed=3, labels=None, **settings):
     return Request(
-        source, 10, recipe="digits", seed=seed, labels=labels, settings={**QUICK, "train.epochs": 1, **settings}
+        source=source,
+        clusters=10,
+        recipe="digits",
+        seed=seed,
+        labels=labels,
+        settings={**QUICK, "train.epochs": 1, **settings},
     )
 
 
@@ -60,7 +65,7 @@ def test_recipes_compute_in_half_precision_on_a_gpu(monkeypatch, device, has_bfl
     monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation: has_bfloat16)
     with plan(request_of("digits", **asked), device=device) as planned:
         assert planned.config.train.precision == precision
-    with plan(Request("digits", config=planned.config), device=device) as again:
+    with plan(Request(source="digits", config=planned.config), device=device) as again:
         assert again.config.train.precision == precision
 
 
@@ -76,7 +81,9 @@ def test_recipes_compute_in_half_precision_on_a_gpu(monkeypatch, device, has_bfl
 def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
     watcher, notes = Unwatched(), []
     watcher.note = notes.append
-    with plan(Request(np.kron(load_digits().images * 15, np.ones((3, 3))), 10, **asked), watcher=watcher) as planned:
+    with plan(
+        Request(source=np.kron(load_digits().images * 15, np.ones((3, 3))), clusters=10, **asked), watcher=watcher
+    ) as planned:
         assert planned.config.views.flip == flip
         assert planned.config.recipe == "small-grey"
     assert [note.split(" (")[0] for note in notes if note.startswith("Views")] == ([said] if said else [])
@@ -96,7 +103,7 @@ def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
 def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked, epochs, said):
     watcher, notes = Unwatched(), []
     watcher.note = notes.append
-    with plan(Request(load_digits().images[:780], 10, **asked), watcher=watcher) as planned:
+    with plan(Request(source=load_digits().images[:780], clusters=10, **asked), watcher=watcher) as planned:
         assert planned.config.train.epochs == epochs
     assert [note.split(" (")[0] for note in notes if note.startswith("Length")] == [
         "Length: 187 epochs for 780 images"
@@ -106,7 +113,7 @@ def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked
 def test_more_than_ten_clusters_train_longer_and_the_run_says_so():
     watcher, notes = Unwatched(), []
     watcher.note = notes.append
-    with plan(Request(load_digits().images[:780], 40), watcher=watcher) as planned:
+    with plan(Request(source=load_digits().images[:780], clusters=40), watcher=watcher) as planned:
         assert planned.config.train.epochs == 374  # twice 187.2
     assert [note.split(" (")[0] for note in notes if note.startswith("Length")] == [
         "Length: 374 epochs for 780 images in 40 clusters"
@@ -131,10 +138,14 @@ def test_settings_of_other_images_give_way_to_what_is_asked_for(tmp_path):
         given = first.config
     asked = {"pixels.white": 8.0, "pixels.mean": (0.25,), "pixels.std": (0.5,)}
     np.save(tmp_path / "other.npy", digits().images[..., 0].astype(np.float32))
-    with plan(Request(str(tmp_path / "other.npy"), 10, config=given, settings={**asked, "pixels.black": 0.0})) as other:
+    with plan(
+        Request(source=str(tmp_path / "other.npy"), clusters=10, config=given, settings={**asked, "pixels.black": 0.0})
+    ) as other:
         pixels = other.config.pixels
     assert (pixels.black, pixels.white, pixels.mean, pixels.std) == (0.0, 8.0, (0.25,), (0.5,))
-    with plan(Request(str(tmp_path / "other.npy"), 10, config=given, settings={"pixels.mean": (0.25,)})) as other:
+    with plan(
+        Request(source=str(tmp_path / "other.npy"), clusters=10, config=given, settings={"pixels.mean": (0.25,)})
+    ) as other:
         pixels = other.config.pixels
     assert (pixels.white, pixels.mean) == (digits().images.max(), (0.25,))
 
@@ -151,7 +162,7 @@ def test_a_plan_stops_decoding_when_it_ends_and_when_it_cannot_be_made(photos):
         assert workers() > before
     assert workers() == before
     with pytest.raises(InputError, match="only 40 images"):
-        plan(Request(photos, 41, recipe="digits"))
+        plan(Request(source=photos, clusters=41, recipe="digits"))
     assert workers() == before
 
 

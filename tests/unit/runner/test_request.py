@@ -1,32 +1,20 @@
-"""What a person asks for, before anything is opened."""
+"""What a person can ask for is the same on the command line and in Python."""
 
-import pytest
+import inspect
+from dataclasses import fields
 
-from propos.runner.request import run_name
+import propos
+from propos.cli.run import run as command
+from propos.runner import Request
 
-
-@pytest.mark.parametrize(
-    ("what", "name"),
-    [
-        ("photos/", "photos"),
-        ("linked", "linked"),
-        ("Rome, 12.08.2019", "Rome, 12.08.2019"),
-        ("photos/.", "photos"),
-        ("array.npz", "array"),
-        ("cifar-10:test", "cifar-10-test"),
-    ],
-)
-def test_runs_are_called_as_a_person_calls_the_source(tmp_path, monkeypatch, what, name):
-    monkeypatch.chdir(tmp_path)
-    for folder in ("photos", "elsewhere", "Rome, 12.08.2019"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "array.npz").touch()
-    assert run_name(what) == name
+ON_THE_COMMAND_LINE = {"budget": "time"}  # `time` is a module there
+IN_PYTHON = {"k": "clusters"}
+OF_THE_TERMINAL = {"resume", "device", "quiet", "report"}  # how to run, not what
 
 
-def test_the_folder_one_is_in_gives_its_name(tmp_path, monkeypatch):
-    (tmp_path / "holidays").mkdir()
-    monkeypatch.chdir(tmp_path / "holidays")
-    assert run_name(".") == run_name("../holidays/") == "holidays"
-    assert run_name("..") == tmp_path.name
+def test_options_and_keywords_are_those_of_a_request():
+    asked = {field.name for field in fields(Request)} - {"command"}
+    options = {ON_THE_COMMAND_LINE.get(name, name) for name in inspect.signature(command).parameters}
+    assert options - OF_THE_TERMINAL == asked
+    keywords = {IN_PYTHON.get(name, name) for name in inspect.signature(propos.run).parameters} - {"more_settings"}
+    assert keywords - OF_THE_TERMINAL == asked

@@ -11,7 +11,7 @@ COMMAND = "propos run digits --out here"
 
 
 def request_for(out):
-    return Request("digits", out=out, command=COMMAND)
+    return Request(source="digits", out=out, command=COMMAND)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def run(tmp_path, monkeypatch):
 
 
 def resumed(path, **asked):
-    return to_resume(Request("digits", out=path, **asked)).path
+    return to_resume(Request(source="digits", out=path, **asked)).path
 
 
 AGREEING = {

@@ -67,7 +67,7 @@ def test_neither_a_start_nor_a_resumption_joins_a_run_in_progress(tmp_path):
     info = {"status": "running", "command": "propos run", "source": {"fingerprint": "x"}}
     out = RunFolder.create(tmp_path / "run", info, complete(source="digits", clusters=10)).path
     with held(out):
-        for request, resume in ((Request(out=out), True), (Request("digits", out=out), False)):
+        for request, resume in ((Request(out=out), True), (Request(source="digits", out=out), False)):
             with pytest.raises(InputError, match=f"process {os.getpid()} on .* trains into it"):
                 perform(request, resume=resume)
 

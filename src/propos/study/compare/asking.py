@@ -75,10 +75,10 @@ class Wanted:
         )
         settings = {key: value for key, value in self.settings.items() if _section(key) not in compared - read}
         return Request(
-            self.source,
-            self.clusters,
-            method,
-            self.recipe,
+            source=self.source,
+            clusters=self.clusters,
+            method=method,
+            recipe=self.recipe,
             seed=0,
             epochs=self.epochs,
             settings=settings,

@@ -48,7 +48,7 @@ class State:
     def planned(self, cell: Cell, data: Path | None, device: str, watcher: Watcher) -> Plan:
         """Return the plan of a cell, its images opened."""
         config = self.config(cell)
-        made = plan(Request(config.source, config=config, data=data, command="propos compare"), device, watcher)
+        made = plan(Request(source=config.source, config=config, data=data, command="propos compare"), device, watcher)
         if made.fingerprint != self.fingerprints[cell.method]:
             made.closing.close()
             raise InputError(f"{config.source}: has other images than when the comparison began; choose another --out")

@@ -31,7 +31,7 @@ def planned(task: Task, place: Place, device: str, watcher: Watcher | None = Non
     """Return a cell's plan, its images opened, in the precision that is usual on the device."""
     source = source_of(task.images, place.root, place.images)
     config = task.config.with_settings({"train.precision": usual_precision(choose_device(device))})
-    request = Request(source, config=config, data=place.root, command="propos reproduce")
+    request = Request(source=source, config=config, data=place.root, command="propos reproduce")
     return plan(request, device, watcher)
 
 
