@@ -145,6 +145,21 @@ def test_the_page_keeps_what_the_server_refuses_says_why_and_saves_it_once_the_r
     assert Run.open(folder).corrected.names()[5] == "fives"
 
 
+def test_nothing_is_called_saved_that_waits_for_another_answer(folder, address, windows):
+    page, held = windows(address, "cluster/5"), []
+    page.keyboard.press("r")
+    choose(page, "five")
+    saved(page)
+    with page.expect_request(lambda request: "/api/edits" in request.url):  # as each second
+        page.route("**/api/edits*", lambda route: route.continue_() if held else held.append(route))
+    page.keyboard.press("r")
+    choose(page, "fives")
+    assert page.locator(".where").inner_text() == "Saving …"
+    held[0].continue_()
+    saved(page)
+    assert Run.open(folder).corrected.names()[5] == "fives"
+
+
 @pytest.mark.parametrize("written", ["before", "after"])
 def test_a_run_of_junk_alone_is_opened_and_undone(folder, windows, capsys, written):
     """Also where the page was written when no cluster was left."""

@@ -43,6 +43,7 @@ export class Server {
 
   /** Send what is not saved yet, and ask what is new. */
   push(): void {
+    if (this.saving === "saved" && this.here().own.length > 0) this.say("saving"); // though an answer is still awaited
     if (!this.busy) void this.exchange();
   }
 
