@@ -80,7 +80,7 @@ def _print(overview: Overview, views: Path | None) -> None:
         line("views", overview.views)
     line("it takes", f"about {duration(overview.seconds)}")
     if overview.fared is not None:
-        line("to expect", f"{overview.fared} (docs/results.md)")
+        line("elsewhere", f"measured on other images, no forecast for these: {overview.fared} (docs/results.md)")
     if views is not None:
         line("drawn", str(views))
 

@@ -35,7 +35,7 @@ class Overview:
     odd: list[str]
     recipe: str
     epochs: int | None  # None where nothing is trained
-    fared: str | None  # how such images fared with this recipe, where that was measured
+    fared: str | None  # what this recipe reached on other images, where that was measured
     views: str | None  # which changes leave these images what they are
     seconds: float
 
