@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from propos.augment import plain_view, shapes_of
 from propos.data import Source
-from propos.errors import InputError, RunFailed
+from propos.errors import InputError, RunFailed, check_ending
 from propos.runner import NoImages, open_source_of
 from propos.runs import CONFIDENCE_TEMPERATURE, Run
 from propos.training import Model
@@ -84,8 +84,7 @@ class Checked:
 
 def write_onnx(run: Run, out: Path) -> Checked:
     """Write a run's model, its clusters as corrected; where onnxruntime answers otherwise than torch, write nothing."""
-    if out.suffix != ".onnx":
-        raise InputError(f"{out}: name the file *.onnx")
+    check_ending(out, ".onnx")
     _need_packages()
     model = Model.from_run(run, torch.device("cpu"))
     portable = Portable(model).eval()

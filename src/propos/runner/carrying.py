@@ -26,6 +26,7 @@ from propos.training.corrections import renumbered
 if TYPE_CHECKING:
     from propos.errors import Failure
 
+SOONER = {"psl": "lower psl.start", "prototypes": "lower train.warmup", "pull": "raise pull.share"}
 MUST_AGREE = ("machine", "threads", "processes", "device", "torch", "propos")
 
 
@@ -93,7 +94,8 @@ def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
         if term.weight and term.starts >= len(span)
     ]
     if late:
-        watcher.warn(f"{late[0]} would start after the last epoch: lower psl.start or train.warmup, or train longer")
+        sooner = f"{SOONER[late[0]]}, or " if late[0] in SOONER else ""
+        watcher.warn(f"{late[0]} would start after the last epoch: {sooner}train longer (--epochs)")
     return run
 
 

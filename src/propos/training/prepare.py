@@ -99,12 +99,12 @@ def _range(config: Config, source: Source) -> tuple[int, int]:
     """Return the numbers of clusters to choose from; each needs two different images a cluster."""
     if build_method(config.with_settings({"clusters": 2})).parts.cluster_head is not None:
         raise InputError(f"{config.method} needs the number of clusters from the start: say it, as in -k 10")
-    if build_method(config).terms and clusters_needed(config) == 0:
-        raise InputError(
-            "clusters are needed from the first epoch on: say how many, as in -k 10, or let prototype scattering "
-            "start later (--set psl.start=…) and draw images evenly (--set train.balanced=false)"
-        )
     lowest, highest = config.suggest.range or USUAL_RANGE
+    if build_method(config).terms and clusters_needed(config) == 0:
+        number = lowest if lowest == highest else 10
+        raise InputError(
+            f"clusters are needed from the first epoch on: say how many, as in -k {number}{_needed_later(config)}"
+        )
     distinct = _distinct(source, enough=2 * highest)
     if distinct < 2 * lowest:
         raise InputError(
@@ -112,6 +112,16 @@ def _range(config: Config, source: Source) -> tuple[int, int]:
             "say how many, as in -k 2"
         )
     return lowest, min(highest, distinct // 2)
+
+
+def _needed_later(config: Config) -> str:
+    """Say what would have training need clusters later."""
+    if config.train.epochs == 1:
+        return ", or train longer (--epochs)"
+    scattering = ["let prototype scattering start later (--set psl.start=…)"] if config.psl_start == 0 else []
+    drawing = ["draw images evenly (--set train.balanced=false)"] if config.train.balanced else []
+    changes = " and ".join(scattering + drawing)
+    return changes and f", or {changes}"
 
 
 def _distinct(source: Source, enough: int) -> int:

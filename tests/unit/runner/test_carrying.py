@@ -10,7 +10,7 @@ import safetensors.numpy
 
 from helpers.small import QUICK, digits
 from propos.errors import InputError, Interrupted, RunFailed
-from propos.runner import Request, carry_out, plan
+from propos.runner import Request, Unwatched, carry_out, plan
 from propos.runs import Run
 
 IMAGES = digits().images[..., 0]
@@ -43,6 +43,20 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
     with planned() as one, pytest.raises(InputError, match="not empty"):
         carry_out(one, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "todo"),
+    [
+        ({"pull.weight": 1.0}, "pull would start after the last epoch: raise pull.share, or train longer (--epochs)"),
+        ({"psl.start": 1}, "psl would start after the last epoch: lower psl.start, or train longer (--epochs)"),
+    ],
+)
+def test_what_starts_too_late_is_said_with_what_would_start_it(tmp_path, settings, todo):
+    warnings = []
+    with planned(**{"psl.start": 0, **settings}) as one:
+        carry_out(one, tmp_path / "run", Unwatched(warn=warnings.append))
+    assert warnings == [todo]
 
 
 @contextmanager
