@@ -49,6 +49,8 @@ CASES = [
     ("plain.npy --method cc", "cc needs the number of clusters from the start: give it, as in -k 10"),
     ("ok.npz --method byol-cc -k 2..9", "byol-cc needs the number of clusters from the start"),
     ("plain.npy --epochs 1", "clusters are needed from the first epoch on: give their number, as in -k 10"),
+    ("plain.npy -k 2..2 --epochs 1", "as in -k 2, or train longer (--epochs)\n"),
+    ("plain.npy --set propos.psl_start=0", "as in -k 10, or set propos.psl_start to 1 or more\n"),
     ("plain.npy -k 0", "-k 0: at least 2"),
     ("plain.npy -k 1", "-k 1: at least 2"),
     ("plain.npy -k 41", "only 40 images"),
@@ -125,6 +127,8 @@ def finished(folder):
     [
         ("predict run nothing.npy -o a.csv", "nothing.npy: no such file"),
         ("predict empty plain.npy -o a.csv", "holds no run"),
+        ("predict run/run.json plain.npy -o a.csv", "run/run.json: is a file: give the run's folder, run\n"),
+        ("evaluate photo.txt", "photo.txt: is a file: give the run's folder\n"),
         ("predict run plain.npy -o a.xlsx", ".csv, .parquet, .json"),
         ("predict run plain.npy -o nowhere/a.csv", "does not exist"),
         ("predict run plain.npy", "-o"),

@@ -65,6 +65,12 @@ def test_csv_is_read_by_pythons_own_reader(run, export, expected):
     assert [row["image"] for row in rows] == run.table.images
 
 
+@pytest.mark.parametrize("form", ["csv", "json", "parquet", "embedding-atlas"])
+def test_a_file_may_be_named_without_an_ending(export, form):
+    ending = "parquet" if form == "embedding-atlas" else form
+    assert export(form, "labels").read_bytes() == export(form, f"labels.{ending}").read_bytes()
+
+
 @pytest.mark.parametrize("how", ["symlink", "hardlink", "copy"])
 def test_folders_hold_every_image_once_and_leave_originals_alone(run, export, expected, how):
     source = Path(run.config.source)

@@ -44,6 +44,14 @@ def test_what_is_wrong_is_said_without_torch(tmp_path, words, said):
     assert (done.returncode, done.stderr, done.stdout) == (2, f"propos: {said}\n", "\n")
 
 
+def test_a_deleted_current_folder_is_one_line(tmp_path):
+    shell = f'rmdir "$PWD"; exec "{sys.executable}" -c \'{ASKED}\' inspect {tmp_path}'
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path / "gone", capture_output=True, text=True)
+    said = "the current folder was deleted: change to another one (cd)"
+    assert (done.returncode, done.stderr, done.stdout) == (2, f"propos: {said}\n", "\n")
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [

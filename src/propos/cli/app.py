@@ -11,6 +11,7 @@ from propos.cli.cache import cache
 from propos.cli.compare import compare
 from propos.cli.datasets import datasets
 from propos.cli.doctor import doctor
+from propos.cli.early import refuse_deleted_folder
 from propos.cli.evaluate import evaluate
 from propos.cli.export import export
 from propos.cli.inspect import inspect
@@ -40,6 +41,8 @@ def root(
         typer.echo(f"propos {__version__}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
+    else:
+        refuse_deleted_folder()
 
 
 app.command(short_help="Look before training: what is there, and how long it would take.")(inspect)

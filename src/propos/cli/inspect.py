@@ -79,8 +79,9 @@ def _print(overview: Overview, views: Path | None) -> None:
     if overview.views is not None:
         line("views", overview.views)
     line("it takes", f"about {duration(overview.seconds)}")
-    if overview.expected_accuracy is not None:
-        line("to expect", f"{overview.expected_accuracy} (docs/results.md)")
+    if overview.measured_elsewhere is not None:
+        found = overview.measured_elsewhere
+        line("elsewhere", f"measured on other images, no forecast for these: {found} (docs/results.md)")
     if views is not None:
         line("drawn", str(views))
 

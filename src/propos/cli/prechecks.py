@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from propos.common.errors import no_such_run
+from propos.common.errors import InputError, no_such_run
 from propos.common.names import nearest, no_such_source
 
 
@@ -24,6 +24,14 @@ FINISHED_RUN = typer.Argument(metavar="RUN", help="A finished run folder.", call
 def alone() -> bool:
     """Return whether no other process may say the same: of several the first alone speaks, known only later."""
     return "WORLD_SIZE" not in os.environ
+
+
+def refuse_deleted_folder() -> None:
+    """Refuse to work in a folder that was deleted: torch's libraries would end the process in words of their own."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InputError("the current folder was deleted: change to another one (cd)") from None
 
 
 def refuse_absent(source: str | None) -> None:

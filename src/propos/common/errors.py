@@ -45,6 +45,12 @@ def refuse_to_overwrite(path: Path, option: str = "-o") -> None:
         raise InputError(f"{path}: is there already, and nothing is written over; choose another {option}")
 
 
+def check_ending(path: Path, ending: str) -> None:
+    """Refuse a file named as another format than the one that is written; a name without an ending is any."""
+    if path.suffix not in ("", ending):
+        raise InputError(f"{path}: name the file *{ending}")
+
+
 class RunFailed(RuntimeError):  # noqa: N818 - reads as the sentence it prints
     """A run broke while running; its last checkpoint is kept and named (exit code 1).
 

@@ -87,10 +87,8 @@ def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
     watcher.note(f"{_aim(config)} in {len(plan.source):,} images; results go to {folder}")
     if _clusters_are_late(config):
         starts = [f"{config.method}.{key}" for key in config.sections[config.method] if key.endswith("_start")]
-        watcher.warn(
-            f"training ends before clusters take part in it: lower {' or '.join([*starts, 'train.warmup'])}, or train "
-            "longer"
-        )
+        sooner = f"lower {' or '.join(starts)}, or " if starts else ""
+        watcher.warn(f"training ends before clusters take part in it: {sooner}train longer (--epochs)")
     return run
 
 

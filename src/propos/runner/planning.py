@@ -243,9 +243,10 @@ def _fitting_length(config: Config, images: int, clusters: int | None, final: bo
     """Return the settings with epochs for so many images, and say so where they are others than the recipe's."""
     fitted = fit_length(config, images, clusters)
     if final and fitted.train.epochs != config.train.epochs and find_method(fitted.method).trains:
-        parts = f" in {clusters:,} clusters" if clusters and fitted != fit_length(config, images) else ""
+        by_clusters = clusters and fitted != fit_length(config, images)
+        why = "the numbers of images and clusters" if by_clusters else "the number of images"
         watcher.note(
-            f"Length: {counted(fitted.train.epochs, 'epoch')} for {images:,} images{parts} (the recipe's own are "
+            f"Length: {counted(fitted.train.epochs, 'epoch')}, by {why} (the recipe's own are "
             f"{config.train.epochs}); --epochs or --time says otherwise."
         )
     return fitted

@@ -55,6 +55,8 @@ class Run:
         if not (path / INFO).is_file():
             if not path.exists():
                 raise no_such_run(path)
+            if path.is_file():
+                raise InputError(f"{path}: is a file: give the run's folder{_folder_of(path)}")
             raise InputError(f"{path}: holds no run (no run.json in it); propos run SOURCE makes one")
         return cls(path)
 
@@ -181,6 +183,11 @@ class Run:
             check_weights(self.path / WEIGHTS)
         for path in self.snapshots.values():
             check_shape(path, (rows, None), "images, and a dimension")
+
+
+def _folder_of(path: Path) -> str:
+    """Name the folder that was meant, where a file of a run was given."""
+    return f", {path.parent}" if (path.parent / INFO).is_file() else ""
 
 
 def _refuse_devices(path: Path) -> None:

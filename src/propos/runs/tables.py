@@ -53,15 +53,16 @@ class ImageTable:
         return pa.table(columns)
 
 
-def write_table(table: ImageTable, path: Path) -> None:
-    """Write the table in the format its ending names."""
-    write_parts([table], path)
+def write_table(table: ImageTable, path: Path, ending: str | None = None) -> None:
+    """Write the table in the format its ending names, or in that of another ending."""
+    write_parts([table], path, ending)
 
 
-def write_parts(parts: Iterable[ImageTable], path: Path) -> int:
+def write_parts(parts: Iterable[ImageTable], path: Path, ending: str | None = None) -> int:
     """Write a table part by part, as the parts come, and return its number of rows; it is there whole or not at all."""
-    check_table_path(path)
-    write = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}[path.suffix]
+    ending = ending or path.suffix
+    check_table_path(path, ending)
+    write = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}[ending]
     rows = 0
 
     def tables() -> Iterator[pa.Table]:
@@ -111,9 +112,9 @@ def _write_json(tables: Iterator[pa.Table], file: BinaryIO) -> None:
     file.write(b"[]\n" if before == "[\n" else b"\n]\n")
 
 
-def check_table_path(path: Path) -> None:
+def check_table_path(path: Path, ending: str | None = None) -> None:
     """Refuse a table's path before any work is done for it."""
-    if path.suffix not in TABLE_FORMATS:
+    if (ending or path.suffix) not in TABLE_FORMATS:
         raise InputError(f"{path}: tables are written as {', '.join(TABLE_FORMATS)}: name the file so")
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist")
@@ -140,9 +141,11 @@ def read_label_file(
             raise InputError(f"{path}: line {line}: give {row['image']!r} one label")
     missing = [image for image in images if image not in known]
     if missing and (not some or len(missing) == len(images)):
+        todo = "give every image of the run a row"
+        if known and len(missing) == len(images):
+            todo = f"the file names {next(iter(known))!r}: name images as the run does, relative to its source"
         raise InputError(
-            f"{path}: no label for {len(missing)} of {len(images)} images, the first {missing[0]!r}: "
-            "give every image of the run a row"
+            f"{path}: no label for {len(missing)} of {len(images)} images, the first {missing[0]!r}: {todo}"
         )
     if missing:
         labelled = len(images) - len(missing)

@@ -96,14 +96,12 @@ def _range(config: Config, source: Source) -> tuple[int, int]:
     kind = find_method(config.method)
     if kind.has_head or kind.needs_clusters:
         raise InputError(f"{config.method} needs the number of clusters from the start: give it, as in -k 10")
-    if kind.trains and clusters_needed(config) == 0:
-        later = [f"{config.method}.{key}" for key in config.sections[config.method] if key.endswith("_start")]
-        set_later = f", set {later[0]} to 1 or more" if later else ""
-        raise InputError(
-            f"clusters are needed from the first epoch on: give their number, as in -k 10{set_later}, and leave out "
-            "train.balanced"
-        )
     lowest, highest = config.suggest.range or USUAL_RANGE
+    if kind.trains and clusters_needed(config) == 0:
+        number = lowest if lowest == highest else 10
+        raise InputError(
+            f"clusters are needed from the first epoch on: give their number, as in -k {number}{_needed_later(config)}"
+        )
     distinct = _distinct(source, enough=2 * highest)
     if distinct < 2 * lowest:
         raise InputError(
@@ -111,6 +109,17 @@ def _range(config: Config, source: Source) -> tuple[int, int]:
             "say how many, as in -k 2"
         )
     return lowest, min(highest, distinct // 2)
+
+
+def _needed_later(config: Config) -> str:
+    """Say what would have training need clusters later."""
+    if config.train.epochs == 1:
+        return ", or train longer (--epochs)"
+    own = config.sections[config.method]
+    starts = [f"set {config.method}.{key} to 1 or more" for key in own if key.endswith("_start") and own[key] == 0]
+    drawing = ["draw images evenly (--set train.balanced=false)"] if config.train.balanced else []
+    changes = " and ".join(starts + drawing)
+    return changes and f", or {changes}"
 
 
 def _distinct(source: Source, enough: int) -> int:

@@ -112,7 +112,7 @@ def test_a_published_set_has_the_papers_recipe_on_a_gpu_and_a_small_one_on_a_cpu
 
 def test_published_sets_that_the_paper_does_not_have_are_chosen_for_as_others():
     unopened = UnopenedSource(70_000, 1, 28, 28, open=None, labelled=True, published="fashion-mnist")
-    assert choose_recipe(unopened, "cuda") == ("small-grey", "70,000 greyscale images of 28×28 on cuda")
+    assert choose_recipe(unopened, "cuda") == ("small-grey", "greyscale images of 28×28 on cuda")
 
 
 @pytest.mark.parametrize("name", [name for name in PAPER if name not in SYNC])

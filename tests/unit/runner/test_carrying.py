@@ -10,7 +10,7 @@ import safetensors.numpy
 
 from helpers.small import QUICK, digits
 from propos.common.errors import InputError, Interrupted, RunFailed
-from propos.runner import Request, carry_out, plan
+from propos.runner import Request, Unwatched, carry_out, plan
 from propos.runs import Run
 
 IMAGES = digits().images[..., 0]
@@ -45,6 +45,14 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
     with planned() as one, pytest.raises(InputError, match="not empty"):
         carry_out(one, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_clusters_that_come_too_late_are_said_with_what_would_bring_them_sooner(tmp_path):
+    warnings = []
+    with planned(**{"propos.psl_start": 1, "propos.pull_weight": 0.0}) as one:
+        carry_out(one, tmp_path / "run", Unwatched(warn=warnings.append))
+    sooner = "lower propos.psl_start, or train longer (--epochs)"
+    assert warnings == [f"training ends before clusters take part in it: {sooner}"]
 
 
 @contextmanager

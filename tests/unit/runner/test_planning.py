@@ -106,7 +106,7 @@ def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked
     with plan(Request(source=load_digits().images[:780], clusters=10, **asked), watcher=watcher) as planned:
         assert planned.config.train.epochs == epochs
     assert [note.split(" (")[0] for note in notes if note.startswith("Length")] == [
-        "Length: 187 epochs for 780 images"
+        "Length: 187 epochs, by the number of images"
     ] * said
 
 
@@ -116,7 +116,7 @@ def test_more_than_ten_clusters_train_longer_and_the_run_says_so():
     with plan(Request(source=load_digits().images[:780], clusters=40), watcher=watcher) as planned:
         assert planned.config.train.epochs == 374  # twice 187.2
     assert [note.split(" (")[0] for note in notes if note.startswith("Length")] == [
-        "Length: 374 epochs for 780 images in 40 clusters"
+        "Length: 374 epochs, by the numbers of images and clusters"
     ]
 
 

@@ -147,6 +147,7 @@ def test_labels_are_read_by_image_in_any_order_with_or_without_a_byte_order_mark
     ("content", "sentence"),
     [
         ("image,label\n0,cat\n", "no label for 1 of 2"),
+        ("image,label\n/home/0,cat\n", "the file names '/home/0': name images as the run does, relative to its source"),
         ("a,b\n0,cat\n", "needs image,label"),
         ("", "needs image,label"),
         ("image,label\n0\n1,a\n", "line 2: give '0' one label"),

@@ -11,6 +11,7 @@ DAMAGED = "damaged or cut short"
 EMPTY = "empty file"
 TOO_MANY_PIXELS = "more than 200 million pixels"
 TOO_MANY_BYTES = "takes more than 512 MiB to decode"
+TOO_MUCH_TEXT = "a PNG with more than 64 MiB of text, or 1 MiB of compressed text"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ def reason_for(error: Exception) -> str:
         return str(error)
     if isinstance(error, Image.DecompressionBombError):
         return TOO_MANY_PIXELS
+    if isinstance(error, ValueError) and "MAX_TEXT_" in str(error):  # Pillow's limits
+        return TOO_MUCH_TEXT
     if isinstance(error, MemoryError):
         return "too large for the memory"
     if isinstance(error, OSError) and error.errno is not None and error.strerror:

@@ -19,7 +19,7 @@ from propos.common.errors import InputError
 from propos.common.names import no_such_source
 from propos.common.spreadsheets import Text, read_text
 from propos.common.work import Progress, unnoticed
-from propos.data.files.content import LARGEST_MEMBER
+from propos.data.files.content import LARGEST_MEMBER, is_archive
 from propos.data.files.entry import Entry, Scan, Skipped, reason_for
 from propos.data.files.names import escape_name
 from propos.data.files.run_folders import MOST, RUN, SETTINGS, describes_run, is_run_folder
@@ -82,6 +82,10 @@ def list_files(what: str | Path | Sequence[str | Path] | Listing, progress: Prog
         return _noted(text, _rows(text))
     if zipfile.is_zipfile(path):
         return _archived(path)
+    if path.suffix.lower() == ".zip":
+        with path.open("rb") as file:
+            if is_archive(path.name, file.read(2)):
+                raise InputError(f"{escape_name(str(path))}: the archive is damaged or cut short; get it again")
     return _listed(path.parent, [(path.name, None)])
 
 
@@ -126,6 +130,8 @@ class _Walk:
                 seen = identity in self.folders or identity[0] in self.made_up or is_run_folder(folder)
                 children = [] if seen else list(os.scandir(folder))
             except OSError as error:
+                if not name:
+                    raise InputError(f"{escape_name(folder)}: cannot be read: {reason_for(error)}") from None
                 self.skip(name, reason_for(error))
                 continue
             self.folders.add(identity)

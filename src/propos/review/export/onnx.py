@@ -17,7 +17,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from propos.augment import plain_view, shapes_of
-from propos.common.errors import InputError, RunFailed
+from propos.common.errors import InputError, RunFailed, check_ending
 from propos.data import Source
 from propos.runner import NoImages, open_source_of
 from propos.runs import CONFIDENCE_TEMPERATURE, Run
@@ -81,8 +81,7 @@ class Checked:
 
 def write_onnx(run: Run, out: Path) -> Checked:
     """Write a run's model, its clusters as corrected; where onnxruntime answers otherwise than torch, write nothing."""
-    if out.suffix != ".onnx":
-        raise InputError(f"{out}: name the file *.onnx")
+    check_ending(out, ".onnx")
     _need_packages()
     model = Model.from_run(run, torch.device("cpu"))
     portable = Portable(model).eval()

@@ -9,16 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from propos.common.errors import InputError
+from propos.common.errors import check_ending
 from propos.review.export.folders import title
 from propos.runs import ImageTable, Run, write_atomically, write_table
 
 
 def write_labels(run: Run, out: Path, ending: str) -> int:
     """Write the run's table as CSV, Parquet or JSON; junk is in cluster -1."""
-    if out.suffix != ending:
-        raise InputError(f"{out}: name the file *{ending}")
-    write_table(labels_of(run), out)
+    check_ending(out, ending)
+    write_table(labels_of(run), out, ending)
     return len(run.table.images)
 
 
@@ -32,8 +31,7 @@ def labels_of(run: Run) -> ImageTable:
 
 def write_atlas(run: Run, out: Path) -> int:
     """Write a Parquet file as embedding-atlas reads it: embeddings, and places on the map where there is one."""
-    if out.suffix != ".parquet":
-        raise InputError(f"{out}: name the file *.parquet")
+    check_ending(out, ".parquet")
     corrected, place = run.corrected, run.map()
     names = {cluster.id: title(cluster) for cluster in corrected.clusters}
     table = labels_of(run).to_arrow()

@@ -35,7 +35,7 @@ class Overview:
     odd: list[str]
     recipe: str
     epochs: int | None  # None where nothing is trained
-    expected_accuracy: str | None  # of such images with this recipe, where it was measured
+    measured_elsewhere: str | None  # what this recipe reached on other images, where that was measured
     views: str | None  # which changes leave these images what they are
     seconds: float
 
@@ -69,7 +69,7 @@ def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds
         odd=[h.entry.name for h in headers if max(h.width, h.height) > ODD_ASPECT * min(h.width, h.height)],
         recipe=str(plan.config.recipe),
         epochs=plan.config.train.epochs if find_method(plan.config.method).trains else None,
-        expected_accuracy=EXPECTED_ACCURACY.get(str(plan.config.recipe)),
+        measured_elsewhere=EXPECTED_ACCURACY.get(str(plan.config.recipe)),
         views=None if plan.kept is None else str(plan.kept),
         seconds=seconds,
     )

@@ -20,7 +20,7 @@ def choose_recipe(unopened: UnopenedSource, device: str, pretrained: bool = Fals
     """
     own = unopened.published if unopened.published in PAPER else None
     kind = "greyscale" if unopened.channels == 1 else "colour"
-    images = f"{unopened.images:,} {kind} images of {unopened.height}×{unopened.width} on {device}"
+    images = f"{kind} images of {unopened.height}×{unopened.width} on {device}"
     if own is not None and device != "cpu":
         return own, f"{own} on {device}: {_row(own)}"
     if own is not None:

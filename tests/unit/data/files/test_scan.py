@@ -1,7 +1,9 @@
 import os
 import shutil
+import tempfile
 import time
 import zipfile
+import zlib
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -13,11 +15,13 @@ from helpers.awkward import awkward_folder, picture
 from propos.common.errors import InputError
 from propos.data import escape_name, scan, survey, unescape_name
 from propos.data.files.content import AN_ARCHIVE, NEEDS_HEIC, NOT_AN_IMAGE, kind_of, reads_heic
-from propos.data.files.entry import Entry, Skipped, Unreadable
+from propos.data.files.entry import TOO_MUCH_TEXT, Entry, Skipped, Unreadable
 from propos.data.files.headers import read_headers
 from propos.data.files.listing import ENCRYPTED, NO_SUCH_FILE, NOT_A_FILE, OUTSIDE, TWICE
 from propos.data.files.scan import sift
 from propos.data.files.virtual_fs import MOUNTS, made_up_devices
+
+NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
@@ -286,6 +290,46 @@ def test_what_may_not_be_read_is_listed(tmp_path):
     found = scan(tmp_path)
     (tmp_path / "c").chmod(0o700)
     assert found.skipped == [Skipped("c", "permission denied"), Skipped("b.png", "permission denied")]
+
+
+def test_a_folder_that_may_not_be_read_is_named():
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o755)
+        (place / "closed").mkdir(mode=0)
+        superuser = os.geteuid() == 0
+        if superuser:  # who may read everything
+            os.seteuid(NOBODY)
+        try:
+            with pytest.raises(InputError, match=r"closed: cannot be read: permission denied$"):
+                scan(place / "closed")
+        finally:
+            if superuser:
+                os.seteuid(0)
+
+
+def test_an_archive_that_was_cut_short_is_called_so(tmp_path):
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
+        archive.write(save(tmp_path / "a.png"), "a.png")
+    content = (tmp_path / "photos.zip").read_bytes()
+    (tmp_path / "photos.zip").write_bytes(content[:-30])
+    with pytest.raises(InputError, match=r"photos\.zip: the archive is damaged or cut short; get it again$"):
+        scan(tmp_path / "photos.zip")
+    assert Skipped("photos.zip", AN_ARCHIVE) in scan(tmp_path).skipped
+
+
+def test_a_png_with_too_much_text_is_not_called_damaged(tmp_path):
+    content = save(tmp_path / "a.png").read_bytes()
+    head = 33  # the signature and the first chunk
+    for name, kind, body in (
+        ("long.png", b"tEXt", b"x\0" + bytes(2**26 + 1)),
+        ("packed.png", b"zTXt", zlib.compress(bytes(2**21))),
+    ):
+        body = body if kind == b"tEXt" else b"x\0\0" + body
+        chunk = len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
+        (tmp_path / name).write_bytes(content[:head] + chunk + content[head:])
+    found = read_headers(scan(tmp_path))
+    assert found.scan.skipped == [Skipped(name, TOO_MUCH_TEXT) for name in ("long.png", "packed.png")]
 
 
 def test_file_systems_that_the_system_makes_up_are_known_by_their_kind(tmp_path):
