@@ -11,12 +11,12 @@ from propos.cli.cache import cache
 from propos.cli.compare import compare
 from propos.cli.datasets import datasets
 from propos.cli.doctor import doctor
-from propos.cli.early import refuse_deleted_folder
 from propos.cli.evaluate import evaluate
 from propos.cli.export import export
 from propos.cli.inspect import inspect
 from propos.cli.methods import methods
 from propos.cli.open import open_run
+from propos.cli.prechecks import refuse_deleted_folder
 from propos.cli.predict import predict
 from propos.cli.recipes import recipes
 from propos.cli.report import report
