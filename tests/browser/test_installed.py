@@ -16,6 +16,8 @@ import pytest
 
 from helpers.chromium import DESKTOP, PATIENCE
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 LARGEST = 5_000_000  # bytes of either archive
 

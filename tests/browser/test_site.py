@@ -11,6 +11,8 @@ import pytest
 
 from helpers.chromium import DESKTOP, PATIENCE, PHONE
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("mkdocs", reason="the extra docs is not installed")
 
 ROOT = Path(__file__).parents[2]

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.full
+
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "digits.ipynb"
 
 
