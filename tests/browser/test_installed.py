@@ -98,7 +98,7 @@ def test_the_wheel_alone_is_what_runs(installed, tmp_path):
 
 def test_a_run_of_the_installed_command_ends_with_its_page(installed, run):
     assert "1,797 images" in run.said
-    page = installed.packages / "propos" / "report" / "page"
+    page = installed.packages / "propos" / "review" / "report" / "page"
     report = run.folder / "report"
     assert (report / "app.js").read_bytes() == (page / "app.js").read_bytes()
 

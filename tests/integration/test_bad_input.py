@@ -163,7 +163,7 @@ def test_a_run_without_labels_evaluates_without_scores(finished, capsys):
 def test_a_run_of_a_newer_version_is_refused(finished, tmp_path, capsys):
     newer = tmp_path / "newer"
     newer.mkdir()
-    (newer / "run.json").write_text('{"schema": 3}')
+    (newer / "run.json").write_text('{"schema": 4}')
     result = command(capsys, "evaluate", newer)
     assert result.code == 2
     assert "upgrade propos" in result.err

@@ -27,7 +27,7 @@ def trained(tmp_path_factory):
 
 def test_a_run_keeps_the_name_and_the_data_root(trained):
     root, out, result = trained
-    assert "100 colour images of 32×32" in result.out
+    assert "colour images of 32×32" in result.out
     assert "Finding 10 clusters in 100 images" in result.out
     config = yaml.safe_load((out / "config.yaml").read_text())
     assert (config["source"], config["data"]) == ("cifar-10:train", str(root))

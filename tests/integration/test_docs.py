@@ -123,7 +123,7 @@ def cost(record_property, request):
 
 def test_every_block_says_what_it_is():
     kinds = {block.kind for page in PAGES for block in blocks_of(page)}
-    assert kinds <= PROSE | {"sh", "bash", "python", "json"}
+    assert kinds <= PROSE | {"sh", "bash", "python", "json", "toml"}
     unread = [page.name for page in PAGES if page.read_text().count("```") != 2 * len(blocks_of(page))]
     assert unread == []
 

@@ -19,6 +19,7 @@ from propos.data import open_source
 from propos.methods.seeds import generator
 from propos.runs import Run
 from propos.training import Model
+from propos.training.model import load_weights
 from propos.training.probing import BackboneFeatures, crops_alone
 
 SETTINGS = [*as_flags({**QUICK, "keep_epochs": (1,)}), "--no-report"]
@@ -96,7 +97,7 @@ def test_the_probe_sees_backbone_features_of_the_embedding_network(folder):
     assert features.shape == (200, 128)
     assert (features >= 0).all()
     with torch.no_grad():
-        projections = model.network.target.eval().projector(features)
+        projections = model.method.target.module.eval().projector(features)
     probed = BackboneFeatures(model, source, torch.Generator())
     torch.testing.assert_close(torch.cat(list(probed.of_plain_views(torch.arange(200)))), features)
     torch.testing.assert_close(probed.held(torch.arange(50, 150)), features[50:150])
@@ -167,7 +168,7 @@ def test_sampled_neighbours_are_about_the_online_projection(folder, evaluated):
         pixels = (torch.from_numpy(source.batch(np.arange(300))) / 255 - model.config.pixels.mean[0]) / (
             model.config.pixels.std[0]
         )
-        projections = model.network.online.eval()(pixels).numpy()
+        projections = model.method.online.eval()(pixels).numpy()
     knn = scikit(20).fit(projections[:200], source.labels[:200])
     before, rates = knn.predict(projections[200:]), []
     draws = generator(model.config.seed, "psa preservation")
@@ -233,7 +234,7 @@ def test_a_snapshot_is_evaluated_as_the_networks_then_were(folder, evaluated):
     opened, test = Run.open(folder / "run"), open_source(folder / "test.npz")
     weights = safetensors.numpy.load_file(folder / "run" / "snapshots" / "epoch-0001.safetensors")
     model = Model.from_run(opened, CPU)
-    model.network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    load_weights(model.method, {name: torch.from_numpy(array) for name, array in weights.items()})
     bank = model.embeddings(digits(200)).numpy()
     np.testing.assert_allclose(bank, np.load(folder / "run" / "snapshots" / "epoch-0001.npy"), atol=1e-5)
     knn = scikit(20).fit(bank, opened.table.label)

@@ -52,6 +52,9 @@ class Config(Section):
     # The own settings of methods, by method: plain values, which `propos.methods` checks and completes.
     sections: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash(self.to_yaml())
+
     def with_epochs(self, epochs: int) -> Config:
         """Return these settings for another length; the warm-up and settings named `*_start` scale with it."""
         longer = self.with_settings({"train.epochs": epochs})
