@@ -67,7 +67,8 @@ def test_tuning_begins_with_the_clusters_that_the_frozen_network_gives(finished,
 
 
 def test_of_the_network_only_what_learns_is_in_the_run_twice(finished):
-    names = {name.partition(".")[0] + " " + name.split(".")[2] for name in finished.weights()}
+    parts = [name.replace("target.module.", "target.").split(".") for name in finished.weights()]
+    names = {f"{network} {part}" for network, _, part, *_ in parts}
     assert names == {"online top", "online whitening", "target top", "target whitening"}
     assert not [name for name in finished.weights() if "stem" in name]
     assert (finished.path / "backbone.safetensors").is_file()
@@ -200,4 +201,4 @@ def test_what_cannot_be_tuned_says_what_to_do(here, tmp_path, capsys):
     flags = ["--set", "start.learns=last", "--start", "scratch", "--out", tmp_path / "run"]
     result = command(capsys, "run", here / "photos", "-k", 3, *flags)
     assert result.code == 2
-    assert "it is ProPos that tunes a pretrained network" in result.err
+    assert "only ProPos trains a pretrained network further" in result.err

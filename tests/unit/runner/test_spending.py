@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+from propos.runner import resource_usage
 from propos.runner.resource_usage import Spending, forget_peak_memory, peak_memory
 from propos.runs import RunInfo
 
@@ -26,7 +27,7 @@ def test_memory_of_which_one_stretch_is_not_known_is_not_known(monkeypatch, tmp_
     first, second = (RunInfo(status="running", seconds=seconds, memory=None) for seconds in (0.0, 100.0))
     assert Spending(second).info()["memory"] is None
     assert Spending(first).info()["memory"] is not None
-    monkeypatch.setattr(spending, "STATUS", tmp_path / "none")  # a system without /proc
+    monkeypatch.setattr(resource_usage, "STATUS", tmp_path / "none")  # a system without /proc
     forget_peak_memory()
     assert peak_memory() is None
     assert Spending(RunInfo(status="running", seconds=100.0, memory=5)).info()["memory"] is None
@@ -35,7 +36,7 @@ def test_memory_of_which_one_stretch_is_not_known_is_not_known(monkeypatch, tmp_
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
 def test_a_peak_that_the_system_does_not_forget_is_no_later_runs(monkeypatch, tmp_path):
     forget_peak_memory()
-    monkeypatch.setattr(spending, "MARKS", tmp_path / "no folder" / "clear_refs")
+    monkeypatch.setattr(resource_usage, "MARKS", tmp_path / "no folder" / "clear_refs")
     large = np.ones(LARGE, np.uint8)
     before = peak_memory()
     del large
