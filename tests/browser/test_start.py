@@ -15,19 +15,19 @@ def badge(page):
 
 
 def test_problems_count_what_is_left_to_act_on(made, from_file):
-    outliers = outlying(made.table.cluster, made.table.distance)
+    assert len(outlying(made.table.cluster, made.table.distance)) > 0
     assert (made.table.confidence < 0.5).sum() > 0
     window = from_file("problems")
     page = window.page
     near = page.locator("section", has_text="Near duplicates").locator(".group").count()
-    assert badge(page) == 1 + 1 + near + len(outliers)  # a file, a group of two copies
+    assert badge(page) == 1 + 1 + near  # a file, a group of two copies; outliers may belong where they are
     words = page.locator("main").inner_text()
     assert f"{(made.table.confidence < 0.5).sum()} images of low confidence" in words
     page.locator("section", has_text="Exact duplicates").locator(".thumb").first.focus()
     window.press("j")
-    assert badge(page) == 1 + near + len(outliers)
+    assert badge(page) == 1 + near
     window.press("u")
-    assert badge(page) == 2 + near + len(outliers)
+    assert badge(page) == 2 + near
 
 
 def test_one_place_says_what_comes_first_and_follows_what_is_done(from_file):

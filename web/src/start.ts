@@ -54,8 +54,8 @@ function stepsOf(report: Report): Step[] {
       title: "Problems",
       left: total(problems),
       todo: `${problemWords(problems)}.`,
-      why: "First: what is missing, doubled or out of place distorts the clusters.",
-      done: "No unreadable files, duplicates or outliers.",
+      why: "First: what is missing or doubled distorts the clusters.",
+      done: "No unreadable files or duplicates.",
     },
     {
       screen: "questions",

@@ -1,12 +1,11 @@
 import type { Report } from "./report";
 import { counted } from "./words";
 
-/** What a person has to act on, of each kind: files, groups of duplicates, and outliers that nobody has looked at. */
+/** What a person has to act on: files, and groups of duplicates. Outliers may well be where they belong. */
 export interface OpenProblems {
   unreadable: number;
   exact: number;
   near: number;
-  outliers: number;
 }
 
 export function openProblems({ problems, review }: Report): OpenProblems {
@@ -18,18 +17,16 @@ export function openProblems({ problems, review }: Report): OpenProblems {
     unreadable: counts.unreadable,
     exact: open(problems.exact) + counts.exact - problems.exact.length,
     near: open(problems.near) + counts.near - problems.near.length,
-    outliers: problems.outliers.filter(isNew).length + counts.outliers - problems.outliers.length,
   };
 }
 
-export const total = ({ unreadable, exact, near, outliers }: OpenProblems): number => unreadable + exact + near + outliers;
+export const total = ({ unreadable, exact, near }: OpenProblems): number => unreadable + exact + near;
 
 /** The problems that are open, in words. */
-export function problemWords({ unreadable, exact, near, outliers }: OpenProblems): string {
+export function problemWords({ unreadable, exact, near }: OpenProblems): string {
   const parts = [
     [unreadable, "unreadable file"],
     [exact + near, exact === 0 ? "group of near duplicates" : "group of duplicates"],
-    [outliers, "outlier"],
   ] as const;
   const words = parts.filter(([found]) => found > 0).map(([found, thing]) => counted(found, thing));
   return words.join(", ");

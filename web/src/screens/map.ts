@@ -39,9 +39,8 @@ export function mapScreen(report: Report): Screen {
     "div",
     { class: "screen" },
     el("h1", {}, "Map"),
-    el("p", { class: "quiet" }, WORDS),
     controls(view, ways, pictures, pictures && report.count <= FEW, drawKeys),
-    el("div", { class: "atlas" }, view.element, el("div", { class: "beside" }, keys, chosen)),
+    el("div", { class: "atlas" }, view.element, el("div", { class: "beside" }, keys, el("p", { class: "quiet" }, WORDS), chosen)),
   );
   const corrected = (): boolean => {
     view.corrected();
