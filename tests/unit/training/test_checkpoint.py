@@ -193,7 +193,7 @@ def test_streamed_embeddings_resume_to_the_same_bits(tmp_path):
         {"train__epochs": 1},
         {"queue_size": 64},
         {"clusters": 5},
-        {"method": "byol"},
+        {"method": "simclr"},
     ],
     ids=lambda changed: next(iter(changed)),
 )

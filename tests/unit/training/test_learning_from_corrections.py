@@ -144,7 +144,7 @@ def test_another_number_of_clusters_is_refused(earlier):
     from propos.training.continuation import _refuse_other_networks
 
     config = continued(earlier)
-    with pytest.raises(InputError, match="was corrected and has 10 clusters by now: leave out -k"):
+    with pytest.raises(InputError, match="was corrected and now has 10 clusters: leave out -k"):
         _refuse_other_networks(earlier, earlier.config, config.with_settings({"clusters": 7}))
 
 
