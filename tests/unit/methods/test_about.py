@@ -22,7 +22,7 @@ def test_every_method_says_where_it_is_from(capsys):
 
 
 # Where methods are named: their own package, the paper's tables, and the words of the page.
-NAMED = ("methods", "recipes", "reproduce", "report/words.py")
+NAMED = ("methods", "runner/recipes", "study/reproduce", "review/report/words.py")
 
 
 def test_the_core_knows_no_method_by_name():
