@@ -95,8 +95,8 @@ DAMAGES = [
     ("run.json", b"[1]", "not a table of keys"),
     ("run.json", b"\xff", "byte 0 is not UTF-8"),
     ("run.json", b"[" * 100_000, "cannot be read"),
-    ("run.json", b'{"schema": 2, "x": ' + b"[" * 30 + b"]" * 30 + b"}", "nested more than 20 deep"),
-    ("run.json", b'{"schema": 2, "seconds": 1' + b"0" * 5_000 + b"}", "cannot be read"),
+    ("run.json", b'{"schema": 3, "x": ' + b"[" * 30 + b"]" * 30 + b"}", "nested more than 20 deep"),
+    ("run.json", b'{"schema": 3, "seconds": 1' + b"0" * 5_000 + b"}", "cannot be read"),
     ("run.json", b" " * 200_000, "larger than 100,000 bytes"),
     ("run.json", b"{}", "not a number, so this is no run of propos"),
     (
@@ -106,10 +106,10 @@ DAMAGES = [
     ),
     ("run.json", b'{"schema": 1}', r"an older propos in another format \(schema 1; this one reads 3\): run it again"),
     ("run.json", b'{"schema": 4}', r"a newer propos in another format \(schema 4; this one reads 3\): upgrade propos"),
-    ("run.json", b'{"schema": 2}', "has no status"),
-    ("run.json", b'{"schema": 2, "status": "done"}', "status = 'done'"),
-    ("run.json", b'{"schema": 2, "status": "finished", "source": 3}', "source = 3"),
-    ("run.json", b'{"schema": 2, "status": "finished", "seconds": NaN}', "seconds = nan"),
+    ("run.json", b'{"schema": 3}', "has no status"),
+    ("run.json", b'{"schema": 3, "status": "done"}', "status = 'done'"),
+    ("run.json", b'{"schema": 3, "status": "finished", "source": 3}', "source = 3"),
+    ("run.json", b'{"schema": 3, "status": "finished", "seconds": NaN}', "seconds = nan"),
     ("config.yaml", b"", "expected keys and values"),
     ("config.yaml", b"clusters: 2\n", "pixels.mean and pixels.std"),
     ("config.yaml", b"a: &a [1]\nb: *a\n", "anchors and aliases"),
@@ -223,7 +223,7 @@ def test_keys_that_a_later_propos_added_are_kept(run):
     (run / "run.json").write_text(json.dumps({**info, "from": "elsewhere", "new": {"a": [1]}}))
     RunFolder(run).update_info(status="failed")
     assert json.loads((run / "run.json").read_text()) == {
-        "schema": 2, "status": "failed", "from": "elsewhere", "new": {"a": [1]}
+        "schema": 3, "status": "failed", "from": "elsewhere", "new": {"a": [1]}
     }  # fmt: skip
     assert Run.open(run).info.earlier == "elsewhere"
 

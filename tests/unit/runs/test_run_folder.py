@@ -33,7 +33,7 @@ def run(tmp_path):
 
 def test_what_is_written_is_read_back(run):
     assert Run.open(run.path).config == complete(clusters=3)
-    assert json.loads((run.path / "run.json").read_text()) == {"schema": 2, "status": "running"}
+    assert json.loads((run.path / "run.json").read_text()) == {"schema": 3, "status": "running"}
     run.update_info(status="finished", seconds=1.5)
     rest = {"rates": {}, "measures": {}, "seconds": {"estep": 0.5}}
     history = [{"epoch": 0, "losses": {"total": 0.1}, **rest}, {"epoch": 1, "losses": {}, **rest}]
