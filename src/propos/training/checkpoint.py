@@ -127,7 +127,7 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[L
         opening=plain.opening,
         partition=None if labels is None or prototypes is None else Partition(labels, prototypes),
         streamed=None if streamed is None else streamed[share(len(streamed))].clone(),
-        losses=_of_prefix(tensors, "state.losses."),
+        losses={name: tensors[f"state.losses.{name}"] for name in plain.counts},  # in the order they came in
         counts=plain.counts,
         seconds=plain.seconds,
         # The history is written before the checkpoint; lines of epochs that will be trained again are dropped.
