@@ -106,7 +106,7 @@ def from_file(browser, folder):
         yield open_it
 
 
-@pytest.fixture(params=["file", "server"])
+@pytest.fixture(params=[pytest.param("file", marks=pytest.mark.full), "server"])
 def reviewing(request, browser, folder):
     """Give the function for the page as a file, and for the page that the server gives out."""
     if request.param == "file":

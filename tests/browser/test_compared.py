@@ -10,6 +10,8 @@ from helpers.runs import folder_run, make_run
 from propos.review.report import write_report
 from propos.runs import ImageTable, Run, RunFolder
 
+pytestmark = pytest.mark.full
+
 MOVED = 5  # of the images of this run's cluster 0, which are in the other's counterpart of cluster 3
 
 

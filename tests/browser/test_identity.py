@@ -7,6 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.full
+
 BEGIN = "window.PROPOS_REPORT="
 IDS = [41, 3, 57, 8, 12, 70, 0, 25, 33, 90]  # of the clusters that were 0 to 9
 NAMED = 57

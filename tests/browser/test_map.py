@@ -27,7 +27,7 @@ COMES_TO = """wanted => {
 }"""
 
 
-@pytest.fixture(params=["webgl", "canvas"])
+@pytest.fixture(params=["webgl", pytest.param("canvas", marks=pytest.mark.full)])
 def map_page(request, open_report, playwright, browser):
     if request.param == "webgl":
         page = open_report("map", used=browser)

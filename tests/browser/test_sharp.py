@@ -13,6 +13,8 @@ from helpers.served import serving
 from propos.data import open_folder
 from propos.review.report import write_report
 
+pytestmark = pytest.mark.full
+
 COUNT, SIDE = 12, 296
 
 

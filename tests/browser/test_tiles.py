@@ -11,6 +11,8 @@ from propos.review.report import write_report
 from propos.review.report.groups import describe_groups
 from propos.review.report.pictures import picture_order
 
+pytestmark = pytest.mark.full
+
 COUNT = 33  # one more than a row of a sheet holds
 PITCH = 72
 

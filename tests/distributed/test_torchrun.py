@@ -118,6 +118,7 @@ def test_one_process_asked_to_end_ends_all_at_one_step(images, two, tmp_path):
     assert results(out) == results(two)
 
 
+@pytest.mark.full
 def test_a_run_resumes_on_as_many_processes_with_the_same_bits(two, stopped, tmp_path):
     out = copied(stopped, tmp_path)
     resumed_by_two(out)
@@ -144,6 +145,7 @@ def test_a_run_of_one_process_goes_on_in_two(images, one, tmp_path):
     assert np.array_equal(clusters(out), clusters(one))
 
 
+@pytest.mark.full
 def test_torchrun_starts_a_killed_run_again_where_it_was(images, two, tmp_path):
     out, hold = tmp_path / "run", Hold(tmp_path, MOMENT)
     script = [SCRIPT, hold.as_text(), "run", "--no-report", images, *ARGUMENTS]
@@ -157,6 +159,7 @@ def test_torchrun_starts_a_killed_run_again_where_it_was(images, two, tmp_path):
     assert results(out) == results(two)
 
 
+@pytest.mark.full
 def test_two_machines_train_one_model(images, two, tmp_path):
     out = tmp_path / "run"
     options = (f"--rdzv-endpoint=127.0.0.1:{torchrun.port()}", "--rdzv-backend=c10d", "--nnodes=2")
@@ -172,6 +175,7 @@ def test_two_machines_train_one_model(images, two, tmp_path):
     assert results(out) == results(two)
 
 
+@pytest.mark.full
 def test_a_process_that_fails_ends_the_job_with_its_own_error_first(images, stopped, tmp_path):
     out = copied(stopped, tmp_path)
     kept = checkpoints(out)

@@ -23,6 +23,7 @@ def spread(record):
     return record["uniformity_std"] / record["uniformity_reference"]
 
 
+@pytest.mark.full
 def test_scattering_prototypes_spreads_embeddings_clearly_more_than_byol():
     # At the full 100 epochs: 0.98 against 0.85.
     # By itself: telling images apart, which the recipe adds, would spread them too.
@@ -31,6 +32,7 @@ def test_scattering_prototypes_spreads_embeddings_clearly_more_than_byol():
     assert spread(propos) > spread(byol) + 0.05
 
 
+@pytest.mark.full
 def test_a_short_run_beats_k_means_on_pixels():
     digits = load_digits()
     pixels = KMeans(10, n_init=10, random_state=0).fit_predict(digits.data)

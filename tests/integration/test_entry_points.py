@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from helpers.small import save_digits
 
 PYPROJECT = """
@@ -57,6 +59,7 @@ def propos(packages, cwd, *words):
     )
 
 
+@pytest.mark.full
 def test_a_method_of_an_installed_package_is_trained_by_its_name(tmp_path):
     (tmp_path / "toy" / "toy_clustering").mkdir(parents=True)
     (tmp_path / "toy" / "pyproject.toml").write_text(PYPROJECT)

@@ -123,6 +123,7 @@ def test_the_paper_probe_sees_crops_of_the_image_and_nothing_else_of_the_views(f
     torch.testing.assert_close(uncropped.of_crops(places), model.features(digits(200))[places])
 
 
+@pytest.mark.full
 def test_the_paper_probe_learns_from_crops_and_tells_it(folder, capsys):
     result = command(capsys, "evaluate", folder / "run", "--linear", "paper", "--test", folder / "test.npz")
     assert result.code == 0, result.err

@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from helpers.command import command
+from helpers.methods import each
 from helpers.pretrained import pictures, random_weights
 from helpers.runs import write_edits
 from helpers.small import as_flags, quick, save_digits
@@ -30,7 +31,7 @@ def exported(capsys, run, out):
     return result.out
 
 
-@pytest.mark.parametrize("method", ["propos", "cc-psl", "temi", "iic", "dec", "mice", "dccm"])
+@pytest.mark.parametrize("method", each(["propos", "cc-psl", "temi", "iic", "dec", "mice", "dccm"]))
 def test_prototypes_and_heads_answer_as_the_run_does(method, tmp_path, capsys):
     images = save_digits(tmp_path / "digits.npz", 120)
     heads = {"heads": 2} if method in {"temi", "iic"} else {}

@@ -64,6 +64,7 @@ def test_a_killed_reproduction_runs_only_what_is_missing(tmp_path, no_data):
         assert (out / name).stat().st_size > 500
 
 
+@pytest.mark.full
 def test_two_processes_divide_the_cells_and_leave_each_others_alone(tmp_path, no_data):
     out, hold = tmp_path / "out", tmp_path / "hold"
     hold.mkdir()
@@ -87,6 +88,7 @@ def test_two_processes_divide_the_cells_and_leave_each_others_alone(tmp_path, no
     assert "2 of 2 cells are finished" in (out / "figure-2.md").read_text()
 
 
+@pytest.mark.full
 def test_two_processes_of_torchrun_train_each_cell_together(tmp_path, no_data):
     out = tmp_path / "out"
     result = torchrun.run_pair("reproduce", "figure-2", "--seeds", 1, "--out", out, "--device", "cpu")
@@ -116,6 +118,7 @@ def test_what_is_measured_afterwards_is_what_evaluate_measures(tmp_path, no_data
     assert "data:image/png;base64," in (out / "figure-3.svg").read_text()
 
 
+@pytest.mark.full
 def test_what_is_among_the_tested_images_neither_teaches_nor_votes(tmp_path, no_data, capsys):
     out = tmp_path / "out"
     (cell,) = tasks(no_data, "figure-3")

@@ -30,6 +30,7 @@ def _faults(how: str) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc can be asked")
 def test_memory_that_was_freed_is_taken_again_without_fetching_it_anew():
     given_back = _faults("given back")
