@@ -98,6 +98,7 @@ def _tensors(learner: Learner, state: State, streamed: Tensor | None) -> dict[st
 
 def _plain(learner: Learner, state: State) -> dict[str, Any]:
     return {
+        "method": learner.config.method,
         "stage": state.stage,
         "epoch": state.epoch,
         "step": state.step,

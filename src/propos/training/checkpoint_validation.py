@@ -35,6 +35,7 @@ class Plain(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
 
+    method: str
     stage: Whole
     epoch: Whole
     step: Whole
@@ -52,6 +53,8 @@ def check_plain(plain: Any, learner: Learner, where: str) -> Plain:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise _unfit(where, f"{shown(key, quoted=False)}: {first['msg']}") from None
+    if found.method != learner.config.method:
+        raise _unfit(where, f"method: it was written by {shown(found.method)}, not by {shown(learner.config.method)}")
     if found.stage >= max(1, len(learner.stages)):
         raise _unfit(where, f"stage: it stands in stage {found.stage} of {len(learner.stages)}")
     return found

@@ -193,7 +193,7 @@ def test_streamed_embeddings_resume_to_the_same_bits(tmp_path):
         {"train__epochs": 1},
         {"queue_size": 64},
         {"clusters": 5},
-        {"method": "simclr"},
+        {"method": "byol"},
     ],
     ids=lambda changed: next(iter(changed)),
 )
@@ -203,6 +203,11 @@ def test_a_checkpoint_of_other_settings_is_refused_in_one_line(stopped, changed)
     ) as error:
         quick_train(run=stopped, **changed)
     assert "\n" not in str(error.value)
+
+
+def test_a_checkpoint_of_another_method_with_the_same_weights_is_refused_by_name(stopped):
+    with pytest.raises(InputError, match="method: it was written by 'propos', not by 'propos-no-psa'"):
+        quick_train(run=stopped, method="propos-no-psa")
 
 
 def test_a_file_that_is_no_checkpoint_under_its_right_hash_is_refused(tmp_path):
