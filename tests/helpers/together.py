@@ -16,9 +16,10 @@ from propos.methods import find_method, stages_of
 from propos.networks.norm import BatchGroups, BatchNorm, set_groups
 from propos.runs import RunFolder
 from propos.training import Silent, train
+from propos.training.checkpoint_validation import memories_of
 from propos.training.context import StepRun
 from propos.training.e_step import e_step, embedded_images
-from propos.training.learner import at_stage, build_learner
+from propos.training.learner import at_stage, build_learner, is_part
 from propos.training.m_step import m_step
 from propos.training.order import epoch_order
 from propos.training.stage_setup import begin_epoch
@@ -78,7 +79,7 @@ class Recording:
 
 
 def one_step(settings, number=0):
-    """Return an E-step's labels, and the losses, gradients, buffers and leavings of the step after it, in a stage."""
+    """Return an E-step's labels, and the losses, gradients, buffers and memories of the step after it."""
     source = digits()
     learner = at_stage(build_learner(quick_config(source, **settings), source, CPU), number)
     epoch = max(EPOCH, learner.epochs.start)
@@ -100,9 +101,15 @@ def one_step(settings, number=0):
     learner.optimiser.register_step_pre_hook(keep)
     positions = epoch_order(0, epoch, learner.schedule)[0]
     losses = m_step(learner, source, positions, state)
-    # What a method keeps between steps is among its buffers.
-    buffers = {name: b.clone() for name, b in learner.method.named_buffers() if b.is_floating_point()}
-    made = {"labels": found.labels, "losses": losses, "gradients": gradients, "buffers": buffers}
+    floats = {name: b.clone() for name, b in learner.method.named_buffers() if b.is_floating_point()}
+    kept = tuple(memories_of(learner.method))
+    made = {
+        "labels": found.labels,
+        "losses": losses,
+        "gradients": gradients,
+        "buffers": {name: buffer for name, buffer in floats.items() if not is_part(name, kept)},
+        "memories": {name: buffer for name, buffer in floats.items() if is_part(name, kept)},
+    }
     if state.streamed is not None:
         made["streamed"] = gather(state.streamed, len(source))
     return made
