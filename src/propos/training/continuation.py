@@ -21,13 +21,13 @@ from propos.config import Config
 from propos.data import Source, UnopenedSource
 from propos.distributed import bytes_from_first_process, world_size
 from propos.methods import Method, build_method, find_method
-from propos.networks import EmaCopy, Tuned, Whitening
+from propos.networks import ClusterHeads, EmaCopy, Tuned, Whitening
 from propos.runs import Run, RunFolder, write_atomically
 from propos.training.checkpoint_validation import check_labels
 from propos.training.corrections import Corrections, corrections_of, numbers_of
 from propos.training.e_step import Assignment, Partition
 from propos.training.features import fed_channels, feed
-from propos.training.learner import Learner
+from propos.training.learner import Learner, is_part
 from propos.training.model import KINDS, Model, check_weights, load_weights, weight_tensors
 from propos.training.numerics import numerics
 from propos.training.state import State
@@ -166,18 +166,23 @@ def start_from(run: Run, source: Source, device: torch.device, config: Config | 
 
 
 def _carried_over(model: Model, config: Config) -> dict[str, Tensor]:
-    """Return the weights to begin with: the earlier run's; parts that it did not have keep their initial weights.
+    """Return the initial weights: the earlier run's; parts that it did not have keep their random initialisation.
 
-    A moving average that it did not have begins as a copy of its source.
+    Cluster heads of another number are all initialised again. A moving average that it did not have starts as a copy
+    of its source.
     """
     method = build_method(config, fed_channels(config))
     fresh, earlier = weight_tensors(method), weight_tensors(model.method)
     if isinstance(method.online.backbone, Tuned) and isinstance(model.method.online.backbone, Whitening):
         return _to_tune(model, method)
-    copied: dict[str, Tensor] = {}
-    for name, initial in fresh.items():
-        own = _earlier_name(name, model.config, config)
-        copied[name] = earlier[own].cpu() if own in earlier and earlier[own].shape == initial.shape else initial
+    names = {name: _earlier_name(name, model.config, config) for name in fresh}
+    fitting = {name for name, own in names.items() if own in earlier and earlier[own].shape == fresh[name].shape}
+    for heads in (name for name, module in method.named_modules() if isinstance(module, ClusterHeads)):
+        ours = {name for name in fresh if is_part(name, (heads,))}
+        theirs = {name for name in earlier if is_part(name, (_earlier_name(heads, model.config, config),))}
+        if ours - fitting or len(theirs) != len(ours):
+            fitting -= ours
+    copied = {name: earlier[names[name]].cpu() if name in fitting else initial for name, initial in fresh.items()}
     load_weights(method, copied)
     for name, module in method.named_modules():
         if isinstance(module, EmaCopy):
