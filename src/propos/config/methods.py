@@ -10,7 +10,7 @@ from typing import Any
 
 GROUP = "propos.methods"
 # Modules that hold no method.
-CONTRACT = ("base", "heads_training", "images", "pairs", "pretext", "registry", "seeds", "setup", "variant")
+CONTRACT = ("base", "heads_training", "images", "pairs", "pretext", "registry", "seeds", "setup", "stage", "variant")
 REGISTERED: dict[str, Any] = {}  # classes of methods that a script added
 
 

@@ -1,7 +1,7 @@
 """Methods: each is one class in one file, which owns its settings, networks and losses."""
 
 from propos.config import method_names
-from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import AllImages, Clustered
 from propos.methods.registry import (
     build_method,
@@ -15,6 +15,7 @@ from propos.methods.registry import (
     stages_of,
 )
 from propos.methods.setup import Setup
+from propos.methods.stage import Rate, Stage, Start
 
 __all__ = [
     "AllImages",
@@ -25,6 +26,7 @@ __all__ = [
     "Rate",
     "Setup",
     "Stage",
+    "Start",
     "StepContext",
     "build_method",
     "check_inputs",

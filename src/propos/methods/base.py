@@ -7,7 +7,6 @@ reaches the outside through `Batch`, `StepContext`, `AllImages` and `Clustered` 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from propos.config import Config, Section
 from propos.methods.images import AllImages, Clustered
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import Encoder, Neighbours
 
 ViewKind = Literal["random", "strong", "plain"]
@@ -24,29 +24,6 @@ ViewKind = Literal["random", "strong", "plain"]
 
 class MethodSettings(Section):
     """A method's own settings: the section of the configuration that is named for the method."""
-
-
-@dataclass(frozen=True)
-class Rate:
-    """The learning rate of a module, relative to the schedule's."""
-
-    scale: float = 1.0
-    constant: bool = False  # stay at the schedule's peak
-    first_epoch: int = 0  # of the stage; 0 before it
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A part of training with an optimiser and a schedule of its own."""
-
-    name: str = "train"
-    share: float = 1.0  # of the run's epochs, relative to the other stages' shares
-    trains: tuple[str, ...] | None = None  # submodules by dotted name, the others are frozen; None: everything
-    train: Mapping[str, Any] = field(default_factory=dict)  # overrides of the `train` settings
-    rates: Mapping[str, Rate] = field(default_factory=dict)  # learning rates of submodules by dotted name
-    first_clusters: int | None = None  # the first epoch of the stage that reads cluster assignments; None: none does
-    tables_every: int | None = None  # call `make_tables` when the stage opens and every n epochs (0: once; None: never)
-    decides: Literal["k-means", "head"] = "k-means"  # what assigns images to clusters
 
 
 class Batch(Protocol):
@@ -116,6 +93,7 @@ class Method(nn.Module):
     verified: ClassVar[str] = "nothing more"  # what was compared with the authors' paper or code
     trains: ClassVar[bool] = True
     has_head: ClassVar[bool] = False  # a cluster head
+    has_predictor: ClassVar[bool] = False  # a network `predictor`, which maps projections to targets
     needs_clusters: ClassVar[bool] = False  # the number of clusters has to be known from the start; heads imply it
     tunes: ClassVar[bool] = False  # can train a pretrained network further
     inputs: ClassVar[tuple[str, ...]] = ("images",)  # "images", "features" of a pretrained network, or both

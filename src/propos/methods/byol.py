@@ -6,8 +6,9 @@ from torch import Tensor, nn
 
 from propos.config import Positive
 from propos.losses import alignment, symmetric
-from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Rate, Stage
 from propos.networks import EmaCopy, Encoder, Mlp, initialise_small
 
 
@@ -21,6 +22,7 @@ class Byol(Method):
 
     year, reference = 2020, "Grill et al., NeurIPS (arXiv 2006.07733)"
     verified = "settings against ProPos's released code"
+    has_predictor = True
 
     def __init__(self, settings: Settings, setup: Setup) -> None:
         super().__init__(settings, setup)

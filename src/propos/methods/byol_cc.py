@@ -6,8 +6,9 @@ from torch import Tensor, nn
 
 from propos.config import Positive
 from propos.losses import alignment, cluster_balance, cluster_contrast, symmetric
-from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Rate, Stage
 from propos.networks import EmaCopy, Encoder, Mlp, initialise_small
 
 
@@ -23,6 +24,7 @@ class ByolCc(Method):
     year, reference = 2022, "ProPos's paper (arXiv 2111.11821)"
     verified = "the weight is our reading"
     has_head = True
+    has_predictor = True
 
     def __init__(self, settings: Settings, setup: Setup) -> None:
         super().__init__(settings, setup)

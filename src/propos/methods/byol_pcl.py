@@ -8,10 +8,11 @@ from torch import Tensor, nn
 
 from propos.config import NotNegative, Positive
 from propos.losses import alignment, symmetric
-from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import Clustered
-from propos.methods.pcl import Clusterings, Numbers, check_clusters
+from propos.methods.pcl import Clusterings, Numbers, check_clusters, starts_after_warmup
 from propos.methods.setup import Setup
+from propos.methods.stage import Rate, Stage
 from propos.networks import EmaCopy, Encoder, Mlp, initialise_small
 
 
@@ -31,6 +32,7 @@ class ByolPcl(Method):
 
     year, reference = 2022, "ProPos's paper (arXiv 2111.11821)"
     verified = "which projections are compared is our reading"
+    has_predictor = True
 
     def __init__(self, settings: Settings, setup: Setup) -> None:
         super().__init__(settings, setup)
@@ -45,7 +47,11 @@ class ByolPcl(Method):
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
         """Return its one stage."""
-        return (Stage(rates={"predictor": Rate(settings.predictor_rate)}, first_clusters=setup.train.warmup),)
+        rates, starts = (
+            {"predictor": Rate(settings.predictor_rate)},
+            starts_after_warmup(settings.prototypes_weight, setup),
+        )
+        return (Stage(rates=rates, first_clusters=setup.train.warmup, starts=starts),)
 
     @classmethod
     def check(cls, settings: Settings, setup: Setup, distinct: Callable[[int], int]) -> None:

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from propos.config import Config, NotNegative, Positive
 from propos.losses import nt_xent, prototype_scattering, symmetric
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage, Start
 from propos.networks import Mlp
 
 
@@ -49,7 +50,10 @@ class CcPsl(Method):
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
         """Return its one stage."""
-        return (Stage(first_clusters=cls._psl_start(settings, setup) if settings.psl_weight else None),)
+        if not settings.psl_weight:
+            return (Stage(),)
+        first, setting = cls._psl_start(settings, setup), "train.warmup" if settings.psl_start is None else "psl_start"
+        return (Stage(first_clusters=first, starts={"psl": Start(first, "lower", setting)}),)
 
     @classmethod
     def adapt(cls, recipe: Config, at_scale: bool) -> dict[str, Any]:

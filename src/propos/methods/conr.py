@@ -10,9 +10,10 @@ from torch import Tensor
 from propos.common.errors import InputError
 from propos.config import Count
 from propos.losses import symmetric
-from propos.methods.base import Batch, Stage, StepContext
+from propos.methods.base import Batch, StepContext
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare, has_predictor, own_epochs
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 
 EXPANSION = 2  # nearest images, the image itself included, whose neighbours an image takes over
 FIRST_SHARE = 0.8  # of a batch that is kept at first: what does not lie between clusters
@@ -50,7 +51,7 @@ class ConR(BuildsOn):
     @classmethod
     def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
         """Return the refinement."""
-        if not has_predictor(settings, setup):
+        if not has_predictor(settings):
             raise InputError(
                 f'pretext = "{settings.pretext}": has no predictor to predict neighbours with; choose byol or propos'
             )

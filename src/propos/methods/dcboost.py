@@ -8,11 +8,12 @@ from torch import Tensor, nn
 
 from propos.config import NotNegative
 from propos.losses import alignment, confident_labels, confident_pull, membership, prototypes, symmetric
-from propos.methods.base import Batch, Rate, Stage, StepContext
+from propos.methods.base import Batch, StepContext
 from propos.methods.images import AllImages
 from propos.methods.pairs import Pairs
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare, has_predictor, own_epochs
 from propos.methods.setup import Setup
+from propos.methods.stage import Rate, Stage
 from propos.networks import Float32, Mlp, initialise_small
 
 HIDDEN = 512  # of a predictor that the pretext does not have
@@ -48,7 +49,7 @@ class DcBoost(BuildsOn):
             self.starts_clustered = True
         self.add_target()
         self.clusters_start = clusters_start(settings, setup)
-        if not has_predictor(settings, setup):
+        if not has_predictor(settings):
             width = self.online.dimension
             self.predictor = Mlp(width, HIDDEN, width)
             initialise_small(self.predictor)
@@ -95,7 +96,7 @@ class DcBoost(BuildsOn):
 def clusters_start(settings: DcBoost.Settings, setup: Setup) -> int:
     """Return the epoch from which clusters are pulled: a new predictor is trained alone first."""
     epochs = own_epochs(settings, setup)
-    return 0 if has_predictor(settings, setup) else min(max(1, round(PREDICTOR_ALONE * epochs)), epochs - 1)
+    return 0 if has_predictor(settings) else min(max(1, round(PREDICTOR_ALONE * epochs)), epochs - 1)
 
 
 def identity_layer(width: int) -> nn.Module:

@@ -13,8 +13,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from propos.losses import binary_cross_entropy, log_prob
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import Mlp, ResNet
 
 SIMILAR = 0.95  # the cosine of two images' assignments from which on they are similar

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from propos.config import NotNegative, Positive
 from propos.losses import log_prob, symmetric
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import AllImages
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import Memory, Mlp, PrototypeLayer
 from propos.networks.precision import full_precision
 

@@ -13,9 +13,10 @@ from propos.clustering import whitened
 from propos.common.errors import InputError
 from propos.config import Count
 from propos.losses import log_prob
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import Clustered
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import Memory, Mlp, labels_of
 
 

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from propos.config import Count, NotNegative, Positive
 from propos.losses import cluster_balance, cluster_matching, nt_xent
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.heads_training import neighbours_and_itself
 from propos.methods.images import AllImages
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import Mlp, Neighbours
 
 CONTRAST_EPOCHS, GRAPH_EPOCHS = 50, 950  # of the stages
@@ -73,8 +74,7 @@ class Gcc(Method):
 
     def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return the losses of the stage."""
-        # Where another method builds on this one, the names of the stages have a prefix.
-        return self._graph(batch, ctx) if ctx.stage.name.endswith("graph") else self._contrast(batch, ctx)
+        return self._graph(batch, ctx) if ctx.stage.name == "graph" else self._contrast(batch, ctx)
 
     def make_tables(self, images: AllImages, ctx: StepContext) -> None:
         """Find each image's neighbours, itself the first, and their weights."""

@@ -10,8 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from propos.config import Count
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import ClusterHeads, Mlp
 
 SMALLEST = 1e-12  # a probability whose logarithm is finite

@@ -13,9 +13,10 @@ from torch import Tensor
 from propos.common.errors import InputError
 from propos.config import Count, Fraction, Positive
 from propos.losses import instance_softmax
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import Clustered
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import Bank, Memory, Mlp, labels_of
 
 CLUSTERINGS = 10  # an image's close neighbours share its cluster in any of them

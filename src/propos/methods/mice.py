@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from propos.config import Count, Positive
 from propos.losses import log_prob, symmetric
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import EmaCopy, Encoder, Float32, Mlp, Queue, mlp_layers
 from propos.runs import CONFIDENCE_TEMPERATURE
 

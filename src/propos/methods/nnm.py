@@ -13,7 +13,7 @@ from torch import Tensor
 from propos.clustering import nearest_neighbours
 from propos.config import Count, NotNegative, Positive
 from propos.losses import cluster_balance, cluster_matching, neighbour_agreement
-from propos.methods.base import Batch, Stage, StepContext
+from propos.methods.base import Batch, StepContext
 from propos.methods.heads_training import (
     Tables,
     features_and_probabilities,
@@ -24,6 +24,7 @@ from propos.methods.heads_training import (
 from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import ClusterHeads, Mlp
 
 GLOBAL_START = 1  # the epoch from which images are matched with all others: before it the heads are untrained

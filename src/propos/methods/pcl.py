@@ -14,9 +14,10 @@ from propos.clustering import concentrations
 from propos.common.errors import InputError
 from propos.config import Count, NotNegative, Positive
 from propos.losses import info_nce, proto_nce
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import Clustered
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage, Start
 from propos.networks import EmaCopy, Encoder, Memory, Mlp, Queue, labels_of
 
 Numbers = Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)]
@@ -60,7 +61,9 @@ class Pcl(Method):
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
         """Return its one stage."""
-        return (Stage(first_clusters=setup.train.warmup),)
+        return (
+            Stage(first_clusters=setup.train.warmup, starts=starts_after_warmup(settings.prototypes_weight, setup)),
+        )
 
     @classmethod
     def check(cls, settings: Settings, setup: Setup, distinct: Callable[[int], int]) -> None:
@@ -127,6 +130,11 @@ class Clusterings(Memory):
             prototypes = self[f"centres_{place}"], self[f"concentrations_{place}"]
             losses += [proto_nce(view, *prototypes, labels) for view in views]
         return sum(losses[1:], start=losses[0]) / len(self.numbers)
+
+
+def starts_after_warmup(weight: float, setup: Setup) -> dict[str, Start]:
+    """Return the start of ProtoNCE, unless its weight is 0."""
+    return {"prototypes": Start(setup.train.warmup, "lower", "train.warmup")} if weight else {}
 
 
 def check_clusters(numbers: tuple[int, ...], key: str, distinct: Callable[[int], int]) -> None:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from propos.config import Count, NotNegative
 from propos.losses import cluster_balance, cluster_matching
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import ClusterHeads, Mlp
 
 

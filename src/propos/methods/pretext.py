@@ -13,10 +13,11 @@ from pydantic import Field
 from torch import Tensor
 
 from propos.common.errors import InputError
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import AllImages, Clustered
 from propos.methods.registry import find_method, parse_settings
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import EmaCopy, Encoder, Memory
 
 PretextShare = Annotated[float, Field(ge=0.0, lt=1.0)]  # of all epochs; 0: a finished run is continued
@@ -94,6 +95,7 @@ class BuildsOn(Method):
                 share=settings.pretext_share * stage.share / whole,
                 trains=("pretext",) if stage.trains is None else tuple(f"pretext.{part}" for part in stage.trains),
                 rates={f"pretext.{part}": rate for part, rate in stage.rates.items()},
+                starts={loss: replace(start, setting=start.key(name)) for loss, start in stage.starts.items()},
             )
             for stage in stages
         ]
@@ -216,8 +218,6 @@ def own_epochs(settings: PretextSettings, setup: Setup) -> int:
     return max(1, setup.train.epochs - round(settings.pretext_share * setup.train.epochs))
 
 
-def has_predictor(settings: PretextSettings, setup: Setup) -> bool:
-    """Return whether the pretext has a predictor, for which its stages then name a learning rate."""
-    kind = find_method(settings.pretext, "pretext")
-    stages = kind.stages(parse_settings(kind, setup.sections, settings.pretext), setup)
-    return any("predictor" in stage.rates for stage in stages)
+def has_predictor(settings: PretextSettings) -> bool:
+    """Return whether the pretext has a predictor."""
+    return find_method(settings.pretext, "pretext").has_predictor

@@ -21,10 +21,11 @@ from propos.losses import (
     prototypes,
     symmetric,
 )
-from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import AllImages
 from propos.methods.pairs import Pairs
 from propos.methods.setup import Setup
+from propos.methods.stage import Rate, Stage, Start
 from propos.networks import EmaCopy, Encoder, Mlp, Queue, initialise_small
 
 
@@ -66,6 +67,7 @@ class ProPos(Method):
     verified = "settings and readings against the paper and its released code"
     inputs = ("images", "features")
     tunes = True
+    has_predictor = True
     continued: ClassVar[Mapping[str, Any]] = {"psl_start": 0}
     as_pretext: ClassVar[Mapping[str, Any]] = {"pull_weight": 0.0}
 
@@ -85,10 +87,15 @@ class ProPos(Method):
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
         """Return its one stage."""
-        start, pull = cls._psl_start(settings, setup), cls._pull_start(settings, setup)
-        readers = [start] * bool(settings.psl_weight) + [pull] * bool(settings.pull_weight)
+        psl, pull = cls._psl_start(settings, setup), cls._pull_start(settings, setup)
+        starts: dict[str, Start] = {}
+        if settings.psl_weight:
+            starts["psl"] = Start(psl, "lower", "train.warmup" if settings.psl_start is None else "psl_start")
+        if settings.pull_weight:
+            starts["pull"] = Start(pull, "raise", "pull_share")
         rates = {"predictor": Rate(settings.predictor_rate)}
-        return (Stage(rates=rates, first_clusters=min(readers, default=None), **Pairs.stage_options(setup)),)
+        first = min((start.epoch for start in starts.values()), default=None)
+        return (Stage(rates=rates, first_clusters=first, starts=starts, **Pairs.stage_options(setup)),)
 
     @property
     def embedder(self) -> Encoder:

@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from propos.common.errors import InputError, shown
 from propos.config import GROUP, REGISTERED, Config, method_modules, method_names
-from propos.methods.base import Method, MethodSettings, Stage
+from propos.methods.base import Method, MethodSettings
 from propos.methods.seeds import derive
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 
 
 def check_method(name: str, option: str = "--method") -> None:

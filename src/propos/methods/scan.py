@@ -11,11 +11,12 @@ from torch import Tensor
 
 from propos.config import Count, NotNegative, Positive
 from propos.losses import cluster_balance, neighbour_agreement, self_labelling
-from propos.methods.base import Batch, Stage, StepContext
+from propos.methods.base import Batch, StepContext
 from propos.methods.heads_training import Confidence, Tables, heads_training, neighbours_and_itself, sum_over_heads
 from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import ClusterHeads, Mlp
 
 # Shares of the steps after the pretext: 50 epochs of 390 steps and 200 of 50 on CIFAR-10.

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from propos.config import Count, NotNegative, Positive
 from propos.losses import symmetric
-from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Rate, Stage
 from propos.networks import Memory, Mlp
 from propos.networks.precision import full_precision
 

@@ -10,8 +10,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from propos.losses import symmetric
-from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Rate, Stage
 from propos.networks import Mlp
 
 
@@ -24,6 +25,7 @@ class SimSiam(Method):
 
     year, reference = 2021, "Chen and He, CVPR (arXiv 2011.10566)"
     verified = "settings as ProPos's paper has them"
+    has_predictor = True
     # Each GPU normalises its own images, as in ProPos's training; without a target there is nothing to shuffle.
     defaults: ClassVar[Mapping[str, Any]] = {"network.shuffle_bn": False}
     at_scale: ClassVar[Mapping[str, Any]] = {

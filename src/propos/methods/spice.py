@@ -13,7 +13,7 @@ from torch import Tensor
 from propos.clustering import nearest_neighbours
 from propos.config import Count, Positive
 from propos.losses import balanced_cross_entropy, self_labelling
-from propos.methods.base import Batch, Stage, StepContext
+from propos.methods.base import Batch, StepContext
 from propos.methods.heads_training import (
     Confidence,
     Tables,
@@ -24,6 +24,7 @@ from propos.methods.heads_training import (
 from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import ClusterHeads, Mlp
 
 CONFIDENT_SHARE = 0.5  # of the images that a cluster of equal size has: their mean is its prototype

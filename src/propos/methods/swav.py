@@ -13,8 +13,9 @@ from torch import Tensor
 
 from propos.config import Count, Positive
 from propos.losses import log_prob, symmetric
-from propos.methods.base import Batch, Method, MethodSettings, Rate, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
+from propos.methods.stage import Rate, Stage
 from propos.networks import Mlp, PrototypeLayer, Queue
 
 EPSILON, ITERATIONS = 0.05, 3  # of Sinkhorn and Knopp

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from propos.config import Positive
 from propos.losses import balanced_cross_entropy, cluster_balance, cluster_contrast, nt_xent
-from propos.methods.base import Batch, Method, MethodSettings, Stage, StepContext
+from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.heads_training import Confidence, Tables
 from propos.methods.images import AllImages
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import Mlp
 
 TRAINING, BOOSTING = 1000, 200  # epochs of the two stages

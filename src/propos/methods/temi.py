@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from propos.clustering import nearest_neighbours
 from propos.config import Count, Positive
-from propos.methods.base import Batch, Stage, StepContext
+from propos.methods.base import Batch, StepContext
 from propos.methods.heads_training import Tables, sum_over_heads
 from propos.methods.images import AllImages
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare
 from propos.methods.setup import Setup
+from propos.methods.stage import Stage
 from propos.networks import ClusterHeads, EmaCopy, Float32, Memory
 
 HIDDEN = 512, 256

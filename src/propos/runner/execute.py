@@ -13,14 +13,14 @@ from propos.common.errors import InputError, Interrupted, RunFailed, describe_os
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import lost_another
-from propos.methods import find_method, stages_of
+from propos.methods import find_method
 from propos.runner.planning import ELSEWHERE, Plan
 from propos.runner.progress import Stopping, Unwatched, Watcher, unstoppable
 from propos.runner.provenance import provenance
 from propos.runner.ranks import announce, estimate, join_skipped
 from propos.runner.resource_usage import Spending
 from propos.runs import Run, RunFolder, held
-from propos.training import Fitted, WarmStart, clusters_needed, stage_epochs, train
+from propos.training import Fitted, WarmStart, clusters_needed, late_losses, train
 from propos.training.corrections import renumbered
 
 if TYPE_CHECKING:
@@ -85,18 +85,9 @@ def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
         _list_skipped(run, plan.source)
         watcher.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
     watcher.note(f"{_aim(config)} in {len(plan.source):,} images; results go to {folder}")
-    if _clusters_are_late(config):
-        starts = [f"{config.method}.{key}" for key in config.sections[config.method] if key.endswith("_start")]
-        sooner = f"lower {' or '.join(starts)}, or " if starts else ""
-        watcher.warn(f"training ends before clusters take part in it: {sooner}train longer (--epochs)")
+    for text in late_losses(config):
+        watcher.warn(text)
     return run
-
-
-def _clusters_are_late(config: Config) -> bool:
-    """Tell whether a stage is too short for the losses of it that read clusters."""
-    stages = stages_of(config)
-    spans = stage_epochs(stages, config.train.epochs) if stages else ()
-    return any((stage.first_clusters or 0) >= len(span) for stage, span in zip(stages, spans, strict=True))
 
 
 def _go_on(run: Run, plan: Plan, watcher: Watcher) -> None:

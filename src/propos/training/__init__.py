@@ -8,7 +8,7 @@ from propos.training.model import Fitted, Model, Prediction
 from propos.training.numerics import usual_precision
 from propos.training.prepare import prepare
 from propos.training.progress import Progress, Silent
-from propos.training.stages import clusters_needed, stage_epochs
+from propos.training.stages import clusters_needed, late_losses, stage_epochs
 from propos.training.tensorboard import check_board
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "continued",
     "estimate_seconds",
     "fitting_channels",
+    "late_losses",
     "prepare",
     "stage_epochs",
     "start_from",

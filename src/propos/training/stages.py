@@ -35,6 +35,22 @@ def clusters_needed(config: Config) -> int:
     return min(firsts, default=config.train.epochs)
 
 
+def late_losses(config: Config) -> list[str]:
+    """Say which losses would start after the last epoch of their stage, and what would start them earlier."""
+    stages, texts = stages_of(config), []
+    for stage, span in zip(stages, stage_epochs(stages, config.train.epochs) if stages else (), strict=True):
+        if not stage.starts and (stage.first_clusters or 0) >= len(span):
+            texts.append("training ends before clusters take part in it: train longer (--epochs)")
+        for loss, start in stage.starts.items():
+            if start.epoch >= len(span):
+                key = start.key(config.method)
+                texts.append(
+                    f"{loss} would start at epoch {start.epoch} of {len(span)} (the first is 0): {start.change} {key}, "
+                    "or train longer (--epochs)"
+                )
+    return texts
+
+
 def first_clusters(config: Config, stage: Stage) -> int | None:
     """Return the first epoch of a stage that needs clusters: the first one where they are drawn from evenly."""
     return 0 if config.train.balanced else stage.first_clusters

@@ -47,12 +47,15 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
-def test_clusters_that_come_too_late_are_said_with_what_would_bring_them_sooner(tmp_path):
+def test_losses_that_start_too_late_are_warned_of_with_the_setting_that_starts_them(tmp_path):
     warnings = []
-    with planned(**{"propos.psl_start": 1, "propos.pull_weight": 0.0}) as one:
+    with planned(**{"propos.psl_start": 1, "propos.pull_weight": 0.1}) as one:
         carry_out(one, tmp_path / "run", Unwatched(warn=warnings.append))
-    sooner = "lower propos.psl_start, or train longer (--epochs)"
-    assert warnings == [f"training ends before clusters take part in it: {sooner}"]
+    late = "would start at epoch 1 of 1 (the first is 0)"
+    assert warnings == [
+        f"psl {late}: lower propos.psl_start, or train longer (--epochs)",
+        f"pull {late}: raise propos.pull_share, or train longer (--epochs)",
+    ]
 
 
 @contextmanager

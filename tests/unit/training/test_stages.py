@@ -19,7 +19,7 @@ from propos.methods import Method, Stage, find_method, method_names, register_me
 from propos.methods.seeds import generator
 from propos.networks import Mlp, Neighbours
 from propos.runs import Run, RunFolder
-from propos.training import Model, stage_epochs
+from propos.training import Model, late_losses, stage_epochs
 from propos.training.batch import StepBatch
 from propos.training.corrections import LEFT_OUT, Corrections
 from propos.training.e_step import Partition
@@ -45,6 +45,40 @@ def whole(tmp_path_factory):
     fitted = quick_train(run=run, **settings)
     fitted.write(run)
     return fitted, run
+
+
+@pytest.mark.parametrize(
+    ("settings", "late"),
+    [
+        ({"psl_start": 2}, []),
+        ({"psl_start": 3}, ["psl would start at epoch 3 of 3 (the first is 0): lower propos.psl_start"]),
+        ({"psl_start": 3, "psl_weight": 0.0}, []),
+        (
+            {"psl_start": None, "train__warmup": 3},
+            ["psl would start at epoch 3 of 3 (the first is 0): lower train.warmup"],
+        ),
+        ({"pull_weight": 0.1, "pull_share": 0.2}, []),  # 0.6 of an epoch, rounded
+        (
+            {"pull_weight": 0.1, "pull_share": 0.1},
+            ["pull would start at epoch 3 of 3 (the first is 0): raise propos.pull_share"],
+        ),
+        (
+            {"method": "dcboost", "propos__psl_start": 2, "train__epochs": 2},
+            ["psl would start at epoch 2 of 1 (the first is 0): lower propos.psl_start"],
+        ),
+        (
+            {"method": "pcl", "train__warmup": 3},
+            ["prototypes would start at epoch 3 of 3 (the first is 0): lower train.warmup"],
+        ),
+        (
+            {"method": "cc-psl", "psl_start": 3},
+            ["psl would start at epoch 3 of 3 (the first is 0): lower cc-psl.psl_start"],
+        ),
+        ({"method": "kmeans-pixels"}, []),
+    ],
+)
+def test_losses_that_start_too_late_are_named_with_the_setting_that_starts_them(settings, late):
+    assert late_losses(quick_config(**settings)) == [f"{each}, or train longer (--epochs)" for each in late]
 
 
 def test_epochs_are_divided_by_shares_with_at_least_one_each():
