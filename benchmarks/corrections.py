@@ -26,7 +26,7 @@ from propos.evaluation import numbered, scores
 from propos.evaluation.asking import choose_questions
 from propos.runs import Run
 from propos.training.corrections import corrections_of, numbers_of
-from propos.training.pinned import staying
+from propos.training.pinned import pin_images
 from sets import published
 
 Row = dict[str, Any]
@@ -87,7 +87,7 @@ def one_step(run: Run) -> Int[np.ndarray, " N"]:
     assert said is not None
     start = torch.from_numpy(corrected.prototypes.vectors[np.argsort(numbers_of(corrected))])
     points = torch.from_numpy(run.embeddings)
-    fixed = staying(points, said, start)
+    fixed = pin_images(points, said, start)
     found = spherical_kmeans(points, len(start), 0, torch.Generator(), previous=start, fixed=fixed)
     return found.labels.numpy()
 

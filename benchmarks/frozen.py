@@ -26,7 +26,7 @@ from propos.clustering import spherical_kmeans
 from propos.evaluation import scores
 from propos.runner import Request, plan
 from propos.training import Silent, train
-from propos.training.features import feed
+from propos.training.features import prepare_inputs
 
 Row = dict[str, Any]
 Features = Float[np.ndarray, "N D"]
@@ -65,7 +65,7 @@ def seen(folder: Path, clusters: int) -> tuple[Features, Labels, float]:
     """Return what the network makes of all images, their kinds, and the processor's seconds where it was made now."""
     begin = time.process_time()  # without that of the processes that decode
     with plan(Request(source=folder, clusters=clusters, start="pretrained"), "cpu") as planned:
-        fed = feed(planned.config, planned.source, planned.device, silent)
+        fed = prepare_inputs(planned.config, planned.source, planned.device, silent)
         kinds = [Path(name).parent.name for name in fed.image_names()]
         return fed.batch(np.arange(len(fed))), np.unique(kinds, return_inverse=True)[1], time.process_time() - begin
 

@@ -55,27 +55,27 @@ def _samples() -> list[Image.Image]:
 def by_propos(folder: Path) -> int:
     """Decode, keep, look at and whiten all images, as a run does before its k-means."""
     from propos.runner import Request, plan
-    from propos.training.features import feed
+    from propos.training.features import prepare_inputs
     from propos.training.learner import build_learner
-    from propos.training.pretrained_init import start_learning
+    from propos.training.pretrained_init import initialise_from_pretrained
 
     @contextmanager
     def silent(what: str) -> Iterator[Any]:
         yield lambda done, total: None
 
     with plan(Request(source=folder, clusters=2, start="pretrained")) as planned:
-        fed = feed(planned.config, planned.source, planned.device, silent)
-        start_learning(build_learner(planned.config, fed, planned.device), fed)
+        fed = prepare_inputs(planned.config, planned.source, planned.device, silent)
+        initialise_from_pretrained(build_learner(planned.config, fed, planned.device), fed)
         return len(fed)
 
 
 @torch.inference_mode()
 def by_bare_loop(folder: Path) -> int:
     """Decode and pass all images, and keep their features."""
-    from propos.networks.pretrained import frozen, read_pretrained
+    from propos.networks.pretrained import build_frozen, read_pretrained
 
     weights = read_pretrained("efficientnet-lite0")
-    network, side = frozen(weights), weights.network.side
+    network, side = build_frozen(weights), weights.network.side
     mean, std = (torch.tensor(values)[:, None, None] for values in weights.network.pixels)
     files, features = sorted(folder.iterdir()), []
     for start in range(0, len(files), PART):

@@ -22,7 +22,7 @@ from helpers.runs import write_edits
 from propos import run as propos_run
 from propos.data import find_source, list_caches, looks_photographic
 from propos.data.cache.store import cache_folder
-from propos.networks import Seeing, Whitening
+from propos.networks import FrozenBackbone, Whitening
 from propos.review.report.words import settings_in_words
 from propos.runner import Request, plan
 from propos.runner.inspect import look
@@ -123,7 +123,7 @@ def test_clusters_of_features_are_boosted_from_where_they_stood(finished, here, 
         hook.remove()
     assert result.code == 0, result.err
     assert Whitening in passed
-    assert Seeing not in passed  # no image was looked at again
+    assert FrozenBackbone not in passed  # no image was looked at again
     boosted = Run.open(tmp_path / "boosted")
     first, last = boosted.history[0], boosted.history[-1]
     assert (boosted.config.method, boosted.config.sections["dcboost"]["pretext"]) == ("dcboost", "kmeans-features")

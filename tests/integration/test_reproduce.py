@@ -141,7 +141,7 @@ def test_what_is_among_the_tested_images_neither_teaches_nor_votes(tmp_path, no_
 
     finished = Run.open(place.run(cell))
     last = max(finished.kept_weights)
-    projections = Model.as_found(finished, choose_device("cpu"), last).online_projections(from_array(images))
+    projections = Model.uncorrected(finished, choose_device("cpu"), last).online_projections(from_array(images))
     classes = torch.from_numpy(Classes.among(labels).numbers(labels))
     rates = preservation_rates(
         projections[20:train], classes[20:train], projections[train:], 0.1, 20, generator(0, "psa preservation")

@@ -21,7 +21,7 @@ from propos.runner import open_like, open_source_of
 from propos.runner.sources import NoImages
 from propos.runs import Run
 from propos.training import Model, choose_device
-from propos.training.probing import Classified, clustered_anew
+from propos.training.probing import Classified, recluster
 
 UNLABELLED = "has no labels: give a list with columns image,label or an .npz file"
 
@@ -79,7 +79,7 @@ class Subject:
         clusters = self.clusters or len(self.run.prototypes.ids)
         if not 2 <= clusters <= len(points):
             raise InputError(f"-k {clusters}: there are {len(points):,} images: choose from 2 to {len(points):,}")
-        return clustered_anew(points, clusters, self.model.config)
+        return recluster(points, clusters, self.model.config)
 
     @cached_property
     def own_images(self) -> Source:

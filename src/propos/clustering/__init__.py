@@ -6,7 +6,7 @@ from propos.clustering.kmeans import assign, spherical_kmeans
 from propos.clustering.lloyd import Clustering
 from propos.clustering.matching import churn, stable_numbers
 from propos.clustering.neighbours import nearest_in_blocks, nearest_neighbours
-from propos.clustering.suggestion import Suggestion, points_to_look_at, suggest_clusters
+from propos.clustering.suggestion import Suggestion, sample_positions, suggest_clusters
 from propos.clustering.whitening import whitened
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "concentrations",
     "nearest_in_blocks",
     "nearest_neighbours",
-    "points_to_look_at",
+    "sample_positions",
     "spherical_kmeans",
     "stable_numbers",
     "start_from_averages",

@@ -27,7 +27,7 @@ def averaged(points: Float[Tensor, "N D"], nearest: int) -> Float[Tensor, "N D"]
     return F.normalize(points + points[places].sum(dim=1), dim=1)
 
 
-def togetherness(labels: Int[Tensor, " N"], near: Int[Tensor, "N n"], clusters: int) -> float:
+def neighbour_purity(labels: Int[Tensor, " N"], near: Int[Tensor, "N n"], clusters: int) -> float:
     """Return how many of its points' neighbours a cluster holds itself, as a share, in the mean of the clusters.
 
     One less it is the normalised cut of the graph of neighbours (Shi and Malik 2000), over the number of clusters.
@@ -54,7 +54,7 @@ def start_from_averages(
         labels = spherical_kmeans(smooth[turn % 2], clusters, 1, generator).labels
         sums = points.new_zeros((clusters, points.shape[1])).index_add_(0, labels, points)
         found = spherical_kmeans(points, clusters, 0, generator, previous=F.normalize(sums, dim=1))
-        together = togetherness(found.labels, near, clusters)
+        together = neighbour_purity(found.labels, near, clusters)
         if together > most:
             best, most = found.centres, together
     return best

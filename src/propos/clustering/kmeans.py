@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -30,6 +30,27 @@ FEW_CLUSTERS = 32  # few clusters have few, far apart fixed points, so that it p
 STARTS_A_RESTART = 4  # a run on the sample costs a fraction of one on all points: of few clusters so many are made
 RANKED_CENTRES = 128  # about so many centres of the best scouts are compared on all points, in one product
 FINALISTS = 2  # the best of those, of few clusters, go on to a fixed point on all points
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How many clusters to find, from which starts, and when an iteration ends."""
+
+    clusters: int
+    restarts: int
+    generator: torch.Generator
+    seeding: Seeding
+    previous: Float[Tensor, "K D"] | None  # centres that are one more start
+    max_iter: int
+    tol: float
+
+    def starts(self, points: Points, starts_a_restart: int = 1) -> Float[Tensor, "R K D"]:
+        """Draw the first centres of every restart; the previous ones are not among them."""
+        return seed(points, self.clusters, self.restarts * starts_a_restart, self.generator, self.seeding)
+
+    def join(self, starts: Float[Tensor, "R K D"]) -> Float[Tensor, "R1 K D"]:
+        """Return the starts and, where there are any, the previous centres."""
+        return starts if self.previous is None else torch.cat([starts, self.previous[None]])
 
 
 def spherical_kmeans(
@@ -61,16 +82,14 @@ def spherical_kmeans(
     is said by `previous`, so that there are no restarts then (constrained k-means, Basu et al. 2002).
     """
     held = prepare(points, weights, chunk_size, sharded, fixed)
-    _check(held, clusters, restarts, previous, max_iter, tol, scout_size)
+    search = _Search(clusters, restarts, generator, seeding, previous, max_iter, tol)
+    _check(held, search, scout_size)
     if previous is not None:
-        previous = F.normalize(previous.to(held.device, held.dtype), dim=1)
+        search = replace(search, previous=F.normalize(previous.to(held.device, held.dtype), dim=1))
     size = _scout_size(held, clusters, scout_size)
-    if size is None or restarts == 0:
-        starts = _joined(seed(held, clusters, restarts, generator, seeding), previous)
-        return _best(held, [_fixed_point(held, start, max_iter, tol) for start in starts])
-    if size >= held.total:
-        return _all_restarts(held, clusters, restarts, generator, seeding, previous, max_iter, tol)
-    starts = _scout(held, clusters, restarts, generator, seeding, previous, size)
+    if size is not None and restarts and size >= held.total:
+        return _all_restarts(held, search)
+    starts = search.join(search.starts(held)) if size is None or not restarts else _scout(held, search, size)
     return _best(held, [_fixed_point(held, start, max_iter, tol) for start in starts])
 
 
@@ -91,41 +110,23 @@ def _scout_size(points: Points, clusters: int, scout_size: int | str | None) -> 
     return usual if scout_size == "auto" else max(int(scout_size), clusters)
 
 
-def _all_restarts(
-    points: Points,
-    clusters: int,
-    restarts: int,
-    generator: torch.Generator,
-    seeding: Seeding,
-    previous: Float[Tensor, "K D"] | None,
-    max_iter: int,
-    tol: float,
-) -> Clustering:
-    """Run every restart on all points, all in one product: few points make small products."""
-    everything = sample(points, points.total, generator)
-    starts = _joined(seed(everything, clusters, restarts, generator, seeding), previous)
-    ended = lloyd(everything, starts, max_iter, tol)
+def _all_restarts(points: Points, search: _Search) -> Clustering:
+    """Run every restart on all points, in one matrix product: with few points a product of one restart is small."""
+    everything = sample(points, points.total, search.generator)
+    ended = lloyd(everything, search.join(search.starts(everything)), search.max_iter, search.tol)
     best = int(best_first(everything, ended.inertia)[0])
-    fixed = yinyang(points, _same(points, ended.centres[best]), 1, tol)
+    fixed = yinyang(points, _same(points, ended.centres[best]), 1, search.tol)
     return replace(fixed, iterations=int(ended.iterations[best]))
 
 
-def _scout(
-    points: Points,
-    clusters: int,
-    restarts: int,
-    generator: torch.Generator,
-    seeding: Seeding,
-    previous: Float[Tensor, "K D"] | None,
-    size: int,
-) -> Float[Tensor, "F K D"]:
-    """Return the most promising starts: run on a sample, then compared on all points one iteration on."""
-    few = clusters <= FEW_CLUSTERS
-    scouts = sample(points, size, generator)
-    starts = seed(scouts, clusters, restarts * (STARTS_A_RESTART if few else 1), generator, seeding)
+def _scout(points: Points, search: _Search, size: int) -> Float[Tensor, "F K D"]:
+    """Return the most promising starts: run on a sample, then compared on all points after one more iteration."""
+    few = search.clusters <= FEW_CLUSTERS
+    scouts = sample(points, size, search.generator)
+    starts = search.starts(scouts, STARTS_A_RESTART if few else 1)
     scouted = lloyd(scouts, starts, SCOUT_ITERATIONS, SCOUT_TOLERANCE)
-    ranked = best_first(scouts, scouted.inertia)[: max(FINALISTS, RANKED_CENTRES // clusters)]
-    candidates = _same(points, _joined(scouted.centres[ranked.to(points.device)], previous))
+    ranked = best_first(scouts, scouted.inertia)[: max(FINALISTS, RANKED_CENTRES // search.clusters)]
+    candidates = _same(points, search.join(scouted.centres[ranked.to(points.device)]))
     sums, _ = cluster_sums(points, candidates)
     order = best_first(points, inertia(points, sums))[: FINALISTS if few else 1]
     return directions(sums[order], candidates[order])
@@ -143,24 +144,14 @@ def _best(points: Points, runs: list[Clustering]) -> Clustering:
     return runs[int(best_first(points, torch.tensor([run.inertia for run in runs], dtype=torch.float64))[0])]
 
 
-def _joined(starts: Float[Tensor, "R K D"], previous: Float[Tensor, "K D"] | None) -> Float[Tensor, "R1 K D"]:
-    return starts if previous is None else torch.cat([starts, previous[None]])
-
-
 def _same(points: Points, centres: Tensor) -> Tensor:
     """Return the first process's centres: unlike machines may round their scouting differently."""
     return from_first_process(centres) if points.sharded else centres
 
 
-def _check(
-    points: Points,
-    clusters: int,
-    restarts: int,
-    previous: Tensor | None,
-    max_iter: int,
-    tol: float,
-    scout_size: int | str | None,
-) -> None:
+def _check(points: Points, search: _Search, scout_size: int | str | None) -> None:
+    clusters, restarts, previous = search.clusters, search.restarts, search.previous
+    max_iter, tol = search.max_iter, search.tol
     if not 1 <= clusters <= points.total:
         raise InputError(f"k-means: {clusters} clusters of {points.total} points: choose from 1 to {points.total}")
     if restarts < (1 if previous is None else 0):

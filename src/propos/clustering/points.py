@@ -91,14 +91,14 @@ class Points:
     def gathered(self, places: Int[Tensor, " m"]) -> Points:
         """Return the points at these places of all processes' points, on every process."""
         local = places.to(self.device) - self.first
-        mine = ((local >= 0) & (local < len(self))).nonzero()[:, 0]
-        local = local[mine]
+        here = ((local >= 0) & (local < len(self))).nonzero()[:, 0]
+        local = local[here]
         rows = torch.zeros((len(places), self.dimension), dtype=self.dtype, device=self.device)
-        for span in spans(len(mine), CHUNK_ROWS):
-            rows.index_copy_(0, mine[span], self.rows(local[span]))
+        for span in spans(len(here), CHUNK_ROWS):
+            rows.index_copy_(0, here[span], self.rows(local[span]))
         rows = self.over_processes(rows)
         weights, solid = (
-            None if held is None else self.over_processes(rows.new_zeros(len(rows)).index_copy_(0, mine, held[local]))
+            None if held is None else self.over_processes(rows.new_zeros(len(rows)).index_copy_(0, here, held[local]))
             for held in (self.weights, self.solid)
         )
         masses = _mass(rows, weights), _mass(rows, solid)

@@ -71,13 +71,13 @@ def _draw(
         running = torch.where(hopeless[:, None], _running_sums(points, _even(points, restarts)), running)
         totals = _totals(points, running)
     aims = draws.to(points.device) * totals.sum(dim=0)[:, None] - totals[: points.rank].sum(dim=0)[:, None]
-    mine = (aims >= 0) & (aims < totals[points.rank][:, None])
+    here = (aims >= 0) & (aims < totals[points.rank][:, None])
     if len(points) == 0:
         rows = torch.zeros((restarts * count, points.dimension), dtype=points.dtype, device=points.device)
     else:
         # right=True passes over points of no chance; rounding may aim past the end.
         picks = torch.searchsorted(running, aims, right=True).clamp(max=len(points) - 1)
-        rows = points.rows(picks.flatten()).where(mine.flatten()[:, None], 0)
+        rows = points.rows(picks.flatten()).where(here.flatten()[:, None], 0)
     return points.over_processes(rows).view(restarts, count, points.dimension)
 
 

@@ -60,7 +60,7 @@ def suggest_clusters(
     if not 2 <= lowest <= highest <= len(embeddings) // 2:
         most = len(embeddings) // 2
         raise InputError(f"{lowest} to {highest} clusters of {len(embeddings)} images: choose from 2 to {most}")
-    sample = points_to_look_at(len(embeddings), highest, generator)
+    sample = sample_positions(len(embeddings), highest, generator)
     points = F.normalize(embeddings[sample.to(embeddings.device)].float().cpu(), dim=1)
     tried = numbers_to_try(lowest, highest)
     measured: list[tuple[float, float]] = []
@@ -89,7 +89,7 @@ def numbers_to_try(lowest: int, highest: int) -> tuple[int, ...]:
     return tuple(int(number) for number in np.unique(np.geomspace(lowest, highest, EVERY_NUMBER).round()))
 
 
-def points_to_look_at(count: int, highest: int, generator: torch.Generator) -> Int[Tensor, " M"]:
+def sample_positions(count: int, highest: int, generator: torch.Generator) -> Int[Tensor, " M"]:
     """Return the positions of all points, or of many a random choice."""
     size = max(POINTS, POINTS_A_CLUSTER * highest)
     return torch.arange(count) if count <= size else torch.randperm(count, generator=generator)[:size]

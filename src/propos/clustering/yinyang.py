@@ -39,8 +39,8 @@ def yinyang(points: Points, centres: Float[Tensor, "K D"], max_iter: int, tol: f
     """Move the centres to a fixed point on all the points; no cluster is left empty."""
     bounds = _Bounds(points, len(centres))
     iterations = 0
-    settled = False
-    while not settled and iterations < max_iter:
+    converged = False
+    while not converged and iterations < max_iter:
         iterations += 1
         bounds.look(centres)
         moved = directions(bounds.sums, centres)
@@ -48,7 +48,7 @@ def yinyang(points: Points, centres: Float[Tensor, "K D"], max_iter: int, tol: f
         still = float(furthest_move(centres, moved)) <= stillness(tol, points.dtype)
         bounds.follow(centres, moved)
         centres = moved
-        settled = still and not refilled
+        converged = still and not refilled
     repeated = _share_out(points, bounds, centres)
     if repeated:
         centres = directions(bounds.sums, centres)

@@ -62,10 +62,10 @@ def rows_of_all(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total
     """Return on every process some rows of a table of which each holds its share; no gradient passes."""
     if world_size() == 1:
         return local[positions]
-    mine = share(total)
-    here = (positions >= mine.start) & (positions < mine.stop)
+    own = share(total)
+    here = (positions >= own.start) & (positions < own.stop)
     rows = local.new_zeros((len(positions), *local.shape[1:]))
-    rows[here] = local[positions[here] - mine.start]
+    rows[here] = local[positions[here] - own.start]
     return sum_over_processes(rows)
 
 

@@ -75,7 +75,7 @@ class DcBoost(BuildsOn):
         """Return the alignment of images and, among images whose neighbours agree, the pull and the push."""
         predictor = self.predictor or self.pretext.predictor
         assert predictor is not None
-        a, b = self.pairs.of(batch)
+        a, b = self.pairs.inputs(batch)
         za, zb = ctx.encode(self.pairs.part(self.online), a, b)
         ta, tb = ctx.encode(self.pairs.part(self.embedder), a, b, shuffled=True)
         na, nb = ctx.noise_like(za, zb, sigma=self.settings.sigma)

@@ -43,8 +43,8 @@ def heads_training(lr: float) -> dict[str, Any]:
 
 def neighbours_and_itself(points: Float[Tensor, "N D"], count: int, images: AllImages) -> Int[Tensor, "n count+1"]:
     """Return the nearest neighbours of this process's images by the cosine of unit vectors, the image itself first."""
-    others = nearest_neighbours(points, min(count, len(points) - 1), images.mine)
-    own = torch.arange(images.mine.start, images.mine.stop, device=others.device)
+    others = nearest_neighbours(points, min(count, len(points) - 1), images.local)
+    own = torch.arange(images.local.start, images.local.stop, device=others.device)
     return torch.cat([own[:, None], others], dim=1)
 
 

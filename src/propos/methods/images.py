@@ -12,7 +12,7 @@ from torch import Tensor
 class AllImages(Protocol):
     """All images, when a stage computes tables of them."""
 
-    mine: slice  # this process's share
+    local: slice  # this process's share
 
     def apply(self, function: Callable[[Tensor], Tensor]) -> Float[Tensor, "N ..."]:
         """Return a function's outputs for the plain views of all images, in eval mode, on every process.
@@ -20,7 +20,7 @@ class AllImages(Protocol):
         The rows of images that corrections leave out are zero.
         """
 
-    def gather(self, mine: Tensor) -> Tensor:
+    def gather(self, rows: Tensor) -> Tensor:
         """Return all processes' rows of a table of which each computed its share."""
 
     def prototypes(self) -> Float[Tensor, "K D"]:

@@ -106,8 +106,8 @@ class LocalAgg(Method):
         known = bool((labels >= 0).any())
         for number, before in enumerate(centres.unbind()):
             previous = before.to(clustered.points.device) if known else None
-            mine, found = clustered.kmeans(len(before), number, clustered.points, previous)
-            labels[number], centres[number] = clustered.of_all(mine), found
+            local, found = clustered.kmeans(len(before), number, clustered.points, previous)
+            labels[number], centres[number] = clustered.of_all(local), found
 
     @staticmethod
     def _clusters(settings: Settings, setup: Setup) -> int:

@@ -96,7 +96,7 @@ class Nnm(BuildsOn):
         if ctx.epoch == 0:
             table = neighbours_and_itself(points, self.settings.neighbours, images)
             self.tables["table"] = images.gather(table)
-        nearest = nearest_neighbours(points, 1, images.mine)[:, 0]
+        nearest = nearest_neighbours(points, 1, images.local)[:, 0]
         self.tables["nearest"] = images.gather(probabilities[nearest])
 
     def own_end_epoch(self, ctx: StepContext) -> None:

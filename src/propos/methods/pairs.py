@@ -46,7 +46,7 @@ class Pairs(nn.Module):
         """Return the part of an encoder that the inputs pass through."""
         return encoder.projector if self.frozen else encoder
 
-    def of(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def inputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the inputs of a batch."""
         if self.symmetric:
             return batch.views()
@@ -65,5 +65,5 @@ class Pairs(nn.Module):
         if self.frozen:
             self.memory["features"] = points
         points = F.normalize(points, dim=1)
-        mine = nearest_neighbours(points, min(NEAREST, len(points) - 1), images.mine)
-        self.neighbours["table"] = images.gather(mine)
+        local = nearest_neighbours(points, min(NEAREST, len(points) - 1), images.local)
+        self.neighbours["table"] = images.gather(local)

@@ -113,7 +113,7 @@ class ProPos(Method):
 
     def encode(self, batch: Batch, ctx: StepContext) -> Views:
         """Return the projections, predictions and targets of two views of the whole batch."""
-        a, b = self.pairs.of(batch)
+        a, b = self.pairs.inputs(batch)
         za, zb = ctx.encode(self.pairs.part(self.online), a, b)
         ta, tb = ctx.encode(self.pairs.part(self.embedder), a, b, shuffled=True)
         na, nb = ctx.noise_like(za, zb, sigma=self.settings.sigma if self._started(ctx) else 0.0)

@@ -100,9 +100,9 @@ class Spice(BuildsOn):
             self.tables["prototype_labels"] = torch.stack(labels, dim=1)
         else:
             neighbours = min(self.settings.neighbours, len(points)) - 1
-            near, chosen = nearest_neighbours(points, neighbours, images.mine), self.heads.pick(probabilities)
-            mine = agreed_labels(chosen, near, images.mine, AGREEMENT, self.settings.confidence)
-            self.tables["labels"] = images.gather(mine)
+            near, chosen = nearest_neighbours(points, neighbours, images.local), self.heads.pick(probabilities)
+            local = agreed_labels(chosen, near, images.local, AGREEMENT, self.settings.confidence)
+            self.tables["labels"] = images.gather(local)
 
     def own_end_epoch(self, ctx: StepContext) -> None:
         """Choose the head with the lowest loss."""

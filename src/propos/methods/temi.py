@@ -95,7 +95,7 @@ class Temi(BuildsOn):
         features = images.apply(self.online.backbone)
         points, count = F.normalize(features, dim=1), min(self.settings.neighbours, len(features) - 1)
         self.tables["features"] = features
-        self.tables["table"] = images.gather(nearest_neighbours(points, count, images.mine))
+        self.tables["table"] = images.gather(nearest_neighbours(points, count, images.local))
 
     def own_after_step(self, ctx: StepContext) -> None:
         """Move the averages of the heads."""

@@ -25,9 +25,9 @@ def variant(original: type[Method], **changes: Any) -> Callable[[type], type[Met
             kept = {key: value for key, value in recipe.sections.get(theirs, {}).items() if key not in changes}
             return {**original.adapt(recipe, at_scale), **{f"{ours}.{key}": value for key, value in kept.items()}}
 
-        said = {name: value for name, value in vars(described).items() if name not in ("__dict__", "__weakref__")}
+        attributes = {name: value for name, value in vars(described).items() if name not in ("__dict__", "__weakref__")}
         made = {"Settings": _with_defaults(original, changes), "adapt": classmethod(adapt)}
-        return type(described.__name__, (original,), {**said, **made})
+        return type(described.__name__, (original,), {**attributes, **made})
 
     return make
 

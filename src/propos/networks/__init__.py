@@ -3,7 +3,7 @@
 from propos.networks.cluster_heads import ClusterHeads
 from propos.networks.ema import EmaCopy
 from propos.networks.encoder import Encoder
-from propos.networks.frozen_backbone import Seeing
+from propos.networks.frozen_backbone import FrozenBackbone
 from propos.networks.memory import Bank, Memory, Neighbours, Queue, labels_of
 from propos.networks.mlp import Float32, Mlp, initialise_small, mlp_layers, reinitialise
 from propos.networks.norm import BatchGroups, BatchNorm, set_groups
@@ -33,6 +33,7 @@ __all__ = [
     "EmaCopy",
     "Encoder",
     "Float32",
+    "FrozenBackbone",
     "Memory",
     "Mlp",
     "Neighbours",
@@ -40,7 +41,6 @@ __all__ = [
     "PrototypeLayer",
     "Queue",
     "ResNet",
-    "Seeing",
     "Tuned",
     "Tuning",
     "Weights",

@@ -7,13 +7,13 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from propos.augment import Shapes, plain_view
-from propos.networks.pretrained import Weights, frozen
+from propos.networks.pretrained import Weights, build_frozen
 from propos.networks.tuned import trunk_features, trunk_of
 
 PART = 32  # images at a time: more measured no faster, and take more memory
 
 
-class Seeing(nn.Module):
+class FrozenBackbone(nn.Module):
     """Images in, features out: the middle square of each, resized, normalised, through a network that never learns.
 
     Where its last stage learns, what comes out are the maps that the stage reads.
@@ -22,7 +22,7 @@ class Seeing(nn.Module):
     def __init__(self, weights: Weights, below_last: bool = False) -> None:
         super().__init__()
         self.weights = weights
-        whole = frozen(weights)
+        whole = build_frozen(weights)
         self.network = trunk_of(whole, weights.network.name) if below_last else whole
         self.features = trunk_features(weights.network) if below_last else weights.network.features
 

@@ -59,18 +59,18 @@ class BatchNorm(_BatchNorm):
     def __init__(self, features: int, eps: float = 1e-5) -> None:
         super().__init__(features, eps)
         self.groups = ALONE
-        self.again = False  # whether this pass repeats one whose statistics the buffers have
+        self.recomputing = False  # whether this pass repeats one whose statistics the buffers have
 
     def forward(self, x: Float[Tensor, "b C ..."]) -> Float[Tensor, "b C ..."]:
         """Normalise with the statistics of each row's group; in evaluation mode, with the running ones."""
         groups = self.groups
         if not self.training or (len(groups.here) < 2 and not groups.shared):
-            if self.training and self.again:
+            if self.training and self.recomputing:
                 mean, variance = self._buffer("running_mean").clone(), self._buffer("running_var").clone()
                 return F.batch_norm(x, mean, variance, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
             return super().forward(x)
         assert sum(groups.here) == len(x), f"{len(x)} rows for groups of {groups.here}"
-        if not self.again:
+        if not self.recomputing:
             self._buffer("num_batches_tracked").add_(1)
         return self._over_processes(x) if groups.shared else self._on_this_process(x)
 
@@ -83,14 +83,14 @@ class BatchNorm(_BatchNorm):
     def _on_this_process(self, x: Tensor) -> Tensor:
         """Normalise groups that all lie on this process."""
         running = [self._buffer("running_mean"), self._buffer("running_var")]
-        mine = [rows for rows in self.groups.here if rows]
-        moved = [torch.stack([buffer] * len(mine)) for buffer in running]
+        sizes = [rows for rows in self.groups.here if rows]
+        moved = [torch.stack([buffer] * len(sizes)) for buffer in running]
         parts = [
             F.batch_norm(part, mean, variance, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
-            for part, mean, variance in zip(x.split(mine), *moved, strict=True)
+            for part, mean, variance in zip(x.split(sizes), *moved, strict=True)
         ]
         for buffer, each in zip(running, moved, strict=True):
-            if not self.again:
+            if not self.recomputing:
                 buffer.copy_(each.mean(dim=0))
         return torch.cat(parts)
 
@@ -98,7 +98,7 @@ class BatchNorm(_BatchNorm):
         """Normalise groups that lie on several processes."""
         normalised, means, variances = _Shared.apply(x, self.weight, self.bias, self.eps, self.groups)  # type: ignore[no-untyped-call]
         result: Tensor = normalised
-        if self.again:
+        if self.recomputing:
             return result
         counts = _counts(self.groups, x)[:, 0].to(variances.dtype)
         unbiased = variances * (counts / (counts - 1))
@@ -189,21 +189,21 @@ def _rows(groups: BatchGroups, x: Tensor) -> Callable[[Float[Tensor, "G C"]], Fl
     return lambda values: values[group].view(len(x), -1, *[1] * (x.ndim - 2))
 
 
-def passing_again(network: nn.Module) -> AbstractContextManager[None]:
+def recomputing(network: nn.Module) -> AbstractContextManager[None]:
     """Have a network's batch norms repeat a pass, later, in the groups of now; their buffers have seen it."""
-    return _again([(module, module.groups) for module in network.modules() if isinstance(module, BatchNorm)])
+    return _recomputing([(module, module.groups) for module in network.modules() if isinstance(module, BatchNorm)])
 
 
 @contextmanager
-def _again(norms: list[tuple[BatchNorm, BatchGroups]]) -> Iterator[None]:
+def _recomputing(norms: list[tuple[BatchNorm, BatchGroups]]) -> Iterator[None]:
     meanwhile = [norm.groups for norm, _ in norms]
     for norm, groups in norms:
-        norm.again, norm.groups = True, groups
+        norm.recomputing, norm.groups = True, groups
     try:
         yield
     finally:
         for (norm, _), groups in zip(norms, meanwhile, strict=True):
-            norm.again, norm.groups = False, groups
+            norm.recomputing, norm.groups = False, groups
 
 
 def set_groups(network: nn.Module, groups: BatchGroups) -> None:

@@ -106,7 +106,7 @@ DEFAULT = "efficientnet-lite0"
 
 def find_pretrained(name: str) -> Pretrained:
     """Return a pretrained network by its name: one of ours, or timm/NAME."""
-    if of_timm(name):
+    if is_timm(name):
         from propos.networks.timm_adapter import timm_network
 
         return timm_network(name)
@@ -117,7 +117,7 @@ def find_pretrained(name: str) -> Pretrained:
     return PRETRAINED[name]
 
 
-def of_timm(name: str) -> bool:
+def is_timm(name: str) -> bool:
     """Return whether a name is that of one of timm's networks."""
     return name.startswith("timm/")
 
@@ -126,7 +126,7 @@ def origin_of(name: str, sha256: str | None, file: str | None) -> Pretrained:
     """Return a network as its weights have it: of weights that are not the published ones nothing is known."""
     network = find_pretrained(name)
     published = network.package is not None and network.package.sha256 == sha256
-    from_hub = of_timm(name) and file is None
+    from_hub = is_timm(name) and file is None
     return network if published or from_hub else replace(network, seen="unknown", licence="unknown")
 
 
@@ -151,7 +151,7 @@ def read_pretrained(name: str | None, file: str | Path | None = None) -> Weights
     if file is not None:
         return _from_file(Path(file), name)
     network = find_pretrained(name or DEFAULT)
-    if of_timm(network.name):
+    if is_timm(network.name):
         from propos.networks.timm_adapter import hub_weights
 
         state, digest = hub_weights(network)
@@ -287,12 +287,12 @@ def _alike(given: Tensor | None, wanted: Tensor) -> bool:
 
 def _fits(network: Pretrained) -> str:
     """Say which weights a file may hold."""
-    if of_timm(network.name):
+    if is_timm(network.name):
         return f"{network.name}, under timm's names"
     return f"one of {', '.join(PRETRAINED)}, or name timm's network with --start pretrained:timm/NAME"
 
 
-def frozen(weights: Weights) -> nn.Module:
+def build_frozen(weights: Weights) -> nn.Module:
     """Return the network with its weights, for evaluation alone and as fast as it can be."""
     network = weights.network.build()
     network.load_state_dict(weights.state)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from propos.common.errors import InputError
-from propos.networks.norm import BatchNorm, passing_again
+from propos.networks.norm import BatchNorm, recomputing
 
 Stem = Literal["imagenet", "small"]
 
@@ -139,18 +139,18 @@ class ResNet(nn.Module):
     def _passed(self, x: Tensor, stages: list[str]) -> Tensor:
         for stage in stages:
             for block in self.get_submodule(stage).children():
-                x = _forgotten(block, x) if self.recompute and torch.is_grad_enabled() else block(x)
+                x = _recomputed(block, x) if self.recompute and torch.is_grad_enabled() else block(x)
         return x
 
 
-def _forgotten(block: nn.Module, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
+def _recomputed(block: nn.Module, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
     """Pass a block of which only the input is kept: the backward pass makes the rest anew."""
     made: Tensor = checkpoint(
         block,
         x,
         use_reentrant=False,
         preserve_rng_state=False,  # nothing in it is random
-        context_fn=lambda: (nullcontext(), passing_again(block)),
+        context_fn=lambda: (nullcontext(), recomputing(block)),
     )
     return made
 

@@ -84,7 +84,7 @@ class Tuned(nn.Module):
                     module.eval()
         return self
 
-    def begin_with(self, weights: Weights) -> None:
+    def load_pretrained(self, weights: Weights) -> None:
         """Take over the weights that others trained."""
         network = weights.network.build()
         network.load_state_dict(weights.state)

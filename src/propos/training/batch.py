@@ -48,14 +48,14 @@ class StepBatch:
         if kind == "random":
             return self._random(when, changes)[place]
         images, aspects, frames = self._read()
-        mine = share(len(self.positions))
-        shapes = Shapes(None if aspects is None else aspects[mine], frames)
+        local = share(len(self.positions))
+        shapes = Shapes(None if aspects is None else aspects[local], frames)
         if kind == "plain":
             return plain(images, self.config, shapes)
         draw = generator(self.seed, "strong", place, *when)
         views = self.config.views.model_copy(update=changes)
         strong = StrongViews(views, self.config.strong, *_pixels(self.config))
-        return strong(images, draw, (len(self.positions), mine), shapes)
+        return strong(images, draw, (len(self.positions), local), shapes)
 
     def partners(self, neighbours: Neighbours) -> StepBatch:
         """Return the batch of one random neighbour of each image."""
@@ -72,18 +72,18 @@ class StepBatch:
     ) -> tuple[Float[Tensor, "b ..."], Float[Tensor, "b ..."]]:
         images, aspects, frames = self._read()
         views = RandomViews(self.config.views.model_copy(update=changes), *_pixels(self.config))
-        mine = len(self.positions), share(len(self.positions))
-        return views(images, generator(self.seed, "views", *when), aspects, mine, frames)
+        local = len(self.positions), share(len(self.positions))
+        return views(images, generator(self.seed, "views", *when), aspects, local, frames)
 
     def _read(self) -> tuple[UInt8[Tensor, "b C H W"], Float[Tensor, " B"] | None, Frames | None]:
         """Return this process's images, the aspects of the whole batch, and the frames of this process's images."""
         places, source = self.positions.numpy(), self.source
-        mine = share(len(places))
-        images = read(source, places[mine], self.device)
+        local = share(len(places))
+        images = read(source, places[local], self.device)
         if source.unlabelled is not None and not self.clustered:
             source, places = source.unlabelled, places - len(source)
         whole = shapes_of(source, places)
-        return images, whole.aspects, None if whole.frames is None else whole.frames.of(mine)
+        return images, whole.aspects, None if whole.frames is None else whole.frames.of(local)
 
 
 def _pixels(config: Config) -> tuple[tuple[float, ...], tuple[float, ...]]:

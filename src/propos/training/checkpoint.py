@@ -102,7 +102,7 @@ def _plain(learner: Learner, state: State) -> dict[str, Any]:
         "stage": state.stage,
         "epoch": state.epoch,
         "step": state.step,
-        "opening": state.opening,
+        "measures": state.measures,
         "counts": state.counts,
         "seconds": state.seconds,
         "scaler": learner.scaler.state_dict(),
@@ -125,7 +125,7 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[L
         stage=plain.stage,
         epoch=plain.epoch,
         step=plain.step,
-        opening=plain.opening,
+        measures=plain.measures,
         partition=None if labels is None or prototypes is None else Partition(labels, prototypes),
         streamed=None if streamed is None else streamed[share(len(streamed))].clone(),
         losses={name: tensors[f"state.losses.{name}"] for name in plain.counts},  # in the order they came in

@@ -23,11 +23,11 @@ Whole = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
-def _measured(opening: dict[str, Any] | None) -> dict[str, Any] | None:
+def _measured(measures: dict[str, Any] | None) -> dict[str, Any] | None:
     """Check what the E-step that opened the epoch measured; an epoch that none opened has nothing."""
-    if opening:
-        Measures.model_validate(opening)
-    return opening
+    if measures:
+        Measures.model_validate(measures)
+    return measures
 
 
 class Plain(BaseModel):
@@ -39,7 +39,7 @@ class Plain(BaseModel):
     stage: Whole
     epoch: Whole
     step: Whole
-    opening: Annotated[dict[str, Any] | None, AfterValidator(_measured)]
+    measures: Annotated[dict[str, Any] | None, AfterValidator(_measured)]
     seconds: dict[str, Number]
     counts: dict[str, Whole]
     scaler: dict[str, int | Number]
@@ -131,7 +131,7 @@ def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, learner: Learne
     epochs, steps = learner.epochs, learner.schedule.steps
     if not epochs.start <= plain.epoch <= epochs.stop or plain.step > steps:
         raise _unfit(where, f"epoch {plain.epoch}, step {plain.step}: there are {epochs.stop} epochs of {steps} steps")
-    if plain.opening is None:
+    if plain.measures is None:
         if plain.step:
             raise _unfit(where, f"it stands at step {plain.step} of an epoch that was not opened")
         return

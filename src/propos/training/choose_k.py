@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from propos.clustering import Suggestion, points_to_look_at, suggest_clusters
+from propos.clustering import Suggestion, sample_positions, suggest_clusters
 from propos.common.errors import Interrupted
 from propos.config import Config
 from propos.data import Source
@@ -24,13 +24,13 @@ def first_estep(config: Config) -> int:
     return 0 if config.suggest.range is None else clusters_needed(config)
 
 
-def estep_due(config: Config, stage: Stage, since: int, epoch: int) -> bool:
+def estep_due(config: Config, stage: Stage, stage_epoch: int, epoch: int) -> bool:
     """Return whether an E-step opens an epoch: one when the stage first needs clusters, then every r epochs from there.
 
-    `since` is the same epoch counted from the start of the stage.
+    `stage_epoch` is the same epoch, counted from the start of the stage.
     """
     needed = first_clusters(config, stage) or 0
-    counted = since - needed if since >= needed else since
+    counted = stage_epoch - needed if stage_epoch >= needed else stage_epoch
     return epoch >= first_estep(config) and counted % config.estep.every == 0
 
 
@@ -61,6 +61,6 @@ def _suggest(recorder: Recorder, source: Source) -> Suggestion:
 
     draw = generator(config.seed, "suggestion")
     embeddings = embeddings_now(recorder.learner, source, recorder.state.epoch)
-    sample = points_to_look_at(len(source), config.suggest.range[1], draw).to(embeddings.device)
+    sample = sample_positions(len(source), config.suggest.range[1], draw).to(embeddings.device)
     points = rows_of_all(embeddings, sample, len(source))
     return suggest_clusters(points, *config.suggest.range, draw, stop_if_asked)

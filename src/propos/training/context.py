@@ -41,7 +41,7 @@ class StepRun:
     def of(cls, learner: Learner, state: State, size: int = 0, when: tuple[int, int] = (0, 0)) -> StepRun:
         """Return the context of a batch, or of what happens between steps."""
         known = state.partition or unassigned(learner.schedule.images, learner.device)
-        epoch, momentum = learner.since(state.epoch), learner.schedule.momentum(when[0])
+        epoch, momentum = learner.stage_epoch(state.epoch), learner.schedule.momentum(when[0])
         clusters = learner.config.clusters
         return cls(learner, size, when, learner.stage, epoch, clusters, known.labels, known.prototypes, momentum)
 

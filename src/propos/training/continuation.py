@@ -26,7 +26,7 @@ from propos.runs import Run, RunFolder, write_atomically
 from propos.training.checkpoint_validation import check_labels
 from propos.training.corrections import Corrections, corrections_of, numbers_of
 from propos.training.e_step import Assignment, Partition
-from propos.training.features import fed_channels, feed
+from propos.training.features import input_channels, prepare_inputs
 from propos.training.learner import Learner, is_part
 from propos.training.model import KINDS, Model, check_weights, load_weights, weight_tensors
 from propos.training.numerics import numerics
@@ -55,7 +55,7 @@ class WarmStart:
     shared: int  # images that the earlier run had too
     corrections: Corrections | None = None  # where people corrected it
 
-    def begin(self, learner: Learner, state: State) -> None:
+    def apply(self, learner: Learner, state: State) -> None:
         """Put the weights in, and the clusters where the first E-step looks for those before it."""
         check_labels(self.labels, learner.schedule.images, None, f"checkpoint/{FILE}")
         if not state.fresh:
@@ -123,8 +123,8 @@ class WarmStart:
     def _unpacked(cls, content: bytes) -> WarmStart:
         tensors = safetensors.torch.load(content)
         weights = {name[8:]: tensor for name, tensor in tensors.items() if name.startswith("network.")}
-        said = Corrections.unpacked(tensors)
-        return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]), said)
+        corrections = Corrections.unpacked(tensors)
+        return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]), corrections)
 
 
 def continued(run: Run) -> Config:
@@ -151,30 +151,31 @@ def start_from(run: Run, source: Source, device: torch.device, config: Config | 
     `config` are the settings to go on with, where they are others than the run's.
     """
     with numerics(run.config.train):
-        model = Model.as_found(run, device)
-        # What a pretrained network makes of them is kept: they are looked at once, here or before.
-        seen = source if model.seeing is None else feed(run.config, source, device, unseen, seeing=model.seeing)
-        embeddings = model.embeddings(seen)
+        model = Model.uncorrected(run, device)
+        inputs, frozen = source, model.frozen_backbone
+        if frozen is not None:  # its features are cached: they are computed once, here or before
+            inputs = prepare_inputs(run.config, source, device, unseen, frozen_backbone=frozen)
+        embeddings = model.embeddings(inputs)
     rows = known_images(run, list(source.image_names()), embeddings.cpu().numpy())
     corrected, shared = run.corrected, int((rows >= 0).sum())
     prototypes = torch.from_numpy(corrected.prototypes.vectors[np.argsort(numbers_of(corrected))])
     labels, corrections = corrections_of(corrected, run.table.cluster, rows)
     if shared == 0:
         labels = assign(embeddings, prototypes.to(device))[0].cpu().numpy()
-    weights = _carried_over(model, config or run.config)
+    weights = _initial_weights(model, config or run.config)
     return WarmStart(weights, prototypes, torch.from_numpy(labels.astype(np.int64)), shared, corrections)
 
 
-def _carried_over(model: Model, config: Config) -> dict[str, Tensor]:
+def _initial_weights(model: Model, config: Config) -> dict[str, Tensor]:
     """Return the initial weights: the earlier run's; parts that it did not have keep their random initialisation.
 
     Cluster heads of another number are all initialised again. A moving average that it did not have starts as a copy
     of its source.
     """
-    method = build_method(config, fed_channels(config))
+    method = build_method(config, input_channels(config))
     fresh, earlier = weight_tensors(method), weight_tensors(model.method)
     if isinstance(method.online.backbone, Tuned) and isinstance(model.method.online.backbone, Whitening):
-        return _to_tune(model, method)
+        return _weights_to_tune(model, method)
     names = {name: _earlier_name(name, model.config, config) for name in fresh}
     fitting = {name for name, own in names.items() if own in earlier and earlier[own].shape == fresh[name].shape}
     for heads in (name for name, module in method.named_modules() if isinstance(module, ClusterHeads)):
@@ -206,13 +207,13 @@ def _pretext(config: Config) -> str | None:
     return name
 
 
-def _to_tune(model: Model, method: Method) -> dict[str, Tensor]:
+def _weights_to_tune(model: Model, method: Method) -> dict[str, Tensor]:
     """Return the weights to train a pretrained network from, of a run that left it as it was."""
     tuned, whitening = method.online.backbone, model.method.online.backbone
     assert isinstance(tuned, Tuned)
     assert isinstance(whitening, Whitening)
-    assert model.seeing is not None
-    tuned.begin_with(model.seeing.weights)
+    assert model.frozen_backbone is not None
+    tuned.load_pretrained(model.frozen_backbone.weights)
     tuned.whitening.load_state_dict(whitening.state_dict())
     for module in method.modules():
         if isinstance(module, EmaCopy):
@@ -283,7 +284,8 @@ def _shape(config: Config) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a method's weights by name."""
     with torch.device("meta"):
         return {
-            name: tuple(each.shape) for name, each in weight_tensors(build_method(config, fed_channels(config))).items()
+            name: tuple(each.shape)
+            for name, each in weight_tensors(build_method(config, input_channels(config))).items()
         }
 
 

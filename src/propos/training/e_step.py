@@ -19,10 +19,10 @@ from propos.common.errors import RunFailed
 from propos.data import Source
 from propos.distributed import any_process, gather, share, sum_over_processes, world_size
 from propos.methods.seeds import generator
-from propos.training.corrections import Corrections, TakingPart
-from propos.training.embedding import embed, see_batches
+from propos.training.corrections import Corrections, LocalCorrections
+from propos.training.embedding import embed, method_output_batches
 from propos.training.learner import Learner
-from propos.training.pinned import staying
+from propos.training.pinned import pin_images
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Assignment:
 class EmbeddedImages:
     """The embeddings that an E-step clustered, for a method's further clusterings (`methods.Clustered`)."""
 
-    part: TakingPart
+    corrections: LocalCorrections
     points: Float[Tensor, "p D"]
     device: torch.device
     seed: int
@@ -79,15 +79,15 @@ class EmbeddedImages:
 
     def of_all(self, labels: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
         """Return the labels of all images on the device."""
-        return self.part.labels_of_all(labels).to(self.device)
+        return self.corrections.gather_labels(labels).to(self.device)
 
 
 def embedded_images(learner: Learner, found: Assignment, epoch: int, corrections: Corrections | None) -> EmbeddedImages:
     """Return what a method may make of an E-step's embeddings."""
     points = _for_kmeans(found.embeddings)
-    part = TakingPart.of(corrections, learner.schedule.images, points.device)
+    local = LocalCorrections.of(corrections, learner.schedule.images, points.device)
     seed, sharded = learner.config.seed, world_size() > 1
-    return EmbeddedImages(part, part.rows(points), learner.device, seed, epoch, sharded)
+    return EmbeddedImages(local, local.select(points), learner.device, seed, epoch, sharded)
 
 
 def _for_kmeans(embeddings: Float[Tensor, "n D"]) -> Float[Tensor, "n D"]:
@@ -143,17 +143,17 @@ def _by_kmeans(
     clusters = learner.config.clusters
     assert clusters is not None
     points = _for_kmeans(embeddings)
-    part = TakingPart.of(corrections, learner.schedule.images, points.device)
+    local = LocalCorrections.of(corrections, learner.schedule.images, points.device)
     draw = generator(learner.config.seed, "k-means", epoch)
     start, restarts = _start(learner, points, previous, corrections is not None, draw)
     held = None
     if corrections is not None:
         assert start is not None, "corrections speak of clusters, which are there from the start"
-        held = part.rows(staying(points, corrections, start))
+        held = local.select(pin_images(points, corrections, start))
     found = spherical_kmeans(
-        part.rows(points), clusters, restarts, draw, previous=start, fixed=held, sharded=world_size() > 1
+        local.select(points), clusters, restarts, draw, previous=start, fixed=held, sharded=world_size() > 1
     )
-    labels, prototypes = part.labels_of_all(found.labels).to(embeddings.device), found.centres.to(embeddings.device)
+    labels, prototypes = local.gather_labels(found.labels).to(embeddings.device), found.centres.to(embeddings.device)
     if previous is None:
         return Assignment(labels, prototypes, embeddings, None)
     before = previous.labels.cpu().numpy()
@@ -203,15 +203,15 @@ def _by_head(
 
     A cluster that no image is in has the mean of all images, weighed by how much the head would put them there.
     """
-    mine = see_batches(learner.method, source, learner.config, share(len(source)))
-    batches = [(embeddings, assignments) for embeddings, _, assignments in mine]
+    outputs = method_output_batches(learner.method, source, learner.config, share(len(source)))
+    batches = [(embeddings, assignments) for embeddings, _, assignments in outputs]
     embeddings = _finite(torch.cat([batch for batch, _ in batches]), epoch)
     assignments = torch.cat([batch for _, batch in batches if batch is not None])
-    part = TakingPart.of(corrections, len(source), assignments.device)
-    clusters = part.put(assignments.argmax(dim=1))
+    local = LocalCorrections.of(corrections, len(source), assignments.device)
+    clusters = local.apply(assignments.argmax(dim=1))
     confidence = assignments.gather(1, clusters[:, None])[:, 0]
-    labels = part.labels_of_all(part.rows(clusters))
-    members = (F.one_hot(clusters, assignments.shape[1]) * part.mask[:, None]).to(embeddings.dtype)
+    labels = local.gather_labels(local.select(clusters))
+    members = (F.one_hot(clusters, assignments.shape[1]) * local.included[:, None]).to(embeddings.dtype)
     hard, soft = sum_over_processes(torch.stack([members.T @ embeddings, assignments.T @ embeddings])).unbind()
     empty = sum_over_processes(members.sum(dim=0)) == 0
     prototypes = F.normalize(torch.where(empty[:, None], soft, hard), dim=1)

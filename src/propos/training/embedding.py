@@ -48,7 +48,7 @@ class _Outputs(nn.Module):
         return self.method.outputs(images)
 
 
-def see_batches(
+def method_output_batches(
     method: Method, source: Source, config: Config, which: slice | None = None
 ) -> Iterator[tuple[Float[Tensor, "B D"], Float[Tensor, "B F"], Float[Tensor, "B K"] | None]]:
     """Yield embeddings, backbone features and the cluster head's probabilities of images, a batch at a time."""
@@ -59,8 +59,8 @@ def head_clusters(method: Method, source: Source, config: Config) -> Int[Tensor,
     """Return the cluster that the method's cluster head, if it has one, assigns each image to."""
     if not method.has_head:
         return None
-    mine = output_batches(_Assigned(method), method.online.device, source, config, share(len(source)))
-    return gather(torch.cat([logits.argmax(dim=1) for logits in mine]), len(source))
+    local = output_batches(_Assigned(method), method.online.device, source, config, share(len(source)))
+    return gather(torch.cat([logits.argmax(dim=1) for logits in local]), len(source))
 
 
 class _Assigned(nn.Module):

@@ -16,7 +16,7 @@ from propos.networks.frozen_backbone import PART
 from propos.training.choose_k import estep_due
 from propos.training.e_step import Partition
 from propos.training.embedding import batch_of, embed_batches
-from propos.training.features import FeatureSource, pretrained_of, seen_by
+from propos.training.features import FeatureSource, as_features, frozen_backbone_of
 from propos.training.learner import Learner, at_stage, build_learner
 from propos.training.m_step import m_step
 from propos.training.numerics import numerics
@@ -34,9 +34,9 @@ def estimate_seconds(config: Config, source: Source, device: torch.device) -> fl
 
     All processes take part, and get the first one's answer.
     """
-    looking, source = _looking(config, source, device)
+    before, source = _with_features(config, source, device)
     with numerics(config.train), reading_ahead(source, device) as ahead:
-        return looking + _estimate(config, ahead, device)
+        return before + _estimate(config, ahead, device)
 
 
 def _estimate(config: Config, source: Source, device: torch.device) -> float:
@@ -54,21 +54,21 @@ def _estimate(config: Config, source: Source, device: torch.device) -> float:
         if not (number and learner.stage.tables_every is not None):  # its tables are not there yet: as the one before
             per_step = _step_seconds(learner, source)
         steps += per_step * learner.schedule.steps * len(learner.epochs)
-        esteps += sum(estep_due(config, learner.stage, learner.since(epoch), epoch) for epoch in learner.epochs)
-        esteps += sum(tables_due(learner.stage, learner.since(epoch)) for epoch in learner.epochs)
+        esteps += sum(estep_due(config, learner.stage, learner.stage_epoch(epoch), epoch) for epoch in learner.epochs)
+        esteps += sum(tables_due(learner.stage, learner.stage_epoch(epoch)) for epoch in learner.epochs)
     return float(steps + per_batch * batches * esteps)
 
 
-def _looking(config: Config, source: Source, device: torch.device) -> tuple[float, Source]:
+def _with_features(config: Config, source: Source, device: torch.device) -> tuple[float, Source]:
     """Return how long a pretrained network, if there is one, will look at the images, and made-up features of them."""
-    seeing = pretrained_of(config)
-    if seeing is None:
+    frozen_backbone = frozen_backbone_of(config)
+    if frozen_backbone is None:
         return 0.0, source
     some = np.arange(min(PART, len(source)))
-    seen = seen_by(seeing, source, device)
+    seen = as_features(frozen_backbone, source, device)
     seconds = _seconds(lambda: seen.batch(some), device) * len(source) / len(some)
-    made_up = torch.rand((len(source), seeing.features), generator=generator(0, "estimate")).numpy()
-    return seconds, FeatureSource(source, lambda positions: made_up[positions], seeing.features)
+    made_up = torch.rand((len(source), frozen_backbone.features), generator=generator(0, "estimate")).numpy()
+    return seconds, FeatureSource(source, lambda positions: made_up[positions], frozen_backbone.features)
 
 
 def _step_seconds(learner: Learner, source: Source) -> float:
@@ -95,15 +95,15 @@ def _seconds(work: Callable[[], object], device: torch.device) -> float:
     """Return the median time of some work after a first, slower time."""
     times: list[float] = []
     begin = time.perf_counter()
-    while len(times) < 2 or (len(times) < 6 and _first_says(time.perf_counter() - begin) < ENOUGH_SECONDS):
+    while len(times) < 2 or (len(times) < 6 and _of_first_process(time.perf_counter() - begin) < ENOUGH_SECONDS):
         start = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - start)
-    return _first_says(float(np.median(times[1:])))
+    return _of_first_process(float(np.median(times[1:])))
 
 
-def _first_says(seconds: float) -> float:
+def _of_first_process(seconds: float) -> float:
     """Return the first process's measurement."""
     return float(from_first_process(torch.tensor(seconds, dtype=torch.float64)))

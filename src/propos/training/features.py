@@ -15,7 +15,7 @@ from propos.common.errors import InputError, Interrupted
 from propos.common.work import Working
 from propos.config import Config
 from propos.data import Skipped, Source, Statistics, kept_features, prefetch
-from propos.networks import Seeing, Weights, find_pretrained, read_pretrained, trunk_features
+from propos.networks import FrozenBackbone, Weights, find_pretrained, read_pretrained, trunk_features
 
 BATCH = 128  # images that are seen before they are written down
 
@@ -71,11 +71,11 @@ def plain(
     return plain_view(batch, views.size, config.pixels.mean, config.pixels.std, views.plain, shapes)
 
 
-def pretrained_of(config: Config) -> Seeing | None:
+def frozen_backbone_of(config: Config) -> FrozenBackbone | None:
     """Return the pretrained network that sees images before the learner does, if the settings want one."""
     if not config.start.sees_first:
         return None
-    return Seeing(weights_of_start(config), config.start.learns == "last")
+    return FrozenBackbone(weights_of_start(config), config.start.learns == "last")
 
 
 def weights_of_start(config: Config) -> Weights:
@@ -88,37 +88,37 @@ def weights_of_start(config: Config) -> Weights:
     return weights
 
 
-def seen_by(seeing: Seeing | None, source: Source, device: torch.device) -> Source:
+def as_features(frozen_backbone: FrozenBackbone | None, source: Source, device: torch.device) -> Source:
     """Return a source as its learner sees it, computed whenever it is asked for."""
-    if seeing is None or isinstance(source, FeatureSource):
+    if frozen_backbone is None or isinstance(source, FeatureSource):
         return source
-    seeing = seeing.to(device)
+    frozen_backbone = frozen_backbone.to(device)
 
     def see(positions: Int[np.ndarray, " B"]) -> Float[np.ndarray, "B F"]:
         images = torch.from_numpy(source.batch(positions)).to(device)
-        features: Float[np.ndarray, "B F"] = seeing(images, shapes_of(source, positions)).cpu().numpy()
+        features: Float[np.ndarray, "B F"] = frozen_backbone(images, shapes_of(source, positions)).cpu().numpy()
         return features
 
-    return FeatureSource(source, see, seeing.features)
+    return FeatureSource(source, see, frozen_backbone.features)
 
 
-def feed(
+def prepare_inputs(
     config: Config,
     source: Source,
     device: torch.device,
     working: Working,
     stop: Callable[[], bool] = lambda: False,
-    seeing: Seeing | None = None,
+    frozen_backbone: FrozenBackbone | None = None,
 ) -> Source:
-    """Return what the settings' learner is fed: the images, or a pretrained network's features of all of them, kept.
+    """Return the inputs of the settings' network: the images, or a pretrained network's features of them, cached.
 
-    Features are computed once, whatever is done with them later; a stop loses at most a batch. `seeing` is the network,
-    where a finished run has it.
+    Features are computed once, whatever they are used for later; a stop loses at most a batch. `frozen_backbone` is the
+    pretrained network of a finished run.
     """
-    seeing = seeing or pretrained_of(config)
-    if seeing is None:
+    frozen_backbone = frozen_backbone or frozen_backbone_of(config)
+    if frozen_backbone is None:
         return source
-    seen = seen_by(seeing, source, device)
+    seen = as_features(frozen_backbone, source, device)
     batches = [np.arange(start, min(start + BATCH, len(source))) for start in range(0, len(source), BATCH)]
 
     announced = False
@@ -132,14 +132,14 @@ def feed(
             raise Interrupted("stopped while images were looked at")
         return np.asarray(seen.batch(positions), np.float32)
 
-    with working(f"Looking at images with {seeing.weights.network.name}") as progress:
+    with working(f"Looking at images with {frozen_backbone.weights.network.name}") as progress:
         part = " below its last stage" if config.start.learns == "last" else ""
-        known = f"{seeing.weights.network.name}{part} {seeing.weights.sha256} {device.type}"
-        rows = kept_features(source, known, seeing.features, batches, see, progress)
-    return FeatureSource(source, rows, seeing.features)
+        known = f"{frozen_backbone.weights.network.name}{part} {frozen_backbone.weights.sha256} {device.type}"
+        rows = kept_features(source, known, frozen_backbone.features, batches, see, progress)
+    return FeatureSource(source, rows, frozen_backbone.features)
 
 
-def fed_channels(config: Config) -> int:
+def input_channels(config: Config) -> int:
     """Return how many channels, or features, the settings' network is fed."""
     if not config.start.sees_first:
         assert config.pixels.mean is not None

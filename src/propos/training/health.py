@@ -55,14 +55,14 @@ def _spread(embeddings: Float[Tensor, "n D"]) -> float:
 
 
 def warnings(
-    measures: Mapping[str, Any], history: Sequence[Mapping[str, Any]], images: int, settled: bool
+    measures: Mapping[str, Any], history: Sequence[Mapping[str, Any]], images: int, past_warmup: bool
 ) -> list[Warning]:
     """Return what is newly wrong with a run: each kind is said once."""
-    if not settled or "uniformity_std" not in measures:
+    if not past_warmup or "uniformity_std" not in measures:
         return []
-    said = {warning["code"] for earlier in history for warning in earlier.get("warnings", [])}
+    reported = {warning["code"] for earlier in history for warning in earlier.get("warnings", [])}
     now = [*_collapse(measures, history), *_dominance(measures, images)]
-    return [warning for warning in now if warning["code"] not in said]
+    return [warning for warning in now if warning["code"] not in reported]
 
 
 def _collapse(measures: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> list[Warning]:

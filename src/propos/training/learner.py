@@ -46,7 +46,7 @@ class Learner:
         """Return what the optimiser keeps of a parameter from step to step."""
         return {} if self.optimiser is None else self.optimiser.state[parameter]
 
-    def since(self, epoch: int) -> int:
+    def stage_epoch(self, epoch: int) -> int:
         """Return an epoch of the run as one of the stage."""
         return epoch - self.epochs.start
 

@@ -47,7 +47,7 @@ def train_probe(
     settings = settings or ProbeSettings()
     count = len(classes)
     batch = min(settings.batch_size, math.ceil(count / STEPS_AN_EPOCH))
-    probe = _begin(width, int(classes.max()) + 1, generator).to(classes.device)
+    probe = _build_probe(width, int(classes.max()) + 1, generator).to(classes.device)
     rate = settings.lr * (settings.batch_size if settings.optimiser == "lars" else batch) / 256
     optimiser = _optimiser(probe, settings, rate)
     steps = settings.epochs * math.ceil(count / batch)
@@ -80,7 +80,7 @@ def held_out(count: int, generator: torch.Generator) -> tuple[Int[Tensor, " n"],
     return order[test:].sort().values, order[:test].sort().values
 
 
-def _begin(features: int, classes: int, generator: torch.Generator) -> nn.Linear:
+def _build_probe(features: int, classes: int, generator: torch.Generator) -> nn.Linear:
     probe = nn.Linear(features, classes)
     with torch.no_grad():
         probe.weight.copy_(0.01 * torch.randn(probe.weight.shape, generator=generator))

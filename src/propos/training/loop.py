@@ -21,13 +21,13 @@ from propos.training.continuation import WarmStart
 from propos.training.corrections import Corrections
 from propos.training.e_step import e_step, embedded_images
 from propos.training.embedding import head_clusters
-from propos.training.features import feed
+from propos.training.features import prepare_inputs
 from propos.training.learner import Learner, at_stage, build_learner
 from propos.training.m_step import m_step
 from propos.training.model import Fitted, fitted
 from propos.training.numerics import numerics
 from propos.training.order import epoch_order
-from propos.training.pretrained_init import start_learning
+from propos.training.pretrained_init import initialise_from_pretrained
 from propos.training.progress import Progress
 from propos.training.reading import reading_ahead
 from propos.training.recorder import Recorder
@@ -49,30 +49,17 @@ def train(
     Of several processes that share the batches, the first alone has the run and what to start from.
     """
     with numerics(config.train):
-        fed = feed(config, source, device, progress.working, stop)
+        fed = prepare_inputs(config, source, device, progress.working, stop)
         with reading_ahead(fed, device) as ahead:
-            return _train(config, ahead, device, progress, run, stop, start)
-
-
-def _train(
-    config: Config,
-    source: Source,
-    device: torch.device,
-    progress: Progress,
-    run: RunFolder | None,
-    stop: Callable[[], bool],
-    start: WarmStart | None,
-) -> Fitted:
-    start = WarmStart.of_first_process(start)
-    corrections = None if start is None else start.corrections
-    learner = build_learner(config, source, device, 0 if corrections is None else corrections.left_out)
-    learner, state = load_checkpoint(run, learner, progress)
-    if start is not None:
-        start.begin(learner, state)
-    elif state.fresh:
-        start_learning(learner, source)
-    with closing(Recorder(learner, state, run, progress, stop)) as recorder:
-        return _learn(config, source, recorder, start)
+            start = WarmStart.of_first_process(start)
+            left_out = 0 if start is None or start.corrections is None else start.corrections.left_out
+            learner, state = load_checkpoint(run, build_learner(config, ahead, device, left_out), progress)
+            if start is not None:
+                start.apply(learner, state)
+            elif state.fresh:
+                initialise_from_pretrained(learner, ahead)
+            with closing(Recorder(learner, state, run, progress, stop)) as recorder:
+                return _learn(config, ahead, recorder, start)
 
 
 def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart | None) -> Fitted:
@@ -85,12 +72,12 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
     for number in range(state.stage, len(learner.stages)):
         recorder.learner = learner = at_stage(recorder.learner, number)
         for epoch in range(state.epoch, learner.epochs.stop):
-            if state.opening is None:
+            if state.measures is None:
                 begin_epoch(learner, source, state, corrections)
                 if epoch >= first_estep(config):
                     learner = choose_clusters(recorder, source)
                 found = None
-                if estep_due(config, learner.stage, learner.since(epoch), epoch):
+                if estep_due(config, learner.stage, learner.stage_epoch(epoch), epoch):
                     found = e_step(learner, source, epoch, state.partition, state.streamed, corrections)
                     clustered = embedded_images(learner, found, epoch, corrections)
                     learner.method.after_clustering(clustered, StepRun.of(learner, state))
@@ -119,8 +106,8 @@ def epoch_batches(
     balance = learner.method.sampling_labels()
     if balance is None and learner.config.train.balanced:
         balance = state.partition.labels
-    drawn = None if corrections is None else corrections.taking_part.nonzero()[:, 0]
+    drawn = None if corrections is None else corrections.included.nonzero()[:, 0]
     batches = epoch_order(learner.config.seed, state.epoch, learner.schedule, balance, drawn)[state.step :]
-    mine = share(learner.schedule.batch)
-    prefetch(source, batches.reshape(-1, learner.schedule.batch)[:, mine].numpy())
+    local = share(learner.schedule.batch)
+    prefetch(source, batches.reshape(-1, learner.schedule.batch)[:, local].numpy())
     yield from batches

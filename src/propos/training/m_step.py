@@ -28,7 +28,7 @@ def m_step(
     """
     assert learner.optimiser is not None, "without training no step is taken"
     assert state.partition is not None
-    step = learner.since(state.epoch) * learner.schedule.steps + state.step
+    step = learner.stage_epoch(state.epoch) * learner.schedule.steps + state.step
     set_rates(learner.optimiser, learner.schedule, step)
     set_modes(learner)
     batches = positions.chunk(learner.schedule.accumulate)
@@ -82,7 +82,7 @@ def _keep_embeddings(learner: Learner, ctx: StepRun, batch: StepBatch, state: St
     """Keep the embeddings that a step reported, where E-steps use them."""
     if state.streamed is None or not ctx.embedded:
         return
-    mine, positions = share(learner.schedule.images), batch.positions
+    local, positions = share(learner.schedule.images), batch.positions
     # Asked of the host's copy of the positions: how many are known decides a shape.
-    known = send(((positions >= mine.start) & (positions < mine.stop)).nonzero()[:, 0], learner.device)
-    state.streamed[batch.images[known] - mine.start] = ctx.mean_embeddings()[known]
+    known = send(((positions >= local.start) & (positions < local.stop)).nonzero()[:, 0], learner.device)
+    state.streamed[batch.images[known] - local.start] = ctx.mean_embeddings()[known]

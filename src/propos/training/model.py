@@ -17,7 +17,7 @@ from propos.config import Config
 from propos.data import Source, readable
 from propos.distributed import collect, gather, share
 from propos.methods import Method, build_method, stages_of
-from propos.networks import Encoder, Seeing, read_pretrained
+from propos.networks import Encoder, FrozenBackbone, read_pretrained
 from propos.runs import (
     CONFIDENCE_TEMPERATURE,
     Corrected,
@@ -32,8 +32,8 @@ from propos.runs import (
 from propos.training.checkpoint_validation import memories_of
 from propos.training.corrections import Corrections
 from propos.training.e_step import Assignment
-from propos.training.embedding import embed_batches, output_batches, see_batches
-from propos.training.features import FeatureSource, fed_channels, pretrained_of, seen_by
+from propos.training.embedding import embed_batches, method_output_batches, output_batches
+from propos.training.features import FeatureSource, as_features, frozen_backbone_of, input_channels
 from propos.training.health import Record
 from propos.training.learner import Learner, is_part
 
@@ -76,7 +76,7 @@ class Model:
     method: Method
     prototypes: Float[Tensor, "K D"]
     ids: Int[np.ndarray, " K"]  # of the cluster that each prototype stands for
-    seeing: Seeing | None = None  # the pretrained network that sees images first, where there is one
+    frozen_backbone: FrozenBackbone | None = None  # the pretrained network that sees images first, where there is one
     names: Mapping[int, str | None] | None = None  # of the clusters by id, where people corrected them
     regrouped: bool = False  # clusters are others than training's, so that a head knows nothing of them
 
@@ -84,7 +84,7 @@ class Model:
     def from_run(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
         """Load a finished run's model with its clusters as people corrected them."""
         run.refuse_all_junk()
-        return cls.as_found(run, device, snapshot).corrected(run.corrected)
+        return cls.uncorrected(run, device, snapshot).corrected(run.corrected)
 
     def corrected(self, corrected: Corrected) -> Model:
         """Return a model that puts images into the clusters as people corrected them."""
@@ -95,16 +95,16 @@ class Model:
         return replace(self, prototypes=prototypes, ids=corrected.prototypes.ids, names=names, regrouped=regrouped)
 
     @classmethod
-    def as_found(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
+    def uncorrected(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
         """Load a finished run's model as training left it, or its networks as they were after a kept epoch."""
         config = run.config
         weights = {name: torch.from_numpy(array) for name, array in run.weights(snapshot).items()}
         check_weights(config, weights, run.weights_file(snapshot))
-        method = build_method(config, fed_channels(config))
+        method = build_method(config, input_channels(config))
         load_weights(method, weights)
         prototypes = torch.from_numpy(run.prototypes.vectors)
-        seeing = _seeing(config, run.path / BACKBONE)
-        return cls(config, method.to(device), prototypes.to(device), run.prototypes.ids, seeing)
+        frozen_backbone = _frozen_backbone(config, run.path / BACKBONE)
+        return cls(config, method.to(device), prototypes.to(device), run.prototypes.ids, frozen_backbone)
 
     @property
     def encoder(self) -> Encoder:
@@ -125,7 +125,7 @@ class Model:
 
     def embed(self, source: Source) -> Iterator[Float[Tensor, "B D"]]:
         """Yield the embeddings of a source's images in order, a batch at a time."""
-        source = self.fed(source)
+        source = self.inputs(source)
         return _finite(embed_batches(self.encoder, source, self.config), source)
 
     def embeddings(self, source: Source) -> Float[Tensor, "N D"]:
@@ -134,16 +134,16 @@ class Model:
 
     def online_projections(self, source: Source) -> Float[Tensor, "N D"]:
         """Return the raw projections of a source's images by the online network: what training adds its noise to."""
-        return self._outputs(self.method.online, self.fed(source))
+        return self._outputs(self.method.online, self.inputs(source))
 
     def features(self, source: Source) -> Float[Tensor, "N F"]:
         """Return the backbone's features of a source's images, before the projector, by the network that embeds."""
-        return self._outputs(self.encoder.backbone, self.fed(source))
+        return self._outputs(self.encoder.backbone, self.inputs(source))
 
     def _outputs(self, network: nn.Module, source: Source) -> Float[Tensor, "N D"]:
         return torch.cat(list(_finite(output_batches(network, self.encoder.device, source, self.config), source)))
 
-    def fed(self, source: Source) -> Source:
+    def inputs(self, source: Source) -> Source:
         """Check images and return them as the network is fed them."""
         if isinstance(source, FeatureSource):
             return source
@@ -152,7 +152,7 @@ class Model:
                 f"{source.name}: holds {KINDS[source.channels]} images; this run was trained on "
                 f"{KINDS[self.channels]} ones: convert them first"
             )
-        return seen_by(self.seeing, source, self.encoder.device)
+        return as_features(self.frozen_backbone, source, self.encoder.device)
 
     def predict(self, source: Source) -> Prediction:
         """Put each image into a cluster."""
@@ -170,8 +170,8 @@ class Model:
             yield predict_from_cosines(cosines, rows, self.ids)
 
     def _predict_by_head(self, source: Source) -> Iterator[Prediction]:
-        source = self.fed(source)
-        for embeddings, _, assignments in see_batches(self.method, source, self.config):
+        source = self.inputs(source)
+        for embeddings, _, assignments in method_output_batches(self.method, source, self.config):
             assert assignments is not None
             confidence, rows = assignments.max(dim=1)
             yield predict_from_cosines(embeddings @ self.prototypes.T, rows, self.ids, confidence)
@@ -210,7 +210,7 @@ class Fitted:
     @classmethod
     def from_run(cls, run: Run, device: torch.device) -> Fitted:
         """Read the results of a finished run."""
-        return cls(Model.as_found(run, device), run.table, run.embeddings, run.history, tuple(run.edits.edits))
+        return cls(Model.uncorrected(run, device), run.table, run.embeddings, run.history, tuple(run.edits.edits))
 
     def corrected(self) -> Corrected:
         """Return table and clusters as people corrected them; refuse where no cluster is left."""
@@ -223,8 +223,8 @@ class Fitted:
     def write(self, run: RunFolder) -> None:
         """Write the results into a run folder."""
         run.write_weights(weights_of(self.model.method))
-        if self.model.seeing is not None:  # so that new images need nothing but the run
-            state = self.model.seeing.weights.state
+        if self.model.frozen_backbone is not None:  # so that new images need nothing but the run
+            state = self.model.frozen_backbone.weights.state
             run.write_weights({name: tensor.numpy() for name, tensor in state.items()}, BACKBONE)
         run.write_array("prototypes.npy", self.model.prototypes.cpu().numpy())
         run.write_array("embeddings.npy", self.embeddings)
@@ -244,21 +244,21 @@ def fitted(
     images = len(source)
     cosines = answer.embeddings @ answer.prototypes.T
     ids = np.arange(len(answer.prototypes))
-    mine = answer.labels[share(images)]
-    mine = torch.where(mine >= 0, mine, cosines.argmax(dim=1))
-    prediction = predict_from_cosines(cosines, mine, ids, answer.confidence)
+    local = answer.labels[share(images)]
+    local = torch.where(local >= 0, local, cosines.argmax(dim=1))
+    prediction = predict_from_cosines(cosines, local, ids, answer.confidence)
     embeddings = collect(answer.embeddings, images)
     confidence, distance = (
         gather(torch.from_numpy(column), images).numpy() for column in (prediction.confidence, prediction.distance)
     )
     table = ImageTable(
         images=list(source.image_names()),
-        cluster=ids[gather(mine, images).cpu().numpy()],
+        cluster=ids[gather(local, images).cpu().numpy()],
         confidence=confidence,
         distance=distance,
         label=source.labels,
     )
-    model = Model(learner.config, learner.method, answer.prototypes, ids, pretrained_of(learner.config))
+    model = Model(learner.config, learner.method, answer.prototypes, ids, frozen_backbone_of(learner.config))
     rows = answer.embeddings[:0] if embeddings is None else embeddings
     edits = () if corrections is None else corrections.edits(table.images)
     return Fitted(model, table, rows.cpu().numpy(), history, edits)
@@ -285,7 +285,7 @@ def load_weights(method: Method, weights: Mapping[str, Tensor]) -> None:
 def check_weights(config: Config, weights: Mapping[str, Tensor], path: Path) -> None:
     """Refuse weights that are not those of the network that the settings describe."""
     with torch.device("meta"):  # no memory is asked for before the sizes are known to be right
-        expected = weight_tensors(build_method(config, fed_channels(config)))
+        expected = weight_tensors(build_method(config, input_channels(config)))
     for name in sorted(expected.keys() | weights.keys()):
         if name not in weights:
             raise InputError(f"{path}: has no {name}, which the network of config.yaml has")
@@ -304,13 +304,13 @@ def _finite(batches: Iterator[Tensor], source: Source) -> Iterator[Tensor]:
         yield batch
 
 
-def _seeing(config: Config, path: Path) -> Seeing | None:
+def _frozen_backbone(config: Config, path: Path) -> FrozenBackbone | None:
     """Return the pretrained network that sees images before a run's own does, from the run's copy."""
     start = config.start
     if not start.sees_first:
         return None
     weights = read_pretrained(start.network, path)
-    return Seeing(replace(weights, sha256=start.sha256 or weights.sha256), start.learns == "last")
+    return FrozenBackbone(replace(weights, sha256=start.sha256 or weights.sha256), start.learns == "last")
 
 
 def _kind(tensor: Tensor) -> str:

@@ -15,7 +15,7 @@ from propos.training.learner import Learner
 FEATURES = 1024  # rows of features that are looked at together
 
 
-def start_learning(learner: Learner, source: Source) -> None:
+def initialise_from_pretrained(learner: Learner, source: Source) -> None:
     """Give what learns of a pretrained network its weights, and fit what evens out its features to all images."""
     online = learner.method.online.backbone
     if isinstance(online, Tuned):
@@ -32,6 +32,6 @@ def start_learning(learner: Learner, source: Source) -> None:
 
 def _begin_tuning(online: Tuned, learner: Learner, source: Source) -> None:
     config = learner.config
-    online.begin_with(weights_of_start(config))
-    mine = torch.cat(list(output_batches(online.top, learner.device, source, config, share(len(source)))))
-    online.whitening.fit(gather(mine, len(source)).split(FEATURES), config.network.whitening)
+    online.load_pretrained(weights_of_start(config))
+    local = torch.cat(list(output_batches(online.top, learner.device, source, config, share(len(source)))))
+    online.whitening.fit(gather(local, len(source)).split(FEATURES), config.network.whitening)

@@ -40,7 +40,7 @@ class BackboneFeatures:
     def of_crops(self, positions: Positions) -> Float[Tensor, "B F"]:
         """Return the features of a random crop of each image, mirrored or not, drawn as the run's views draw theirs."""
         config, device = self.model.config, self.model.encoder.device
-        if self.model.seeing is not None:
+        if self.model.frozen_backbone is not None:
             raise InputError(
                 f"--linear paper: {config.start.network} sees the run's images first, and whole: use --linear fast"
             )
@@ -58,7 +58,7 @@ class BackboneFeatures:
 
     def of_plain_views(self, positions: Positions) -> Iterator[Float[Tensor, "b F"]]:
         """Yield the features of the images as they are, a few at a time."""
-        fed, parts = self.model.fed(self.source), positions.split(BATCH)
+        fed, parts = self.model.inputs(self.source), positions.split(BATCH)
         prefetch(self.source, (part.numpy() for part in parts))
         for part in parts:
             images, shapes = _read(fed, part)
@@ -118,7 +118,7 @@ def linear_accuracy(
     return probe_accuracy(probe, others.of_plain_views(tested.positions), tested.classes)
 
 
-def clustered_anew(embeddings: Float[Tensor, "N D"], clusters: int, config: Config) -> Clustering:
+def recluster(embeddings: Float[Tensor, "N D"], clusters: int, config: Config) -> Clustering:
     """Cluster a finished run's embeddings into another number of clusters."""
     draws = generator(config.seed, "evaluation", clusters)
     return spherical_kmeans(embeddings, clusters, config.estep.restarts, draws)

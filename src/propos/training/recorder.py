@@ -24,7 +24,7 @@ from propos.training.progress import Progress
 from propos.training.state import State
 from propos.training.tensorboard import Board
 
-SETTLING_EPOCHS = 5  # an untrained network's embeddings always lie close together
+EARLY_EPOCHS = 5  # an untrained network's embeddings always lie close together
 LOWER_RATE = "start a new run at a lower rate (--set train.lr=…)"
 NAN_CHECK_EVERY = 50  # steps; reading a loss makes a GPU wait
 
@@ -50,7 +50,7 @@ class Recorder:
         self.board: Board | None = None
         if learner.config.log.tensorboard and self.saves:
             # The E-step that opened the epoch is not shown again where the run goes on within it.
-            self.board = Board(learner.config, run, state.epoch if state.opening is None else state.epoch + 1)
+            self.board = Board(learner.config, run, state.epoch if state.measures is None else state.epoch + 1)
 
     def show(self, assignment: Assignment, source: Source, last: bool = False) -> None:
         """Have TensorBoard show what an E-step found, where it is wanted."""
@@ -60,10 +60,10 @@ class Recorder:
     def open_epoch(self, assignment: Assignment | None, labels: Labels) -> None:
         """Take in the E-step that opens an epoch, or that there was none."""
         state = self.state
-        state.opening = {}
+        state.measures = {}
         if assignment is not None:
             state.partition = assignment.partition()
-            state.opening = measure(assignment, labels)
+            state.measures = measure(assignment, labels)
             self._keep_embeddings(state.epoch - 1, assignment)
             if self.learner.config.estep.embeddings == "streamed" and state.streamed is None:
                 state.streamed = assignment.embeddings.clone()
@@ -134,9 +134,10 @@ class Recorder:
             self.run.write_array(f"snapshots/epoch-{epoch:04d}.npy", whole.numpy())
 
     def _write(self, record: Record) -> None:
-        settled = self.learner.since(record["epoch"]) >= max(self.learner.schedule.settings.warmup, SETTLING_EPOCHS)
+        early = max(self.learner.schedule.settings.warmup, EARLY_EPOCHS)
+        past_warmup = self.learner.stage_epoch(record["epoch"]) >= early
         images = self.learner.schedule.images
-        new = warnings(record["measures"], self.state.history, images, settled)
+        new = warnings(record["measures"], self.state.history, images, past_warmup)
         self.state.history.append({**record, "warnings": new} if new else record)
         for warning in new:
             self.progress.warn(f"{warning['code']}: {warning['text']}")
@@ -148,9 +149,9 @@ class Recorder:
 
     def _record(self) -> Record:
         state, learner = self.state, self.learner
-        assert state.opening is not None
+        assert state.measures is not None
         means = state.mean_losses()
-        last_step = (learner.since(state.epoch) + 1) * learner.schedule.steps - 1
+        last_step = (learner.stage_epoch(state.epoch) + 1) * learner.schedule.steps - 1
         rates = {
             f"{module.rpartition('.')[2]}_lr": rate_at(rate, learner.schedule, last_step)
             for module, rate in learner.stage.rates.items()
@@ -164,7 +165,7 @@ class Recorder:
                 **rates,
                 "momentum": learner.schedule.momentum(last_step),
             },
-            "measures": state.opening,
+            "measures": state.measures,
             "seconds": state.seconds,
         }
 

@@ -22,7 +22,7 @@ from propos.training.state import State
 
 def begin_epoch(learner: Learner, source: Source, state: State, corrections: Corrections | None = None) -> None:
     """Have the method compute the tables that an epoch starts with; put a state at the start of a stage that opens."""
-    since, opens = learner.since(state.epoch), state.stage != learner.number
+    since, opens = learner.stage_epoch(state.epoch), state.stage != learner.number
     if opens:
         state.stage, state.streamed = learner.number, None
     if tables_due(learner.stage, since):
@@ -42,22 +42,22 @@ class EveryImage:
     source: Source
     state: State
     corrections: Corrections | None
-    mine: slice
+    local: slice
 
     def apply(self, function: Callable[[Tensor], Tensor]) -> Float[Tensor, "N ..."]:
         """Return a function's outputs for the plain views of all images, in eval mode, on every process."""
         learner = self.learner
         passing = _Passing(learner.method, function)
-        batches = output_batches(passing, learner.device, self.source, learner.config, self.mine)
+        batches = output_batches(passing, learner.device, self.source, learner.config, self.local)
         rows = torch.cat(list(batches))
         if self.corrections is not None:
-            part = self.corrections.taking_part[self.mine].to(rows)
+            part = self.corrections.included[self.local].to(rows)
             rows = rows * part.view(-1, *[1] * (rows.ndim - 1))
         return self.gather(rows)
 
-    def gather(self, mine: Tensor) -> Tensor:
+    def gather(self, rows: Tensor) -> Tensor:
         """Return all processes' rows of a table."""
-        return gather(mine.contiguous(), len(self.source))
+        return gather(rows.contiguous(), len(self.source))
 
     def prototypes(self) -> Float[Tensor, "K D"]:
         """Cluster the present embeddings by k-means and return the prototypes."""

@@ -20,7 +20,7 @@ class State:
     stage: int = 0  # the one that is open
     epoch: int = 0
     step: int = 0  # within the epoch
-    opening: Record | None = None  # the measures of the E-step that opens this epoch; None before it
+    measures: Record | None = None  # the measures of the E-step that opens this epoch; None before it
     partition: Partition | None = None
     streamed: Float[Tensor, "n D"] | None = None  # the last embedding of each image of this process's share
     losses: dict[str, Float[Tensor, " S"]] = field(default_factory=dict)  # of this epoch's steps; 0: no such term
@@ -55,11 +55,11 @@ class State:
     @property
     def fresh(self) -> bool:
         """Whether nothing has happened yet."""
-        return (self.epoch, self.step, self.opening) == (0, 0, None)
+        return (self.epoch, self.step, self.measures) == (0, 0, None)
 
     def next_epoch(self) -> None:
         """Move to the start of the next epoch."""
-        self.epoch, self.step, self.opening = self.epoch + 1, 0, None
+        self.epoch, self.step, self.measures = self.epoch + 1, 0, None
         self.losses, self.counts, self.seconds = {}, {}, {}
 
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from propos.clustering import nearest_neighbours, spherical_kmeans, start_from_averages
-from propos.clustering.averaging import averaged, togetherness
+from propos.clustering.averaging import averaged, neighbour_purity
 
 
 def draws(seed=0):
@@ -54,7 +54,7 @@ def test_every_cluster_counts_the_same_in_how_much_neighbours_are_together():
     labels = torch.tensor([0, 0, 0, 1])
     near = torch.tensor([[1, 2], [0, 3], [3, 0], [0, 1]])
     # In the first cluster all, half and half of two neighbours; in the second none: (2/3 + 0) / 2.
-    assert togetherness(labels, near, 2) == pytest.approx(1 / 3)
+    assert neighbour_purity(labels, near, 2) == pytest.approx(1 / 3)
 
 
 def test_clusters_that_are_kinds_of_uneven_size_are_more_together_than_those_that_k_means_likes_best():
@@ -69,4 +69,4 @@ def test_clusters_that_are_kinds_of_uneven_size_are_more_together_than_those_tha
     means = torch.nn.functional.normalize(torch.stack([points[kinds == kind].sum(dim=0) for kind in range(3)]), dim=1)
     assert likes.inertia < float((1 - (points * means[kinds]).sum(dim=1)).sum())  # it cuts the large one in two
     near = nearest_neighbours(points, 20)
-    assert togetherness(kinds, near, 3) > togetherness(likes.labels, near, 3) + 0.05
+    assert neighbour_purity(kinds, near, 3) > neighbour_purity(likes.labels, near, 3) + 0.05

@@ -45,7 +45,7 @@ def begun(run, method, **settings):
     config, source = on_top(continued(run), method).with_settings(settings), digits()
     start = start_from(run, source, CPU, config)
     learner, state = build_learner(config, source, CPU), State()
-    start.begin(learner, state)
+    start.apply(learner, state)
     return learner, {name: torch.from_numpy(array) for name, array in run.weights().items()}
 
 

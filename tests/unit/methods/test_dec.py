@@ -11,9 +11,9 @@ from helpers import oracle
 from helpers.small import CPU, digits, quick_config
 from propos.losses import symmetric
 from propos.methods.dec import Decoder, StudentT, reconstruction, sharpened, sharpening
-from propos.training.corrections import FREE, LEFT_OUT, Corrections
+from propos.training.corrections import EXCLUDED, FREE, Corrections
 from propos.training.e_step import clusters_now, e_step, unassigned
-from propos.training.embedding import embed, see_batches
+from propos.training.embedding import embed, method_output_batches
 from propos.training.learner import at_stage, build_learner, trained_parameters
 from propos.training.m_step import m_step
 from propos.training.stage_setup import begin_epoch
@@ -196,10 +196,10 @@ def test_centres_start_at_the_prototypes_of_k_means_and_assign_as_it_does():
 def test_images_that_are_left_out_count_for_no_clusters_size():
     learner, state, source = opened("dec")
     junk = torch.arange(200) % 4 == 0
-    corrections = Corrections(torch.where(junk, LEFT_OUT, FREE), {}, {})
+    corrections = Corrections(torch.where(junk, EXCLUDED, FREE), {}, {})
     state.epoch += 1
     begin_epoch(learner, source, state, corrections)
-    seen = see_batches(learner.method, source, learner.config)
+    seen = method_output_batches(learner.method, source, learner.config)
     assigned = torch.cat([each for *_, each in seen])[~junk]
     expected = torch.from_numpy(oracle.sharpened(assigned.double().numpy()))
     targets = learner.method.memory["targets"]

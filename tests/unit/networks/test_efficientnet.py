@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite, folded, our_name
-from propos.networks.pretrained import PRETRAINED, frozen, installed, read_pretrained
+from propos.networks.pretrained import PRETRAINED, build_frozen, installed, read_pretrained
 
 
 def pattern(side):
@@ -28,7 +28,7 @@ def test_published_weights_give_their_recorded_outputs(name):
         pytest.skip(f"the package with the weights of {name} is not installed")
     largest, norm, total = RECORDED[name]
     with torch.no_grad():
-        features = frozen(read_pretrained(name))(pattern(PRETRAINED[name].side))[0]
+        features = build_frozen(read_pretrained(name))(pattern(PRETRAINED[name].side))[0]
     for place, value in largest.items():
         assert features[place].item() == pytest.approx(value, abs=1e-4)
     assert features.norm().item() == pytest.approx(norm, abs=1e-4)

@@ -8,7 +8,7 @@ import torch
 from propos.common.errors import InputError
 from propos.networks import backbone
 from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite
-from propos.networks.pretrained import find_pretrained, frozen, read_pretrained
+from propos.networks.pretrained import build_frozen, find_pretrained, read_pretrained
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_a_state_dict_says_itself_which_network_it_is_of(tmp_path, resnet, wrapp
     assert weights.network.seen == "unknown"
     assert torch.equal(weights.state["layer4.1.conv2.weight"], resnet["layer4.1.conv2.weight"])
     assert len(weights.sha256) == 64
-    assert frozen(weights)(torch.zeros(1, 3, 64, 64)).shape == (1, 512)
+    assert build_frozen(weights)(torch.zeros(1, 3, 64, 64)).shape == (1, 512)
 
 
 def test_names_of_several_processes_and_missing_counters_are_read(tmp_path, resnet):
@@ -88,7 +88,7 @@ def test_counters_that_are_none_are_left_out(tmp_path, resnet, counter):
     torch.save(resnet, tmp_path / "weights.pth")
     weights = read_pretrained(None, tmp_path / "weights.pth")
     assert weights.state["bn1.num_batches_tracked"].tolist() == 0
-    assert frozen(weights)(torch.zeros(1, 3, 64, 64)).shape == (1, 512)
+    assert build_frozen(weights)(torch.zeros(1, 3, 64, 64)).shape == (1, 512)
 
 
 def test_an_archive_that_unpacks_to_more_than_it_is_is_refused_unread(tmp_path):

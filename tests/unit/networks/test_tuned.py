@@ -7,8 +7,8 @@ from propos.augment import Shapes
 from propos.common.errors import InputError
 from propos.config import Config, NetworkSettings, StartSettings
 from propos.methods import build_method
-from propos.networks import Seeing, Tuned, Tuning, read_pretrained, trunk_features
-from propos.networks.pretrained import PRETRAINED, frozen
+from propos.networks import FrozenBackbone, Tuned, Tuning, read_pretrained, trunk_features
+from propos.networks.pretrained import PRETRAINED, build_frozen
 from propos.training.learner import freeze
 
 LITE = "efficientnet-lite0"
@@ -27,12 +27,12 @@ def images():
 
 def tuned(weights, learns="last", keeps_norms=True):
     made = Tuned(Tuning(LITE, learns, keeps_norms), 6)
-    made.begin_with(weights)
+    made.load_pretrained(weights)
     return made
 
 
 def test_the_frozen_part_and_the_last_stage_are_the_network(weights, images):
-    whole, below = Seeing(weights), Seeing(weights, below_last=True)
+    whole, below = FrozenBackbone(weights), FrozenBackbone(weights, below_last=True)
     maps = below(images, Shapes())
     assert maps.shape == (3, 192 * 7 * 7)
     assert below.features == maps.shape[1]
@@ -46,7 +46,7 @@ def test_all_of_the_network_learns_from_images_in_grey_too(weights):
     view = torch.rand(2, 1, 64, 64, generator=torch.Generator().manual_seed(0))
     everything = tuned(weights, "all").eval()
     with torch.no_grad():
-        expected = everything.whitening(frozen(weights)(view.expand(-1, 3, -1, -1)))
+        expected = everything.whitening(build_frozen(weights)(view.expand(-1, 3, -1, -1)))
         torch.testing.assert_close(everything(view), expected, atol=1e-4, rtol=1e-4)
 
 

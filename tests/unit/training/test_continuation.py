@@ -88,6 +88,6 @@ def test_training_begins_with_the_earlier_weights(earlier):
     source = some_digits(np.arange(200))
     start = start_from(earlier, source, CPU)
     learner, state = build_learner(continued(earlier), source, CPU), State()
-    start.begin(learner, state)
+    start.apply(learner, state)
     assert same_weights(learner.method, Model.from_run(earlier, CPU).method)
     assert state.partition is not None

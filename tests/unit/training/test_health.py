@@ -18,36 +18,36 @@ def line(measures):
 
 
 def test_a_healthy_run_has_no_warning():
-    assert warnings(record(), [line(record())], images=100, settled=True) == []
+    assert warnings(record(), [line(record())], images=100, past_warmup=True) == []
 
 
 def test_a_collapse_is_said_with_what_to_try():
-    (warning,) = warnings(record(spread=0.1), [], images=100, settled=True)
+    (warning,) = warnings(record(spread=0.1), [], images=100, past_warmup=True)
     assert warning["code"] == "collapse"
     assert "closing in on one point" in warning["text"]
     assert "train.lr" in warning["text"]
 
 
 def test_a_falling_spread_is_said_before_it_reaches_zero():
-    assert warnings(record(spread=0.4), [line(record(spread=0.9))], images=100, settled=True)
-    assert not warnings(record(spread=0.4), [line(record(spread=0.5))], images=100, settled=True)
+    assert warnings(record(spread=0.4), [line(record(spread=0.9))], images=100, past_warmup=True)
+    assert not warnings(record(spread=0.4), [line(record(spread=0.5))], images=100, past_warmup=True)
 
 
 def test_one_cluster_holding_most_images_is_said():
-    (warning,) = warnings(record(largest=60), [], images=100, settled=True)
+    (warning,) = warnings(record(largest=60), [], images=100, past_warmup=True)
     assert warning["code"] == "imbalance"
     assert "60% of the images" in warning["text"]
-    assert not warnings(record(largest=60, clusters=2), [], images=100, settled=True)
+    assert not warnings(record(largest=60, clusters=2), [], images=100, past_warmup=True)
 
 
 def test_each_warning_is_said_once():
     bad = record(spread=0.1)
-    said = {**line(bad), "warnings": warnings(bad, [], images=100, settled=True)}
-    assert warnings(bad, [said], images=100, settled=True) == []
+    said = {**line(bad), "warnings": warnings(bad, [], images=100, past_warmup=True)}
+    assert warnings(bad, [said], images=100, past_warmup=True) == []
 
 
 def test_an_untrained_network_is_not_warned_of():
-    assert warnings(record(spread=0.1), [], images=100, settled=False) == []
+    assert warnings(record(spread=0.1), [], images=100, past_warmup=False) == []
 
 
 def test_measures_by_hand():

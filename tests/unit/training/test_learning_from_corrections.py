@@ -12,9 +12,9 @@ from helpers.small import CPU, finished_run, quick_config, some_digits
 from propos.common.errors import InputError, Interrupted
 from propos.runs import Run, RunFolder
 from propos.training import Silent, WarmStart, continued, start_from, train
-from propos.training.corrections import FREE, LEFT_OUT
+from propos.training.corrections import EXCLUDED, FREE
 from propos.training.order import epoch_order
-from propos.training.pinned import with_followers, with_parts
+from propos.training.pinned import pin_merged_parts, pin_neighbours
 from propos.training.schedule import Schedule
 
 SPLIT, JUNK, MOVED, CONFIRMED = [3, 4, 5, 6], [10, 11, 12], [20, 21], [30, 31]
@@ -58,18 +58,18 @@ def taught(earlier, order):
 
 def test_clusters_keep_their_numbers_where_there_is_room_and_say_who_stays(earlier, order):
     start = start_from(earlier, some_digits(order), CPU)
-    said = start.corrections
+    corrections = start.corrections
     # Ten clusters, one merged, one new: 1 is free, and 12 becomes it.
     was = earlier.corrected.table.cluster
     row = {int(position): place for place, position in enumerate(order)}
-    assert [int(said.fixed[row[position]]) for position in SPLIT] == [1] * 4
-    assert [int(said.fixed[row[position]]) for position in MOVED] == [5, 5]
-    assert [int(said.fixed[row[position]]) for position in CONFIRMED] == [int(was[each]) for each in CONFIRMED]
-    assert [int(said.fixed[row[position]]) for position in JUNK] == [LEFT_OUT] * 3
+    assert [int(corrections.fixed[row[position]]) for position in SPLIT] == [1] * 4
+    assert [int(corrections.fixed[row[position]]) for position in MOVED] == [5, 5]
+    assert [int(corrections.fixed[row[position]]) for position in CONFIRMED] == [int(was[each]) for each in CONFIRMED]
+    assert [int(corrections.fixed[row[position]]) for position in JUNK] == [EXCLUDED] * 3
     assert [int(start.labels[row[position]]) for position in JUNK] == [-1] * 3
-    assert said.left_out == 3
-    assert (said.names, said.descriptions) == ({1: "new ones"}, {2: "what they are"})
-    assert int((said.fixed == FREE).sum()) >= 200 - 11 - 5  # the digits hold a few all but identical images
+    assert corrections.left_out == 3
+    assert (corrections.names, corrections.descriptions) == ({1: "new ones"}, {2: "what they are"})
+    assert int((corrections.fixed == FREE).sum()) >= 200 - 11 - 5  # the digits hold a few all but identical images
     np.testing.assert_array_equal(start.prototypes[1], earlier.corrected.prototypes.vectors[-1])
     assert continued(earlier).clusters == 10
 
@@ -168,10 +168,10 @@ def test_an_image_put_somewhere_speaks_for_those_nearer_to_it_than_to_any_protot
     points = torch.stack([angles.cos(), angles.sin()], dim=1)
     prototypes = points[[0, 4]]
     # 40° was put into the cluster at 90°, 52° is junk: 43° follows the first, 19° is nearer to 0°.
-    fixed = torch.tensor([FREE, 1, FREE, LEFT_OUT, FREE, FREE])
-    assert with_followers(points, fixed, prototypes).tolist() == [FREE, 1, 1, LEFT_OUT, FREE, FREE]
+    fixed = torch.tensor([FREE, 1, FREE, EXCLUDED, FREE, FREE])
+    assert pin_neighbours(points, fixed, prototypes).tolist() == [FREE, 1, 1, EXCLUDED, FREE, FREE]
     nothing = torch.full((6,), FREE)
-    assert torch.equal(with_followers(points, nothing, prototypes), nothing)
+    assert torch.equal(pin_neighbours(points, nothing, prototypes), nothing)
 
 
 def test_clusters_that_were_made_one_stay_one_though_their_mean_is_nowhere_near_them():
@@ -183,7 +183,7 @@ def test_clusters_that_were_made_one_stay_one_though_their_mean_is_nowhere_near_
     part, whole = torch.tensor([0, 0, -1, 1, 1, -1, -1]), torch.tensor([0, 0])
     held = torch.tensor([FREE, FREE, FREE, FREE, FREE, FREE, 1])
     # The parts are at 5° and 115°: 30° is nearer to the other cluster, 20° was put into it.
-    assert with_parts(points, held, part, whole, prototypes).tolist() == [0, 0, FREE, 0, 0, FREE, 1]
+    assert pin_merged_parts(points, held, part, whole, prototypes).tolist() == [0, 0, FREE, 0, 0, FREE, 1]
 
 
 def test_images_of_merged_clusters_stay_together_in_the_run_that_learns_from_it(made, tmp_path):

@@ -21,7 +21,7 @@ from propos.networks import Mlp, Neighbours
 from propos.runs import Run, RunFolder
 from propos.training import Model, late_losses, stage_epochs
 from propos.training.batch import StepBatch
-from propos.training.corrections import LEFT_OUT, Corrections
+from propos.training.corrections import EXCLUDED, Corrections
 from propos.training.e_step import Partition
 from propos.training.learner import at_stage, build_learner, trained_parameters
 from propos.training.m_step import m_step, running_statistics, set_modes
@@ -308,7 +308,7 @@ def test_tables_are_of_plain_views_in_eval_mode_and_left_out_images_have_no_row(
     learner, state, source = staged
     seen = []
     fixed = torch.full((200,), -1)
-    fixed[3] = LEFT_OUT
+    fixed[3] = EXCLUDED
     learner.method.make_tables = lambda images, ctx: seen.append(images.apply(learner.method.online.backbone))
     begin_epoch(learner, source, state, Corrections(fixed, {}, {}))
     images = plain_view(torch.from_numpy(source.batch(np.arange(200))), 8, *_pixels(learner))

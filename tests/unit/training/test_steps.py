@@ -280,7 +280,7 @@ def test_a_mean_is_over_the_steps_in_which_a_term_took_part():
     source = with_unlabelled()
     learner = build_learner(quick_config(), source, CPU)
     state = at(learner, 2, 2 * learner.schedule.steps)
-    state.opening = {}
+    state.measures = {}
     # Four steps on images without clusters, then three on the others.
     for losses in [{"psa": 1.0}] * 4 + [{"psa": 3.0, "psl": psl} for psl in (0.5, 1.0, 1.5)]:
         state.record({name: torch.tensor(loss) for name, loss in losses.items()}, 7)

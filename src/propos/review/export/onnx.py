@@ -38,11 +38,11 @@ class Portable(nn.Module):
         pixels = model.config.pixels
         assert pixels.mean is not None
         assert pixels.std is not None
-        seeing = model.seeing
-        mean, std = (pixels.mean, pixels.std) if seeing is None else seeing.weights.network.pixels
-        self.size: int = model.config.views.size if seeing is None else seeing.weights.network.side
-        self.grey = seeing is None and model.channels == 1
-        self.seeing: nn.Module = nn.Identity() if seeing is None else seeing.network
+        frozen_backbone = model.frozen_backbone
+        mean, std = (pixels.mean, pixels.std) if frozen_backbone is None else frozen_backbone.weights.network.pixels
+        self.size: int = model.config.views.size if frozen_backbone is None else frozen_backbone.weights.network.side
+        self.grey = frozen_backbone is None and model.channels == 1
+        self.frozen_backbone: nn.Module = nn.Identity() if frozen_backbone is None else frozen_backbone.network
         self.method, self.by_head = model.method, model.by_head
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
@@ -58,7 +58,7 @@ class Portable(nn.Module):
             red, green, blue = (pixels[:, each : each + 1] * weight for each, weight in enumerate(GREY))
             pixels = torch.floor((red + green + blue + 32_768) / 65_536)
         view = (pixels / 255 - self.get_buffer("mean")) / self.get_buffer("std")
-        fed = self.seeing(view)
+        fed = self.frozen_backbone(view)
         if self.by_head:
             embedding, _, weights = self.method.outputs(fed)
             assert weights is not None
@@ -119,10 +119,10 @@ def _sized(source: Source, model: Model, size: int) -> UInt8[np.ndarray, "N S S 
     places = np.unique(np.linspace(0, len(source) - 1, CHECKED).round().astype(np.int64))
     batch, channels = torch.from_numpy(source.batch(places)), source.channels
     as_they_are, shapes = ((0.0,) * channels, (1.0,) * channels), shapes_of(source, places)
-    if model.seeing is None:
+    if model.frozen_backbone is None:
         shown = plain_view(batch, size, *as_they_are, model.config.views.plain, shapes)
     else:
-        shown = plain_view(batch, size, *as_they_are, "centre", shapes, model.seeing.weights.network.crop)
+        shown = plain_view(batch, size, *as_they_are, "centre", shapes, model.frozen_backbone.weights.network.crop)
     whole = (shown * 255).round().clamp(0, 255).to(torch.uint8).expand(-1, 3, -1, -1)
     return np.ascontiguousarray(whole.permute(0, 2, 3, 1).numpy())
 

@@ -59,7 +59,7 @@ def dots(count: int) -> Int[np.ndarray, " n"]:
 def neighbours(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
     """Show images, the one nearest to each, and those nearest to three neighbours that positive sampling draws."""
     epoch = min(run.kept_weights, key=lambda each: abs(each - run.config.train.epochs / 10))
-    model = Model.as_found(run, choose_device(device), epoch)
+    model = Model.uncorrected(run, choose_device(device), epoch)
     sigma = settings_of(run.config).model_dump()["sigma"]
     draws = generator(run.config.seed, "sampled neighbours")
     with open_source_of(run, place.root) as source:

@@ -22,7 +22,7 @@ from propos.study.reproduce.images import Images, is_there, source_of
 from propos.study.reproduce.items import NUMBERS_OF_CLUSTERS, SIGMAS
 from propos.study.reproduce.paths import Place
 from propos.training import Model, choose_device
-from propos.training.probing import Classified, clustered_anew, linear_accuracy, probe_draws
+from propos.training.probing import Classified, linear_accuracy, probe_draws, recluster
 
 TRAIN_SHARE = 5 / 6  # of CIFAR, whose train images come first
 NEIGHBOURS = 20
@@ -33,7 +33,7 @@ def other_numbers(run: Run, task: Task, place: Place, device: str) -> dict[str, 
     assert run.table.label is not None
     points, found = torch.from_numpy(run.embeddings), {}
     for clusters in NUMBERS_OF_CLUSTERS:
-        anew = clustered_anew(points, clusters, run.config)
+        anew = recluster(points, clusters, run.config)
         found[str(clusters)] = scores(run.table.label, anew.labels.numpy())
     return found
 
@@ -43,7 +43,7 @@ def validation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any
     images = _validation_images(task, place)
     if images is None:
         return {}
-    model = Model.as_found(run, choose_device(device))
+    model = Model.uncorrected(run, choose_device(device))
     with open_like(model.config, source_of(images, place.root, place.images), place.root) as source:
         assert source.labels is not None
         return {**scores(source.labels, model.predict(source).cluster), "images": len(source)}
@@ -58,7 +58,7 @@ def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
     images = _validation_images(task, place)
     if images is None:
         return {}
-    model = Model.as_found(run, choose_device(device))
+    model = Model.uncorrected(run, choose_device(device))
     known, at = Classes.among(run.table.label), model.encoder.device
 
     def classified(source: Source, labels: Shaped[np.ndarray, " N"], places: Sequence[int]) -> Classified:
@@ -96,7 +96,7 @@ def preservation(run: Run, task: Task, place: Place, device: str) -> dict[str, A
         tested = set(digests[train:])
         voters = torch.tensor([each for each, digest in enumerate(digests[:train]) if digest not in tested])
         for epoch in sorted(run.kept_weights):
-            model = Model.as_found(run, choose_device(device), epoch)
+            model = Model.uncorrected(run, choose_device(device), epoch)
             projections = model.online_projections(source).cpu()
             bank, queries = projections[voters], projections[train:]
             found[str(epoch)] = {}

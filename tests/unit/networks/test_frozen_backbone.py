@@ -4,42 +4,44 @@ import torch
 
 from helpers.pretrained import random_weights
 from propos.augment import Shapes
-from propos.networks import Seeing, Whitening, read_pretrained
+from propos.networks import FrozenBackbone, Whitening, read_pretrained
 
 
 @pytest.fixture(scope="module")
-def seeing(tmp_path_factory):
-    return Seeing(read_pretrained(None, random_weights(tmp_path_factory.mktemp("weights") / "weights.pth")))
+def frozen_backbone(tmp_path_factory):
+    return FrozenBackbone(read_pretrained(None, random_weights(tmp_path_factory.mktemp("weights") / "weights.pth")))
 
 
-def test_a_square_of_256_is_cropped_to_its_middle_224(seeing):
+def test_a_square_of_256_is_cropped_to_its_middle_224(frozen_backbone):
     image = np.random.default_rng(0).integers(0, 256, (1, 3, 256, 256), dtype=np.uint8)
     expected = (torch.from_numpy(image[:, :, 16:240, 16:240].astype(np.float32)) - 127) / 128
-    view = seeing._view(torch.from_numpy(image), Shapes(torch.ones(1)))
+    view = frozen_backbone._view(torch.from_numpy(image), Shapes(torch.ones(1)))
     assert torch.allclose(view, expected, atol=1e-4)
     with torch.no_grad():
-        features = seeing.network(expected)
-    assert torch.allclose(seeing(torch.from_numpy(image), Shapes()), features, atol=1e-4)
+        features = frozen_backbone.network(expected)
+    assert torch.allclose(frozen_backbone(torch.from_numpy(image), Shapes()), features, atol=1e-4)
     assert features.shape == (1, 1280)
     assert features.std() > 0
 
 
 @pytest.mark.parametrize("wide", [True, False])
-def test_the_middle_of_an_image_that_was_squashed_is_found(seeing, wide):
+def test_the_middle_of_an_image_that_was_squashed_is_found(frozen_backbone, wide):
     # Of an image twice as wide as high the middle square is 0.875 / 2 of its width: 112 of 256 columns.
     image = torch.zeros(1, 3, 256, 256, dtype=torch.uint8)
     middle, most = slice(72 - 2, 184 + 2), slice(16 - 2, 240 + 2)
     image[:, :, most if wide else middle, middle if wide else most] = 255
-    view = seeing._view(image, Shapes(torch.tensor([2.0 if wide else 0.5])))
+    view = frozen_backbone._view(image, Shapes(torch.tensor([2.0 if wide else 0.5])))
     assert torch.allclose(view, torch.ones_like(view), atol=1e-5)  # (255 - 127) / 128
     image[:] = 255 - image
-    view = seeing._view(image, Shapes(torch.tensor([1.0])))
+    view = frozen_backbone._view(image, Shapes(torch.tensor([1.0])))
     assert view.max() > 0.99  # the whole of it holds both
 
 
-def test_grey_images_are_seen_as_grey_colours(seeing):
+def test_grey_images_are_seen_as_grey_colours(frozen_backbone):
     grey = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (2, 1, 64, 64), dtype=np.uint8))
-    assert torch.allclose(seeing(grey, Shapes()), seeing(grey.expand(-1, 3, -1, -1), Shapes()), atol=1e-5)
+    assert torch.allclose(
+        frozen_backbone(grey, Shapes()), frozen_backbone(grey.expand(-1, 3, -1, -1), Shapes()), atol=1e-5
+    )
 
 
 def test_whitening_divides_main_directions_by_a_power_of_their_spread():

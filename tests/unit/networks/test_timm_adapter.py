@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 
 from propos.common.errors import InputError
-from propos.networks.pretrained import find_pretrained, frozen, origin_of, read_pretrained
+from propos.networks.pretrained import build_frozen, find_pretrained, origin_of, read_pretrained
 from propos.networks.timm_adapter import _seen, timm_network
 
 COLLECTION = """
@@ -94,7 +94,7 @@ def test_a_network_brings_its_own_preprocessing_and_what_its_weights_had_seen():
     assert network.licence == "cc-by-nc-4.0"
     assert origin_of(network.name, weights.sha256, None) == network
     assert weights.sha256 == read_pretrained("timm/tiny.lvd142m").sha256
-    assert frozen(weights)(torch.zeros(2, 3, 32, 32)).shape == (2, 4)
+    assert build_frozen(weights)(torch.zeros(2, 3, 32, 32)).shape == (2, 4)
 
 
 @pytest.mark.usefixtures("_collection")
@@ -183,5 +183,5 @@ def test_a_network_of_timm_itself(tmp_path):
     images = torch.rand(2, 3, 160, 160)
     with torch.no_grad():
         expected = model.forward_head(model.forward_features(images), pre_logits=True)
-    assert torch.allclose(frozen(weights)(images), expected, atol=1e-5)
+    assert torch.allclose(build_frozen(weights)(images), expected, atol=1e-5)
     assert "did you mean timm/test_vit.r160_in1k" in refusal("timm/test_vit.in1k")
