@@ -15,7 +15,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from helpers.command import command, run, start
 from helpers.hold import Hold
 from helpers.small import SHARED, as_flags, digits, save_digits
-from propos.runner import Unwatched
+from propos.runner import SilentReporter
 from propos.runs import Run
 from propos.study.compare.asking import Wanted
 from propos.study.compare.state import planned_state, read_state
@@ -145,7 +145,7 @@ def test_a_listing_tells_only_what_would_be_trained_and_refuses_as_training_does
 def test_two_processes_that_plan_other_methods_for_one_folder_lose_none(tmp_path):
     source, out = save_digits(tmp_path / "digits.npz", 60), tmp_path / "out"
     wanted = [Wanted(str(source), [method], seeds) for method, seeds in (("kmeans-pixels", 2), ("kmeans-random", 1))]
-    planned = [planned_state(each, out, "cpu", Unwatched()) for each in wanted]  # neither knows of the other
+    planned = [planned_state(each, out, "cpu", SilentReporter()) for each in wanted]  # neither knows of the other
     for state, each in zip(planned, wanted, strict=True):
         state.remember(each, out)
     found = read_state(out)

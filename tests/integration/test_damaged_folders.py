@@ -21,7 +21,7 @@ from helpers.small import QUICK, digits, save_digits
 from propos.cli.app import app
 from propos.common.errors import InputError, Interrupted, RunFailed
 from propos.review.report import write_report
-from propos.runner import Request, carry_out, plan
+from propos.runner import Request, execute_plan, plan
 from propos.runs import Run, RunFolder
 
 DAMAGES = int(os.environ.get("PROPOS_DAMAGES", "32"))
@@ -53,7 +53,7 @@ def folders(tmp_path_factory):
     images, more = save_digits(root / "images.npz", COUNT), digits(2 * COUNT)
     np.savez(root / "others.npz", images=more.images[COUNT:, ..., 0], labels=more.labels[COUNT:])
     with plan(Request(source=images, clusters=3, recipe="digits", settings={**SMALL, "keep_epochs": (0,)})) as planned:
-        carry_out(planned, root / "finished")
+        execute_plan(planned, root / "finished")
     shutil.rmtree(root / "finished" / "checkpoint")
     folder = RunFolder(root / "finished")
     folder.write_skipped([("notes.txt", "not an image")])
@@ -64,7 +64,7 @@ def folders(tmp_path_factory):
         plan(Request(source=images, earlier=folder.path, settings={"train.epochs": 2})) as planned,
         pytest.raises(Interrupted),
     ):
-        carry_out(planned, root / "stopped", stopping=lambda: nullcontext(lambda: next(asked, None) is None))
+        execute_plan(planned, root / "stopped", stopping=lambda: nullcontext(lambda: next(asked, None) is None))
     RunFolder(root / "stopped").write_skipped([("notes.txt", "not an image")])
     return root
 

@@ -19,7 +19,7 @@ from propos import run as propos_run
 from propos.common.errors import Interrupted
 from propos.review.export.onnx import Portable
 from propos.review.report.words import settings_in_words
-from propos.runner import Request, carry_out, open_source_of, plan
+from propos.runner import Request, execute_plan, open_source_of, plan
 from propos.runs import Run
 from propos.training import Model
 from propos.training.probing import BackboneFeatures
@@ -122,7 +122,7 @@ def test_tuning_that_was_stopped_goes_on_to_the_same_bits(finished, here, tmp_pa
         source=here / "photos", clusters=3, labels="folders", weights=here / "weights.pth", epochs=2, settings=SETTINGS
     )
     with plan(given) as planned, pytest.raises(Interrupted):
-        carry_out(planned, tmp_path / "run", stopping=stopping)
+        execute_plan(planned, tmp_path / "run", stopping=stopping)
     assert propos_run(resume=True, out=tmp_path / "run", quiet=True, report=False).finished
     assert results(tmp_path / "run") == results(here / "run")
 

@@ -11,7 +11,7 @@ from helpers.small import QUICK, digits, save_digits, without_times
 from propos import ProPos
 from propos.common.errors import Interrupted
 from propos.evaluation import nmi
-from propos.runner import Request, carry_out, open_source_of, plan
+from propos.runner import Request, execute_plan, open_source_of, plan
 from propos.runs import Run
 
 IMAGES, LABELS = digits().images[..., 0], digits().labels
@@ -142,7 +142,7 @@ def test_fitting_in_a_run_folder_goes_on_where_it_was_stopped(fitted, tmp_path):
     same = Request(source=IMAGES, method="propos", recipe="digits", seed=0, settings=settings, command="ProPos.fit")
     asked = iter([False] * 5 + [True])
     with plan(same) as planned, pytest.raises(Interrupted, match="fitting the same images again"):
-        carry_out(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))
+        execute_plan(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))
     assert len(list((tmp_path / "run/checkpoint").iterdir())) > 0
     gone_on = estimator(run_folder=tmp_path / "run").fit(IMAGES)
     assert gone_on.info_["status"] == "finished"

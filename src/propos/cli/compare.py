@@ -93,8 +93,8 @@ def compare_shown(wanted: Wanted, out: Path, device: str, quiet: bool) -> None:
         def stopping() -> AbstractContextManager[Callable[[], bool]]:
             return stop_on_signals(terminal)
 
-        watcher = terminal if terminal.live else None
-        found = compare(wanted, out, Manner(device, watcher, stopping, terminal.note, terminal.warn))
+        reporter = terminal if terminal.live else None
+        found = compare(wanted, out, Manner(device, reporter, stopping, terminal.note, terminal.warn))
         terminal.note("")
         for line in plain_table(found.state, found.rows):
             say(line)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from propos.cli.run import perform_shown
+from propos.cli.run import run_on_terminal
 from propos.config import Config
 from propos.data import What
 from propos.runner import Request
@@ -64,7 +64,7 @@ def run(
         start=start,
         weights=_path(weights),
     )
-    return perform_shown(request, resume, device, quiet, report)
+    return run_on_terminal(request, resume, device, quiet, report)
 
 
 def _dotted(keyword: str) -> str:

@@ -34,13 +34,13 @@ def inspect(
     if views is not None:
         refuse_to_overwrite(views, "--views")
     from propos.cli.display import Terminal
-    from propos.runner import Request, Unwatched, plan
+    from propos.runner import Request, SilentReporter, plan
     from propos.runner.inspect import ESTIMATE_CLUSTERS, draw_views_of, look
 
     request = Request(source=source, clusters=clusters, data=data)
     with (
         Terminal(quiet=as_json) as terminal,
-        plan(request, device, Unwatched(terminal.working), ESTIMATE_CLUSTERS) as planned,
+        plan(request, device, SilentReporter(terminal.working), ESTIMATE_CLUSTERS) as planned,
     ):
         overview = look(planned)
         if views is not None:

@@ -58,7 +58,7 @@ def reproduce(
         for line in list_cells(wanted, place) if ids else list_items(wanted, place, device):
             say(line)
         return
-    perform_shown(wanted, place, device, quiet, train)
+    run_on_terminal(wanted, place, device, quiet, train)
 
 
 def read_share(text: str) -> tuple[int, int]:
@@ -71,7 +71,7 @@ def read_share(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def perform_shown(wanted: Wanted, place: Place, device: str, quiet: bool, train: bool = True) -> None:
+def run_on_terminal(wanted: Wanted, place: Place, device: str, quiet: bool, train: bool = True) -> None:
     """Train and write what is wanted, and show it on the terminal."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
@@ -87,8 +87,8 @@ def perform_shown(wanted: Wanted, place: Place, device: str, quiet: bool, train:
             return stop_on_signals(terminal)
 
         # Runs of seconds are not worth a word each.
-        watcher = None if wanted.budget == "tiny" else terminal
-        problems = reproduce(wanted, place, Manner(device, watcher, stopping, terminal.note), train)
+        reporter = None if wanted.budget == "tiny" else terminal
+        problems = reproduce(wanted, place, Manner(device, reporter, stopping, terminal.note), train)
         terminal.note(f"Written: {place.out / 'index.html'}")
         for problem in problems:
             terminal.warn(problem)

@@ -108,10 +108,10 @@ def run(
         weights=weights,
         command=shlex.join(["propos", *sys.argv[1:]]),
     )
-    perform_shown(request, resume, device, quiet, report, threads)
+    run_on_terminal(request, resume, device, quiet, report, threads)
 
 
-def perform_shown(
+def run_on_terminal(
     request: Request, resume: bool, device: str, quiet: bool, report: bool, threads: str | None = None
 ) -> Run | None:
     """Do what a person asked for, show it on the terminal, and stop after a step when asked to."""
@@ -119,7 +119,7 @@ def perform_shown(
     from propos.cli.stopping import stop_on_signals
     from propos.distributed import joined, rank
     from propos.review.report import write_after
-    from propos.runner import perform
+    from propos.runner import run_request
 
     # Of several processes the first alone speaks.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
@@ -129,7 +129,7 @@ def perform_shown(
                 terminal.note(threads)  # when the work begins: what was chosen for the images comes first
             return stop_on_signals(terminal)
 
-        return perform(
+        return run_request(
             request,
             resume,
             device,

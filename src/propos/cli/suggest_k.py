@@ -83,7 +83,7 @@ def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:
     """Train until a number is needed, and no further; nothing is written."""
     from propos.cli.display import Terminal
     from propos.common.errors import Interrupted
-    from propos.runner import carry_out, plan
+    from propos.runner import execute_plan, plan
 
     _limits(request)
     # The run is stopped as soon as the number is there; it is told once, below all that were tried.
@@ -92,7 +92,7 @@ def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:
         plan(request, device_name, terminal) as planned,
         suppress(Interrupted),
     ):
-        carry_out(planned, None, terminal, lambda: nullcontext(lambda: terminal.suggested is not None))
+        execute_plan(planned, None, terminal, lambda: nullcontext(lambda: terminal.suggested is not None))
     assert terminal.suggested is not None
     return terminal.suggested
 

@@ -9,35 +9,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from propos.runner.execute import carry_out, save
-    from propos.runner.planning import Plan, plan, plan_of
-    from propos.runner.progress import Unwatched, Watcher
+    from propos.runner.execute import execute_plan, save
+    from propos.runner.planning import Plan, plan, plan_resumed
+    from propos.runner.progress import Reporter, SilentReporter
     from propos.runner.request import Request
-    from propos.runner.run import perform
+    from propos.runner.run import run_request
     from propos.runner.sources import NoImages, open_like, open_source_of
 
 __all__ = [
     "NoImages",
     "Plan",
+    "Reporter",
     "Request",
-    "Unwatched",
-    "Watcher",
-    "carry_out",
+    "SilentReporter",
+    "execute_plan",
     "open_like",
     "open_source_of",
-    "perform",
     "plan",
-    "plan_of",
+    "plan_resumed",
+    "run_request",
     "save",
 ]
 
 _HOMES = {
-    "execute": ("carry_out", "save"),
-    "run": ("perform",),
-    "planning": ("Plan", "plan", "plan_of"),
+    "execute": ("execute_plan", "save"),
+    "run": ("run_request",),
+    "planning": ("Plan", "plan", "plan_resumed"),
     "request": ("Request",),
     "sources": ("NoImages", "open_like", "open_source_of"),
-    "progress": ("Unwatched", "Watcher"),
+    "progress": ("SilentReporter", "Reporter"),
 }
 
 

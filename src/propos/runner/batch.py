@@ -8,9 +8,9 @@ from pathlib import Path
 
 from propos.common.errors import InputError, Interrupted, RunFailed
 from propos.distributed import rank, world_size
-from propos.runner.execute import carry_out
-from propos.runner.planning import Plan, plan_of
-from propos.runner.progress import Stopping, Unwatched, Watcher, unstoppable
+from propos.runner.execute import execute_plan
+from propos.runner.planning import Plan, plan_resumed
+from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.ranks import follow
 from propos.runner.resource_usage import forget_peak_memory
 from propos.runs import Held, Run, refuse_if_held
@@ -23,8 +23,8 @@ class Manner:
     """How runs are trained: on which device, who watches, and what stops them."""
 
     device: str = "auto"
-    watcher: Watcher | None = None
-    stopping: Stopping = unstoppable
+    reporter: Reporter | None = None
+    stopping: Stopping = never_stop
     say: Say = lambda words: None
     warn: Say = lambda words: None  # where nobody watches
 
@@ -35,7 +35,7 @@ class Job:
 
     folder: Path
     words: str
-    planned: Callable[[Watcher], Plan]
+    planned: Callable[[Reporter], Plan]
     afterwards: Callable[[], object] = lambda: None
 
 
@@ -73,7 +73,7 @@ def work_through(jobs: Sequence[Job], manner: Manner, data: Path | None = None) 
         left = []
         for number, job in enumerate(jobs, start=1):
             try:
-                _carry_out(job, manner, data, f"[{number}/{len(jobs)}]")
+                _execute(job, manner, data, f"[{number}/{len(jobs)}]")
                 job.afterwards()
             except Held as error:
                 left.append(job)
@@ -89,14 +89,14 @@ def work_through(jobs: Sequence[Job], manner: Manner, data: Path | None = None) 
     return problems
 
 
-def _carry_out(job: Job, manner: Manner, data: Path | None, where: str) -> None:
+def _execute(job: Job, manner: Manner, data: Path | None, where: str) -> None:
     if is_finished(job.folder):
         return
     refuse_if_held(job.folder)  # before any image is read
     forget_peak_memory()
     manner.say(f"{where} {job.words}")
-    watcher = manner.watcher or Unwatched(warn=manner.warn)
+    reporter = manner.reporter or SilentReporter(warn=manner.warn)
     begun = (job.folder / "run.json").is_file()
-    going_on = plan_of(Run.open(job.folder), manner.device, watcher, data) if begun else None
-    with going_on or job.planned(watcher) as the_plan:
-        carry_out(the_plan, job.folder, watcher, manner.stopping)
+    going_on = plan_resumed(Run.open(job.folder), manner.device, reporter, data) if begun else None
+    with going_on or job.planned(reporter) as the_plan:
+        execute_plan(the_plan, job.folder, reporter, manner.stopping)

@@ -23,7 +23,7 @@ from propos.data import Source, What
 from propos.data.arrays import check_labels
 from propos.evaluation import nmi
 from propos.methods import complete_sections
-from propos.runner import Request, Unwatched, carry_out, open_like, plan, save
+from propos.runner import Request, SilentReporter, execute_plan, open_like, plan, save
 from propos.runner.recipes import RECIPES, build_recipe
 from propos.runs import JUNK, Run, rows_of
 from propos.training import Fitted, Model, choose_device
@@ -64,10 +64,10 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
     def fit(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Self:
         """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
         folder = None if self.run_folder is None else Path(self.run_folder)
-        watcher = Unwatched(warn=partial(warnings.warn, stacklevel=4))
-        with plan(self._request(X, y), self.device, watcher) as planned:
+        reporter = SilentReporter(warn=partial(warnings.warn, stacklevel=4))
+        with plan(self._request(X, y), self.device, reporter) as planned:
             info, begin = planned.info(), time.monotonic()
-            fitted = carry_out(planned, folder, watcher)
+            fitted = execute_plan(planned, folder, reporter)
             info |= {"status": "finished", "seconds": time.monotonic() - begin}
         self._keep(fitted, info if folder is None else Run.open(folder).info.plain())
         return self

@@ -15,7 +15,7 @@ from propos.data import Source
 from propos.distributed import lost_another
 from propos.methods import find_method
 from propos.runner.planning import ELSEWHERE, Plan
-from propos.runner.progress import Stopping, Unwatched, Watcher, unstoppable
+from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.provenance import provenance
 from propos.runner.ranks import announce, estimate, join_skipped
 from propos.runner.resource_usage import Spending
@@ -29,36 +29,36 @@ if TYPE_CHECKING:
 MUST_AGREE = ("machine", "threads", "processes", "device", "torch", "propos")
 
 
-def carry_out(
-    plan: Plan, folder: Path | None = None, watcher: Watcher | None = None, stopping: Stopping = unstoppable
+def execute_plan(
+    plan: Plan, folder: Path | None = None, reporter: Reporter | None = None, stopping: Stopping = never_stop
 ) -> Fitted:
     """Train as planned, in a run folder if one is given: a new one, or that of this very plan, which is gone on with.
 
     `stopping` gives what tells whether a person has asked to stop. Without a folder nothing is written.
     """
-    watcher = watcher or Unwatched()
+    reporter = reporter or SilentReporter()
     if folder is None:
         with stopping() as stop:
             announce("train", plan.config, plan.source, plan.device)
-            return train(plan.config, plan.source, plan.device, watcher, None, stop, plan.start)
+            return train(plan.config, plan.source, plan.device, reporter, None, stop, plan.start)
     if not (folder / "run.json").is_file():
         RunFolder.check_free(folder)
     with held(folder):
-        return _in_folder(plan, folder, watcher, stopping)
+        return _in_folder(plan, folder, reporter, stopping)
 
 
-def _in_folder(plan: Plan, folder: Path, watcher: Watcher, stopping: Stopping) -> Fitted:
+def _in_folder(plan: Plan, folder: Path, reporter: Reporter, stopping: Stopping) -> Fitted:
     """Train in a folder that no other process trains into."""
     if not (folder / "run.json").is_file():
-        return _train(_begin(plan, folder, watcher), plan, plan.config, plan.start, watcher, stopping)
+        return _train(_begin(plan, folder, reporter), plan, plan.config, plan.start, reporter, stopping)
     run = Run.open(folder)
     if (run.info.plan or "") != plan.hash:
         raise InputError(f"{folder}: holds a run {_difference(run, plan)}; choose another folder")
     if run.finished:
         return Fitted.from_run(run, plan.device)
-    _go_on(run, plan, watcher)
+    _go_on(run, plan, reporter)
     # A number of clusters may have been chosen since it was planned.
-    return _train(RunFolder(folder), plan, run.config, WarmStart.read(run), watcher, stopping)
+    return _train(RunFolder(folder), plan, run.config, WarmStart.read(run), reporter, stopping)
 
 
 def save(fitted: Fitted, info: Mapping[str, Any], folder: Path) -> None:
@@ -66,46 +66,46 @@ def save(fitted: Fitted, info: Mapping[str, Any], folder: Path) -> None:
     fitted.write(RunFolder.create(folder, info, fitted.model.config))
 
 
-def _begin(plan: Plan, folder: Path, watcher: Watcher) -> RunFolder:
+def _begin(plan: Plan, folder: Path, reporter: Reporter) -> RunFolder:
     """Make the run folder, with what an earlier run gives it to begin with, and list what was left out."""
     config = plan.config
     run = RunFolder.create(folder, plan.info(), config)
     if plan.earlier is not None and plan.start is not None:
         plan.start.write(run)
-        watcher.note(f"Going on from {plan.earlier.path}, which knew {plan.start.shared:,} of the images.")
+        reporter.note(f"Going on from {plan.earlier.path}, which knew {plan.start.shared:,} of the images.")
         said = plan.start.corrections
         if said is not None:
-            watcher.note(
+            reporter.note(
                 f"Learning from its corrections: images that stay where people put them: {said.held:,}; "
                 f"that take no part: {said.left_out:,}."
             )
             for was, now in renumbered(plan.earlier.corrected).items():
-                watcher.note(f"Its cluster {was} is cluster {now} here.")
+                reporter.note(f"Its cluster {was} is cluster {now} here.")
     if plan.source.skipped:
         _list_skipped(run, plan.source)
-        watcher.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
-    watcher.note(f"{_aim(config)} in {len(plan.source):,} images; results go to {folder}")
+        reporter.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
+    reporter.note(f"{_aim(config)} in {len(plan.source):,} images; results go to {folder}")
     for text in late_losses(config):
-        watcher.warn(text)
+        reporter.warn(text)
     return run
 
 
-def _go_on(run: Run, plan: Plan, watcher: Watcher) -> None:
+def _go_on(run: Run, plan: Plan, reporter: Reporter) -> None:
     """Mark a run as running again, and say what will keep it from ending with the same bits."""
     now = provenance(plan.command, plan.config, plan.source, run.info.source.fingerprint or "", plan.device)
     for key in MUST_AGREE:
         began = getattr(run.info, key)
         if began != now[key]:
-            watcher.warn(
+            reporter.warn(
                 f"the run began with {key} {began} and goes on with {now[key]}: "
                 "it will not be bit-identical to an uninterrupted one"
             )
     if plan.device.type == "cuda" and not run.config.train.deterministic:
-        watcher.note(
+        reporter.note(
             "On a GPU the end is not bit-identical to an uninterrupted run's without train.deterministic=true."
         )
     RunFolder(run.path).update_info(status="running", **({} if run.info.failure is None else {"failure": None}))
-    watcher.note(f"Going on with {run.path}. {_aim(run.config)} in {len(plan.source):,} images.")
+    reporter.note(f"Going on with {run.path}. {_aim(run.config)} in {len(plan.source):,} images.")
 
 
 def _difference(run: Run, plan: Plan) -> str:
@@ -119,23 +119,23 @@ def _difference(run: Run, plan: Plan) -> str:
 
 
 def _train(
-    run: RunFolder, plan: Plan, config: Config, start: WarmStart | None, watcher: Watcher, stopping: Stopping
+    run: RunFolder, plan: Plan, config: Config, start: WarmStart | None, reporter: Reporter, stopping: Stopping
 ) -> Fitted:
     """Train and write the results."""
     begin = time.monotonic()
     with _status(run, config) as close:
         with stopping() as stop:
-            if not watcher.quiet and run.info().seconds == 0 and find_method(config.method).trains:
+            if not reporter.quiet and run.info().seconds == 0 and find_method(config.method).trains:
                 seconds = plan.seconds or estimate(config, plan.source, plan.device)
-                watcher.expect(config.train.epochs, seconds)
+                reporter.expect(config.train.epochs, seconds)
             announce("train", config, plan.source, plan.device)
-            fitted = train(config, plan.source, plan.device, watcher, run, stop, start)
+            fitted = train(config, plan.source, plan.device, reporter, run, stop, start)
             join_skipped(plan.source)
         fitted.write(run)
         if plan.source.skipped:
             _list_skipped(run, plan.source)  # images that are streamed are found to be damaged only now
         close("finished")
-    watcher.done(run.path, fitted, time.monotonic() - begin)
+    reporter.done(run.path, fitted, time.monotonic() - begin)
     return fitted
 
 

@@ -34,7 +34,7 @@ from propos.data import (
 from propos.data.arrays import check_labels
 from propos.methods import check_method, complete_sections, find_method, stages_of
 from propos.networks import read_pretrained
-from propos.runner.progress import Unwatched, Watcher
+from propos.runner.progress import Reporter, SilentReporter
 from propos.runner.provenance import provenance
 from propos.runner.ranks import estimate
 from propos.runner.recipes import TUNING, build_recipe, choose_recipe, fit_length, for_method, on_top
@@ -114,13 +114,13 @@ class Plan:
 
 
 def plan(
-    request: Request, device: str = "auto", watcher: Watcher | None = None, assumed_clusters: int | None = None
+    request: Request, device: str = "auto", reporter: Reporter | None = None, assumed_clusters: int | None = None
 ) -> Plan:
     """Complete the settings of what a person asked for and open its source.
 
     Where neither the request nor labels say how many clusters, it is `assumed_clusters`, else training chooses.
     """
-    watcher = watcher or Unwatched()
+    reporter = reporter or SilentReporter()
     chosen = choose_device(device)
     check_start(request)
     earlier = None if request.earlier is None else Run.open(request.earlier)
@@ -128,37 +128,37 @@ def plan(
     what = request.source if request.source is not None else (given.source if given else None)
     if what is None:
         raise InputError("say what to cluster: a folder of images, a .npy or .npz file, or: digits")
-    unopened, config = _settings(request, given, what, chosen, watcher, earlier is not None)
+    unopened, config = _settings(request, given, what, chosen, reporter, earlier is not None)
     check_board(config)
     channels = None if earlier is None else fitting_channels(earlier, config, unopened, str(what))
     with ExitStack() as stack:
         channels = channels or _colours(config, unopened) or unopened.channels
-        source = stack.enter_context(opened(unopened, config, channels, working=watcher.working))
-        _say_what_was_read(source, watcher)
+        source = stack.enter_context(opened(unopened, config, channels, working=reporter.working))
+        _say_what_was_read(source, reporter)
         if config.labels == "folders":
-            watcher.note(f"Labels: {unopened.folders}.")
+            reporter.note(f"Labels: {unopened.folders}.")
         _label(source, request.given_labels())
         if config.clusters is None and source.labels is None and assumed_clusters is not None:
             config = config.with_settings({"clusters": min(assumed_clusters, len(source))})
         kept = None
         # A published set's own recipe has the paper's views.
         if given is None and request.recipe is None and config.recipe != unopened.published:
-            config, kept = _fitting_views(config, source, request, watcher)
+            config, kept = _fitting_views(config, source, request, reporter)
         config = prepare(config, source)
         seconds = None
         if request.time is not None:
             config, seconds = _timed(config, request.time, source, chosen)
         for note in () if earlier is None else earlier.notes_on_edits():
-            watcher.warn(note)
+            reporter.warn(note)
         start = None if earlier is None else start_from(earlier, source, chosen, config)
         made = Plan(config, source, chosen, request.command, run_name(what), unopened, earlier, start, seconds, kept)
         return replace(made, closing=stack.pop_all())
 
 
-def plan_of(
+def plan_resumed(
     run: Run,
     device: str = "auto",
-    watcher: Watcher | None = None,
+    reporter: Reporter | None = None,
     data: str | Path | None = None,
     what: What | None = None,
     labels: Shaped[np.ndarray, " N"] | None = None,
@@ -167,14 +167,14 @@ def plan_of(
 
     `what` and `labels` are what was only in memory, given once more.
     """
-    watcher = watcher or Unwatched()
+    reporter = reporter or SilentReporter()
     info, config = run.info, run.config
     check_board(config)
     chosen = choose_device(info.device if device == "auto" else device)
     with ExitStack() as stack:
-        source = stack.enter_context(open_source_of(run, data, watcher.working, what))
+        source = stack.enter_context(open_source_of(run, data, reporter.working, what))
         _label(source, labels)
-        _say_what_was_read(source, watcher)
+        _say_what_was_read(source, reporter)
         made = Plan(config, source, chosen, info.command or "", run.path.name, known_as=info.plan or "")
         return replace(made, closing=stack.pop_all())
 
@@ -186,7 +186,7 @@ def _label(source: Source, labels: Shaped[np.ndarray, " N"] | None) -> None:
 
 
 def _settings(
-    request: Request, given: Config | None, what: What, device: torch.device, watcher: Watcher, goes_on: bool
+    request: Request, given: Config | None, what: What, device: torch.device, reporter: Reporter, goes_on: bool
 ) -> tuple[UnopenedSource, Config]:
     """Look at the source, and return the settings as far as they are known before it is opened."""
     settings = requested_settings(request, what, given)
@@ -197,9 +197,9 @@ def _settings(
         # What the settings' own images were like says nothing of these.
         asked = {key: value for key, value in settings.items() if key.startswith("pixels.")}
         early = early.with_settings({"pixels": PixelSettings().model_dump(), **asked})
-    unopened = find_source(what, early.pixels.black, early.pixels.white, early.labels, early.data, watcher.working)
-    unopened = _in_their_colours(unopened, early, watcher)
-    base = given or _recipe(request, settings, unopened, device, watcher)
+    unopened = find_source(what, early.pixels.black, early.pixels.white, early.labels, early.data, reporter.working)
+    unopened = _in_their_colours(unopened, early, reporter)
+    base = given or _recipe(request, settings, unopened, device, reporter)
     if given is not None and early.method != given.method:
         below = settings.get(f"{early.method}.pretext")
         base = on_top(given, early.method) if goes_on else for_method(given, early.method, False, below)
@@ -209,43 +209,43 @@ def _settings(
         base = base.with_epochs(request.epochs)
     config = base.with_settings({**settings, "pixels": early.pixels.model_dump()})
     where = "--set" if request.settings else "settings"
-    return unopened, _started(complete_sections(config, where), request, watcher)
+    return unopened, _started(complete_sections(config, where), request, reporter)
 
 
-def _in_their_colours(unopened: UnopenedSource, config: Config, watcher: Watcher) -> UnopenedSource:
+def _in_their_colours(unopened: UnopenedSource, config: Config, reporter: Reporter) -> UnopenedSource:
     """Take files that are grey in all but name for grey ones, unless the settings are for images in colour."""
     if config.pixels.mean is not None and len(config.pixels.mean) != 1:
         return unopened
     seen = without_colours(unopened)
     if seen is not unopened:
-        watcher.note("Images are stored in colour and hold none: they are taken for greyscale.")
+        reporter.note("Images are stored in colour and hold none: they are taken for greyscale.")
     return seen
 
 
 def _recipe(
-    request: Request, settings: Mapping[str, Any], unopened: UnopenedSource, device: torch.device, watcher: Watcher
+    request: Request, settings: Mapping[str, Any], unopened: UnopenedSource, device: torch.device, reporter: Reporter
 ) -> Config:
     name, method = _named_recipe(request), settings.get("method")
     if name is None:
         by_images = request.start is None and (method is None or "images" not in find_method(method).inputs)
         name, why = choose_recipe(unopened, device.type, by_images)
-        watcher.note(f"Recipe {name}, chosen for {why}.")
+        reporter.note(f"Recipe {name}, chosen for {why}.")
     precision = usual_precision(device)
     if precision != "float32" and "train.precision" not in request.settings:
-        watcher.note(f"The backbone computes in {precision}; --set train.precision=float32 turns that off.")
+        reporter.note(f"The backbone computes in {precision}; --set train.precision=float32 turns that off.")
     config = build_recipe(name, method, settings.get(f"{method}.pretext")).with_settings({"train.precision": precision})
     if _named_recipe(request) is not None or request.epochs is not None or "train.epochs" in request.settings:
         return config
-    return _fitting_length(config, unopened.images, settings.get("clusters"), request.time is None, watcher)
+    return _fitting_length(config, unopened.images, settings.get("clusters"), request.time is None, reporter)
 
 
-def _fitting_length(config: Config, images: int, clusters: int | None, final: bool, watcher: Watcher) -> Config:
+def _fitting_length(config: Config, images: int, clusters: int | None, final: bool, reporter: Reporter) -> Config:
     """Return the settings with epochs for so many images, and say so where they are others than the recipe's."""
     fitted = fit_length(config, images, clusters)
     if final and fitted.train.epochs != config.train.epochs and find_method(fitted.method).trains:
         by_clusters = clusters and fitted != fit_length(config, images)
         why = "the numbers of images and clusters" if by_clusters else "the number of images"
-        watcher.note(
+        reporter.note(
             f"Length: {counted(fitted.train.epochs, 'epoch')}, by {why} (the recipe's own are "
             f"{config.train.epochs}); --epochs or --time says otherwise."
         )
@@ -257,7 +257,7 @@ def _named_recipe(request: Request) -> str | None:
     return request.recipe or ("pretrained" if wants_pretrained(request) else None)
 
 
-def _started(config: Config, request: Request, watcher: Watcher) -> Config:
+def _started(config: Config, request: Request, reporter: Reporter) -> Config:
     """Complete what the settings say of a pretrained network: which, and the hash of its weights."""
     wanted, of_features = wants_pretrained(request), config.network.backbone == "whitened"
     if wanted is not None and wanted != of_features:
@@ -274,7 +274,7 @@ def _started(config: Config, request: Request, watcher: Watcher) -> Config:
     weights = read_pretrained(name, file)
     found = weights.network
     if wanted:
-        watcher.note(f"Seen by {found.name}, whose weights had seen: {found.seen}; licence: {found.licence}.")
+        reporter.note(f"Seen by {found.name}, whose weights had seen: {found.seen}; licence: {found.licence}.")
     seen = {"views.size": found.side} if config.start.learns == "all" else {}
     start = {"start.network": found.name, "start.weights": file, "start.sha256": weights.sha256}
     return config.with_settings({**start, **seen})
@@ -308,7 +308,7 @@ def _timed(config: Config, time: str, source: Source, device: torch.device) -> t
     return prepare(timed, source), seconds * epochs / config.train.epochs
 
 
-def _fitting_views(config: Config, source: Source, request: Request, watcher: Watcher) -> tuple[Config, Kept | None]:
+def _fitting_views(config: Config, source: Source, request: Request, reporter: Reporter) -> tuple[Config, Kept | None]:
     """Return the settings with views that leave these images what they are; what a person set stays as it is."""
     unasked = "views.preset" in request.settings or config.start.network is not None  # there are no random views
     kept = None if unasked else ask_what_is_kept(source)
@@ -316,19 +316,19 @@ def _fitting_views(config: Config, source: Source, request: Request, watcher: Wa
         return config, None
     suited = {key: value for key, value in kept.settings(source.channels).items() if key not in request.settings}
     if "views.flip" in suited:
-        watcher.note(f"Views: {kept}.")
+        reporter.note(f"Views: {kept}.")
     return config.with_settings(suited), kept
 
 
-def _say_what_was_read(source: Source, watcher: Watcher) -> None:
+def _say_what_was_read(source: Source, reporter: Reporter) -> None:
     """Say how images are read, and what had to be left out."""
     for note in source.notes:
-        watcher.warn(note)
+        reporter.warn(note)
     if isinstance(source, StreamedSource):
         why = refusal(source.entries, source.side, source.channels, source.shaped) or "as when the run began"
-        watcher.note(f"Images are decoded anew whenever they are needed: {why}.")
+        reporter.note(f"Images are decoded anew whenever they are needed: {why}.")
     if source.skipped:
         first = source.skipped[0]
         several = len(source.skipped) > 1
         said = f"{len(source.skipped):,} files were skipped, the first" if several else "1 file was skipped:"
-        watcher.warn(f"{said} {first.path} ({first.reason})")
+        reporter.warn(f"{said} {first.path} ({first.reason})")

@@ -14,12 +14,12 @@ Stopping = Callable[[], AbstractContextManager[Callable[[], bool]]]
 
 
 @contextmanager
-def unstoppable() -> Iterator[Callable[[], bool]]:
+def never_stop() -> Iterator[Callable[[], bool]]:
     """Train to the end, whoever asks."""
     yield lambda: False
 
 
-class Watcher(Progress, Protocol):
+class Reporter(Progress, Protocol):
     """Shows what becomes of a request: the command line draws bars, Python programs hear of warnings alone."""
 
     quiet: bool  # notes are not read, so that what is made for them alone can be left out
@@ -33,7 +33,7 @@ class Watcher(Progress, Protocol):
         ...
 
 
-class Unwatched(Silent):
+class SilentReporter(Silent):
     """Shows nothing, but for long pieces of work and warnings where it is told how."""
 
     quiet = True

@@ -9,9 +9,9 @@ from pathlib import Path
 from propos.common.errors import InputError
 from propos.data import Source
 from propos.distributed import UNNAMED_JOB, job, rank, restarts
-from propos.runner.execute import carry_out
-from propos.runner.planning import Plan, plan, plan_of
-from propos.runner.progress import Stopping, Unwatched, Watcher, unstoppable
+from propos.runner.execute import execute_plan
+from propos.runner.planning import Plan, plan, plan_resumed
+from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.ranks import follow
 from propos.runner.request import Request, resolved, run_name
 from propos.runner.resuming import check_agreement
@@ -22,12 +22,12 @@ RUNS = Path("runs")
 Page = Callable[[Run, Source], object]
 
 
-def perform(
+def run_request(
     request: Request,
     resume: bool = False,
     device: str = "auto",
-    watcher: Watcher | None = None,
-    stopping: Stopping = unstoppable,
+    reporter: Reporter | None = None,
+    stopping: Stopping = never_stop,
     page: Page | None = None,
 ) -> Run | None:
     """Do what a person asked for and return the run; `page` is told of the finished run while its images are open.
@@ -37,10 +37,10 @@ def perform(
     if rank() > 0:
         follow(request.data, stopping)
         return None
-    watcher = watcher or Unwatched()
+    reporter = reporter or SilentReporter()
     run = to_resume(request) if resume else restarted(request)
     if run is not None and run.finished:
-        watcher.note(f"{run.path}: this run is finished; there is nothing to resume")
+        reporter.note(f"{run.path}: this run is finished; there is nothing to resume")
         return run
     known = run.path if run is not None else request.out
     if known is not None:
@@ -48,21 +48,21 @@ def perform(
     if run is None and request.out is not None:
         RunFolder.check_free(request.out)
     with (
-        _planned(request, run, device, watcher) as planned,
+        _planned(request, run, device, reporter) as planned,
         next_free_folder(RUNS, planned.name) if known is None else nullcontext(known) as out,
     ):
-        carry_out(planned, out, watcher, stopping)
+        execute_plan(planned, out, reporter, stopping)
         finished = Run.open(out)
         if page is not None:
             page(finished, planned.source)
     return finished
 
 
-def _planned(request: Request, run: Run | None, device: str, watcher: Watcher) -> Plan:
+def _planned(request: Request, run: Run | None, device: str, reporter: Reporter) -> Plan:
     if run is None:
-        return plan(request, device, watcher)
+        return plan(request, device, reporter)
     in_memory = None if isinstance(request.source, str | Path) else request.source
-    return plan_of(run, device, watcher, request.data, in_memory, request.given_labels())
+    return plan_resumed(run, device, reporter, request.data, in_memory, request.given_labels())
 
 
 def to_resume(request: Request) -> Run:

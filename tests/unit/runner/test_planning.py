@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from helpers.small import QUICK, digits, save_digits
 from propos.common.errors import InputError, Interrupted
 from propos.data import open_source
-from propos.runner import Request, Unwatched, carry_out, open_source_of, plan, plan_of
+from propos.runner import Request, SilentReporter, execute_plan, open_source_of, plan, plan_resumed
 from propos.runs import Run
 
 
@@ -79,10 +79,10 @@ def test_recipes_compute_in_half_precision_on_a_gpu(monkeypatch, device, has_bfl
     ],
 )
 def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
-    watcher, notes = Unwatched(), []
-    watcher.note = notes.append
+    reporter, notes = SilentReporter(), []
+    reporter.note = notes.append
     with plan(
-        Request(source=np.kron(load_digits().images * 15, np.ones((3, 3))), clusters=10, **asked), watcher=watcher
+        Request(source=np.kron(load_digits().images * 15, np.ones((3, 3))), clusters=10, **asked), reporter=reporter
     ) as planned:
         assert planned.config.views.flip == flip
         assert planned.config.recipe == "small-grey"
@@ -101,9 +101,9 @@ def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
     ],
 )
 def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked, epochs, said):
-    watcher, notes = Unwatched(), []
-    watcher.note = notes.append
-    with plan(Request(source=load_digits().images[:780], clusters=10, **asked), watcher=watcher) as planned:
+    reporter, notes = SilentReporter(), []
+    reporter.note = notes.append
+    with plan(Request(source=load_digits().images[:780], clusters=10, **asked), reporter=reporter) as planned:
         assert planned.config.train.epochs == epochs
     assert [note.split(" (")[0] for note in notes if note.startswith("Length")] == [
         "Length: 187 epochs, by the number of images"
@@ -111,9 +111,9 @@ def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked
 
 
 def test_more_than_ten_clusters_train_longer_and_the_run_says_so():
-    watcher, notes = Unwatched(), []
-    watcher.note = notes.append
-    with plan(Request(source=load_digits().images[:780], clusters=40), watcher=watcher) as planned:
+    reporter, notes = SilentReporter(), []
+    reporter.note = notes.append
+    with plan(Request(source=load_digits().images[:780], clusters=40), reporter=reporter) as planned:
         assert planned.config.train.epochs == 374  # twice 187.2
     assert [note.split(" (")[0] for note in notes if note.startswith("Length")] == [
         "Length: 374 epochs, by the numbers of images and clusters"
@@ -170,14 +170,14 @@ def test_a_run_in_memory_goes_on_when_its_images_are_given_again(tmp_path):
     images = digits().images[..., 0]
     asked = iter([False, False, True])
     with plan(request_of(images)) as planned, pytest.raises(Interrupted):
-        carry_out(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))
+        execute_plan(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))
     run = Run.open(tmp_path / "run")
     with pytest.raises(InputError, match="array in memory"):
-        plan_of(run)
+        plan_resumed(run)
     with pytest.raises(InputError, match="no longer those"):
-        plan_of(run, what=images[::-1])
-    with plan_of(run, what=images) as planned:
-        carry_out(planned, run.path)
+        plan_resumed(run, what=images[::-1])
+    with plan_resumed(run, what=images) as planned:
+        execute_plan(planned, run.path)
     assert Run.open(run.path).finished
 
 
@@ -185,7 +185,7 @@ def test_a_runs_own_images_are_read_with_its_pixels_labels_and_channels(tmp_path
     floats = digits().images[..., 0] / 16.0 - 0.5
     np.savez(tmp_path / "images.npz", images=floats, labels=digits().labels)
     with plan(request_of(tmp_path / "images.npz")) as planned:
-        carry_out(planned, tmp_path / "run")
+        execute_plan(planned, tmp_path / "run")
     with open_source_of(Run.open(tmp_path / "run")) as again:
         assert (again.black, again.white) == (-0.5, floats.max())
         assert np.array_equal(again.labels, digits().labels)
@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_kept_any_more_is_not_called_changed(photos, tmp
     with monkeypatch.context() as roomy:
         roomy.delenv("PROPOS_CACHE_LIMIT")
         with plan(request_of(photos)) as planned:
-            carry_out(planned, tmp_path / "run")
+            execute_plan(planned, tmp_path / "run")
     shutil.rmtree(tmp_path / "caches")
     run = Run.open(tmp_path / "run")
     with pytest.raises(InputError, match="there is no room for that now"), open_source_of(run):

@@ -12,7 +12,7 @@ import pytest
 from helpers.runs import complete
 from propos.common.errors import InputError
 from propos.runner.request import Request
-from propos.runner.run import perform
+from propos.runner.run import run_request
 from propos.runs import RunFolder, held, refuse_if_held, waited_for
 
 HOLD = """
@@ -69,7 +69,7 @@ def test_neither_a_start_nor_a_resumption_joins_a_run_in_progress(tmp_path):
     with held(out):
         for request, resume in ((Request(out=out), True), (Request(source="digits", out=out), False)):
             with pytest.raises(InputError, match=f"process {os.getpid()} on .* trains into it"):
-                perform(request, resume=resume)
+                run_request(request, resume=resume)
 
 
 def test_a_folder_that_holds_a_dead_ones_lock_is_free(tmp_path):

@@ -87,18 +87,18 @@ class Watching(Silent):
 
 def test_a_deterministic_run_takes_only_what_repeats_and_ends_with_the_same_bits_on_a_cpu(monkeypatch):
     monkeypatch.delenv(CUBLAS, raising=False)
-    before, watcher = allowed(), Watching()
-    run = quick_train(train__deterministic=True, progress=watcher)
-    assert watcher.seen == (True, False, True, False)
+    before, reporter = allowed(), Watching()
+    run = quick_train(train__deterministic=True, progress=reporter)
+    assert reporter.seen == (True, False, True, False)
     assert os.environ[CUBLAS] == ":4096:8"
     assert allowed() == before
     assert same_weights(run.model.method, quick_train().model.method)
 
 
 def test_other_runs_take_what_is_fastest():
-    before, watcher = allowed(), Watching()
-    quick_train(progress=watcher, train__epochs=1)
-    assert watcher.seen == (False, True, False, True)
+    before, reporter = allowed(), Watching()
+    quick_train(progress=reporter, train__epochs=1)
+    assert reporter.seen == (False, True, False, True)
     assert allowed() == before
 
 

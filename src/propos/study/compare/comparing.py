@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from propos.runner import Unwatched
+from propos.runner import SilentReporter
 from propos.runner.batch import Job, Manner, finished_run, follow_all, is_finished, work_through
 from propos.runs import waited_for
 from propos.study.compare.asking import Cell, Wanted, cells_of
@@ -57,7 +57,7 @@ class _Rows:
 def compare(wanted: Wanted, out: Path, manner: Manner) -> Compared:
     """Train what is missing, write all down and return it; what is finished is read, what was stopped goes on."""
     follow_all(wanted.data, manner.stopping)
-    planned = planned_state(wanted, out, manner.device, Unwatched(warn=manner.warn))
+    planned = planned_state(wanted, out, manner.device, SilentReporter(warn=manner.warn))
     rows = _Rows(planned.remember(wanted, out), out)
     missing = [cell for cell in rows.state.cells if cell not in rows.found and cell.method in wanted.methods]
     problems = work_through([_job(cell, rows, wanted.data, manner) for cell in missing], manner, wanted.data)
@@ -69,7 +69,7 @@ def _job(cell: Cell, rows: _Rows, data: Path | None, manner: Manner) -> Job:
     return Job(
         cell.folder(rows.out),
         cell.words,
-        lambda watcher: rows.state.planned(cell, data, manner.device, watcher),
+        lambda reporter: rows.state.planned(cell, data, manner.device, reporter),
         rows.write,  # so that whoever stops then has what is there
     )
 

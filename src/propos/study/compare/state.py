@@ -10,7 +10,7 @@ from typing import Any
 from propos.common.errors import InputError
 from propos.common.plain import parse_json, read_text
 from propos.config import Config, parse
-from propos.runner import Plan, Request, Watcher, plan
+from propos.runner import Plan, Reporter, Request, plan
 from propos.runs import waited_for, write_atomically
 from propos.study.compare.asking import Cell, Wanted, cells_of
 
@@ -45,10 +45,10 @@ class State:
         """Return the settings of a cell."""
         return parse(self.settings[cell.method], FILE).with_settings({"seed": cell.seed})
 
-    def planned(self, cell: Cell, data: Path | None, device: str, watcher: Watcher) -> Plan:
+    def planned(self, cell: Cell, data: Path | None, device: str, reporter: Reporter) -> Plan:
         """Return the plan of a cell, its images opened."""
         config = self.config(cell)
-        made = plan(Request(source=config.source, config=config, data=data, command="propos compare"), device, watcher)
+        made = plan(Request(source=config.source, config=config, data=data, command="propos compare"), device, reporter)
         if made.fingerprint != self.fingerprints[cell.method]:
             made.closing.close()
             raise InputError(f"{config.source}: has other images than when the comparison began; choose another --out")
@@ -115,7 +115,7 @@ def read_state(out: Path) -> State | None:
     return state
 
 
-def planned_state(wanted: Wanted, out: Path, device: str, watcher: Watcher) -> State:
+def planned_state(wanted: Wanted, out: Path, device: str, reporter: Reporter) -> State:
     """Return what the folder is to be of now: what it was, with the methods and seeds that come to it.
 
     A method that cannot be planned for these images is kept with the reason; where none can be, that is refused.
@@ -127,13 +127,13 @@ def planned_state(wanted: Wanted, out: Path, device: str, watcher: Watcher) -> S
     for method in wanted.methods:
         if state is None or method not in state.settings:
             try:
-                state = _with_method(state, wanted, method, device, watcher)
+                state = _with_method(state, wanted, method, device, reporter)
             except InputError as error:
                 refused[method] = str(error)
     if state is None or len(refused) == len(wanted.methods):
         raise InputError(_why_none(refused))
     for method, why in refused.items():
-        watcher.warn(f"{method} is not compared: {why}")
+        reporter.warn(f"{method} is not compared: {why}")
     return replace(state, seeds=max(state.seeds, wanted.seeds), refused=_still(state.refused | refused, state.settings))
 
 
@@ -148,9 +148,9 @@ def _why_none(refused: dict[str, str]) -> str:
     return reasons.pop() if len(reasons) == 1 else "; ".join(f"{name}: {why}" for name, why in refused.items())
 
 
-def _with_method(state: State | None, wanted: Wanted, method: str, device: str, watcher: Watcher) -> State:
+def _with_method(state: State | None, wanted: Wanted, method: str, device: str, reporter: Reporter) -> State:
     """Plan a method: its settings for these images and this length."""
-    with plan(wanted.request(method), device, watcher) as made:
+    with plan(wanted.request(method), device, reporter) as made:
         config, labelled = made.config, made.source.labels is not None
         if config.clusters is None:
             raise InputError(f"{wanted.source}: has no labels to count: say how many clusters to find, as in -k 10")

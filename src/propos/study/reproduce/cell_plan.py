@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from propos.runner import Plan, Request, Watcher, plan
+from propos.runner import Plan, Reporter, Request, plan
 from propos.runner.batch import Job, Manner, work_through
 from propos.study.reproduce.budgets import Task
 from propos.study.reproduce.images import source_of
@@ -22,17 +22,17 @@ def _job(task: Task, place: Place, manner: Manner, readings: Sequence[str]) -> J
     return Job(
         place.run(task),
         words(task),
-        lambda watcher: planned(task, place, manner.device, watcher),
+        lambda reporter: planned(task, place, manner.device, reporter),
         lambda: take_readings(readings, task, place, manner.device),
     )
 
 
-def planned(task: Task, place: Place, device: str, watcher: Watcher | None = None) -> Plan:
+def planned(task: Task, place: Place, device: str, reporter: Reporter | None = None) -> Plan:
     """Return a cell's plan, its images opened, in the precision that is usual on the device."""
     source = source_of(task.images, place.root, place.images)
     config = task.config.with_settings({"train.precision": usual_precision(choose_device(device))})
     request = Request(source=source, config=config, data=place.root, command="propos reproduce")
-    return plan(request, device, watcher)
+    return plan(request, device, reporter)
 
 
 def words(task: Task) -> str:
