@@ -41,7 +41,7 @@ def finished(photos, tmp_path, capsys):
 
 def test_a_folder_is_clustered_scored_and_predicted(photos, finished, tmp_path, capsys):
     out, result = finished
-    assert "Recipe digits, chosen for greyscale images of 8×8" in result.out
+    assert "Recipe: digits, chosen for greyscale images of 8×8" in result.out
     assert "1 file was skipped: broken.png" in result.err
     with (out / "skipped.csv").open(newline="") as file:
         assert [row["image"] for row in csv.DictReader(file)] == ["broken.png"]
@@ -141,7 +141,7 @@ def test_a_folder_too_large_to_keep_trains_to_the_same_bits(photos, finished, tm
     monkeypatch.setenv("PROPOS_CACHE_LIMIT", "1kB")
     result = command(capsys, "run", photos, *SETTINGS, "--labels", "folders", "--out", tmp_path / "streamed")
     assert result.code == 0, result.err
-    assert "Images are decoded anew whenever they are needed" in result.out
+    assert "Images are decoded again whenever they are needed" in result.out
     assert not (tmp_path / "none").exists()
     assert (tmp_path / "streamed/model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
 

@@ -33,8 +33,8 @@ def test_they_are_learnt_as_the_same_images_stored_grey(folders, tmp_path, capsy
     for name in ("grey", "colour"):
         ran = command(capsys, "run", here / name, *ONE_EPOCH, "--out", tmp_path / name)
         assert ran.code == 0, ran.err
-        assert "Recipe digits, chosen for greyscale images of 16×16" in ran.out
-        assert ("stored in colour and hold none" in ran.out) == (name == "colour")
+        assert "Recipe: digits, chosen for greyscale images of 16×16" in ran.out
+        assert ("the files are RGB but contain no colour" in ran.out) == (name == "colour")
         weights[name] = load_file(tmp_path / name / "model.safetensors")
     for key, values in weights["grey"].items():
         np.testing.assert_array_equal(weights["colour"][key], values)

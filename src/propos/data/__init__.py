@@ -26,8 +26,9 @@ from propos.data.open import (
     is_named,
     open_source,
 )
-from propos.data.photographs import looks_photographic, sample
+from propos.data.photographs import looks_photographic
 from propos.data.published import CATALOGUE, Benchmark, MissingData, benchmark, data_root
+from propos.data.sample import Sample
 from propos.data.source import (
     Source,
     Statistics,
@@ -53,6 +54,7 @@ __all__ = [
     "FolderLabels",
     "FolderSource",
     "MissingData",
+    "Sample",
     "Scan",
     "Skipped",
     "Source",
@@ -88,7 +90,6 @@ __all__ = [
     "prefetch",
     "readable",
     "refusal",
-    "sample",
     "scan",
     "survey",
     "unescape_name",

@@ -1,26 +1,22 @@
-"""Whether images that are stored in colour are grey all the same, from the pixels of some of them."""
+"""Finding files that are RGB but contain no colour, by the pixels of a sample."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from propos.data.decoding.worker import decode_all
-from propos.data.photographs import spread
-from propos.data.unopened import UnopenedSource
+from propos.data.sample import Sample
 
-ASKED, SIDE = 200, 64
-TINT = 3  # of 255: what rounding leaves between channels that are alike
+COUNT, SIDE = 200, 64
+TINT = 3  # of 255: the difference that rounding leaves between equal channels
 
 
-def without_colours(unopened: UnopenedSource) -> UnopenedSource:
-    """Return image files as greyscale where every one that is asked holds no colour, though it is stored with three."""
-    if unopened.headers is None or unopened.channels == 1:
-        return unopened
-    entries = unopened.headers.scan.images
+def without_colours(sample: Sample) -> Sample:
+    """Return the sample as greyscale if its files are stored in colour and none of those looked at contains any."""
+    if sample.unopened.headers is None or sample.unopened.channels == 1:
+        return sample
     found = False
-    for position in spread(len(entries), ASKED):
-        for image in decode_all([entries[position]], SIDE, unopened.channels).images:
-            if int((image.max(axis=2) - image.min(axis=2)).max()) > TINT:
-                return unopened
-            found = True
-    return replace(unopened, channels=1) if found else unopened
+    for image in sample.files(COUNT, SIDE):
+        if int((image.max(axis=2) - image.min(axis=2)).max()) > TINT:
+            return sample
+        found = True
+    return replace(sample, unopened=replace(sample.unopened, channels=1)) if found else sample

@@ -9,16 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from propos.runner.decision import Decision
     from propos.runner.execute import execute_plan, save
-    from propos.runner.planning import Plan, plan, plan_resumed
+    from propos.runner.planning import plan, plan_resumed
     from propos.runner.progress import Reporter, SilentReporter
     from propos.runner.request import Request
     from propos.runner.run import run_request
     from propos.runner.sources import NoImages, open_like, open_source_of
 
 __all__ = [
+    "Decision",
     "NoImages",
-    "Plan",
     "Reporter",
     "Request",
     "SilentReporter",
@@ -34,7 +35,8 @@ __all__ = [
 _HOMES = {
     "execute": ("execute_plan", "save"),
     "run": ("run_request",),
-    "planning": ("Plan", "plan", "plan_resumed"),
+    "decision": ("Decision",),
+    "planning": ("plan", "plan_resumed"),
     "request": ("Request",),
     "sources": ("NoImages", "open_like", "open_source_of"),
     "progress": ("SilentReporter", "Reporter"),

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from propos.common.errors import InputError, Interrupted, RunFailed
 from propos.distributed import rank, world_size
+from propos.runner.decision import Decision
 from propos.runner.execute import execute_plan
-from propos.runner.planning import Plan, plan_resumed
+from propos.runner.planning import plan_resumed
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.ranks import follow
 from propos.runner.resource_usage import forget_peak_memory
@@ -35,7 +36,7 @@ class Job:
 
     folder: Path
     words: str
-    planned: Callable[[Reporter], Plan]
+    planned: Callable[[Reporter], Decision]
     afterwards: Callable[[], object] = lambda: None
 
 

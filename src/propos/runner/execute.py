@@ -14,7 +14,7 @@ from propos.config import Config
 from propos.data import Source
 from propos.distributed import lost_another
 from propos.methods import find_method
-from propos.runner.planning import ELSEWHERE, Plan
+from propos.runner.decision import ELSEWHERE, Decision
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.provenance import provenance
 from propos.runner.ranks import announce, estimate, join_skipped
@@ -30,7 +30,7 @@ MUST_AGREE = ("machine", "threads", "processes", "device", "torch", "propos")
 
 
 def execute_plan(
-    plan: Plan, folder: Path | None = None, reporter: Reporter | None = None, stopping: Stopping = never_stop
+    plan: Decision, folder: Path | None = None, reporter: Reporter | None = None, stopping: Stopping = never_stop
 ) -> Fitted:
     """Train as planned, in a run folder if one is given: a new one, or that of this very plan, which is gone on with.
 
@@ -47,7 +47,7 @@ def execute_plan(
         return _in_folder(plan, folder, reporter, stopping)
 
 
-def _in_folder(plan: Plan, folder: Path, reporter: Reporter, stopping: Stopping) -> Fitted:
+def _in_folder(plan: Decision, folder: Path, reporter: Reporter, stopping: Stopping) -> Fitted:
     """Train in a folder that no other process trains into."""
     if not (folder / "run.json").is_file():
         return _train(_begin(plan, folder, reporter), plan, plan.config, plan.start, reporter, stopping)
@@ -66,7 +66,7 @@ def save(fitted: Fitted, info: Mapping[str, Any], folder: Path) -> None:
     fitted.write(RunFolder.create(folder, info, fitted.model.config))
 
 
-def _begin(plan: Plan, folder: Path, reporter: Reporter) -> RunFolder:
+def _begin(plan: Decision, folder: Path, reporter: Reporter) -> RunFolder:
     """Make the run folder, with what an earlier run gives it to begin with, and list what was left out."""
     config = plan.config
     run = RunFolder.create(folder, plan.info(), config)
@@ -90,7 +90,7 @@ def _begin(plan: Plan, folder: Path, reporter: Reporter) -> RunFolder:
     return run
 
 
-def _go_on(run: Run, plan: Plan, reporter: Reporter) -> None:
+def _go_on(run: Run, plan: Decision, reporter: Reporter) -> None:
     """Mark a run as running again, and say what will keep it from ending with the same bits."""
     now = provenance(plan.command, plan.config, plan.source, run.info.source.fingerprint or "", plan.device)
     for key in MUST_AGREE:
@@ -108,7 +108,7 @@ def _go_on(run: Run, plan: Plan, reporter: Reporter) -> None:
     reporter.note(f"Going on with {run.path}. {_aim(run.config)} in {len(plan.source):,} images.")
 
 
-def _difference(run: Run, plan: Plan) -> str:
+def _difference(run: Run, plan: Decision) -> str:
     """Say in which way a run is not that of a plan."""
     if run.info.source.fingerprint != plan.fingerprint:
         return "of other images"
@@ -119,7 +119,7 @@ def _difference(run: Run, plan: Plan) -> str:
 
 
 def _train(
-    run: RunFolder, plan: Plan, config: Config, start: WarmStart | None, reporter: Reporter, stopping: Stopping
+    run: RunFolder, plan: Decision, config: Config, start: WarmStart | None, reporter: Reporter, stopping: Stopping
 ) -> Fitted:
     """Train and write the results."""
     begin = time.monotonic()

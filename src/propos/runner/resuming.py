@@ -9,7 +9,7 @@ from typing import Any
 
 from propos.common.errors import InputError, shown
 from propos.config import Config, parse_clusters
-from propos.runner.planning import ELSEWHERE
+from propos.runner.decision import ELSEWHERE
 from propos.runner.request import Request, given_config, seconds_in, written
 from propos.runs import Run
 

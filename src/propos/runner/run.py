@@ -9,8 +9,9 @@ from pathlib import Path
 from propos.common.errors import InputError
 from propos.data import Source
 from propos.distributed import UNNAMED_JOB, job, rank, restarts
+from propos.runner.decision import Decision
 from propos.runner.execute import execute_plan
-from propos.runner.planning import Plan, plan, plan_resumed
+from propos.runner.planning import plan, plan_resumed
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.ranks import follow
 from propos.runner.request import Request, resolved, run_name
@@ -58,7 +59,7 @@ def run_request(
     return finished
 
 
-def _planned(request: Request, run: Run | None, device: str, reporter: Reporter) -> Plan:
+def _planned(request: Request, run: Run | None, device: str, reporter: Reporter) -> Decision:
     if run is None:
         return plan(request, device, reporter)
     in_memory = None if isinstance(request.source, str | Path) else request.source

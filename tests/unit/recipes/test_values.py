@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from propos.data import UnopenedSource
+from propos.data import Sample, UnopenedSource
 from propos.data.arrays import ArraySource
 from propos.methods import build_method, dccm, method_names, settings_of, stages_of
 from propos.runner.recipes import PAPER, RECIPES, SYSTEMS, build_recipe, choose_recipe, on_top
@@ -86,10 +86,10 @@ def test_the_recipe_suits_the_images():
         (500, 1): "photos",
     }
     for (side, channels), recipe in on_a_cpu.items():
-        assert choose_recipe(unopened(side, channels), "cpu")[0] == recipe
-    assert choose_recipe(unopened(500, 1, colours=1), "cpu")[0] == "small-grey"
-    assert choose_recipe(unopened(32, 3), "cuda")[0] == "paper-32"
-    assert choose_recipe(unopened(500, 3), "cuda")[0] == "paper-96"
+        assert choose_recipe(Sample(unopened(side, channels)), "cpu")[0] == recipe
+    assert choose_recipe(Sample(unopened(500, 1, colours=1)), "cpu")[0] == "small-grey"
+    assert choose_recipe(Sample(unopened(32, 3)), "cuda")[0] == "paper-32"
+    assert choose_recipe(Sample(unopened(500, 3)), "cuda")[0] == "paper-96"
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,15 @@ def test_the_recipe_suits_the_images():
 )
 def test_a_published_set_has_the_papers_recipe_on_a_gpu_and_a_small_one_on_a_cpu(name, side, table, small):
     unopened = UnopenedSource(100, 3, side, side, open=None, labelled=True, published=name)
-    assert choose_recipe(unopened, "cuda") == (name, f"{name} on cuda: {table}")
-    chosen, why = choose_recipe(unopened, "cpu")
+    assert choose_recipe(Sample(unopened), "cuda") == (name, f"{name} on cuda: {table}")
+    chosen, why = choose_recipe(Sample(unopened), "cpu")
     assert chosen == small
-    assert why.endswith(f"on cpu; the paper's for {name} is a GPU's work (--recipe {name})")
+    assert why.endswith(f"on cpu; the paper's recipe for {name} needs a GPU (--recipe {name})")
 
 
 def test_published_sets_that_the_paper_does_not_have_are_chosen_for_as_others():
     unopened = UnopenedSource(70_000, 1, 28, 28, open=None, labelled=True, published="fashion-mnist")
-    assert choose_recipe(unopened, "cuda") == ("small-grey", "greyscale images of 28×28 on cuda")
+    assert choose_recipe(Sample(unopened), "cuda") == ("small-grey", "greyscale images of 28×28 on cuda")
 
 
 @pytest.mark.parametrize("name", [name for name in PAPER if name not in SYNC])

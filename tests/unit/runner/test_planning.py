@@ -1,6 +1,8 @@
 """Plans: what a run is known by, and that its images are closed."""
 
 import shutil
+import sys
+from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from sklearn.datasets import load_digits
 
 from helpers.small import QUICK, digits, save_digits
 from propos.common.errors import InputError, Interrupted
-from propos.data import open_source
+from propos.data import find_source, open_source
 from propos.runner import Request, SilentReporter, execute_plan, open_source_of, plan, plan_resumed
 from propos.runs import Run
 
@@ -36,6 +38,53 @@ def workers():
     """Return the processes that this one has started."""
     listings = Path("/proc/self/task").glob("*/children")
     return {number for listing in listings for number in listing.read_text().split()}
+
+
+OPENED = Counter()  # how often this process opened each image file while it was asked to count
+COUNTING = []
+
+
+def count_open(event, arguments):
+    if COUNTING and event == "open" and str(arguments[0]).endswith(".png"):
+        OPENED[Path(arguments[0]).name] += 1
+
+
+@pytest.fixture
+def opened():
+    """Count the openings of image files, of this process alone: caches are built by others."""
+    sys.addaudithook(count_open)  # stays until the process ends
+    COUNTING.append(True)
+    yield OPENED
+    COUNTING.clear()
+
+
+def test_planning_decodes_no_image_of_its_sample_twice(tmp_path, opened):
+    """Grey images stored in colour are asked for colours, then whether they are photographs, then in the mirror."""
+    pixels = np.kron(load_digits().images[:300], np.ones((4, 4))) * 12
+    pixels = np.clip(pixels + 20 + np.random.default_rng(0).normal(0, 6, pixels.shape), 0, 255).astype(np.uint8)
+    (tmp_path / "scans").mkdir()
+    for number, image in enumerate(pixels):
+        Image.fromarray(image).convert("RGB").save(tmp_path / "scans" / f"{number:03d}.png")
+    opened.clear()
+    find_source(tmp_path / "scans")
+    looks = Counter(opened)
+    opened.clear()
+    with plan(Request(source=tmp_path / "scans", clusters=10)) as planned:
+        assert planned.config.recipe == "small-grey"
+        assert planned.source.channels == 1
+    sampled = Counter({name: count - looks[name] for name, count in opened.items()})
+    assert len(looks) == 300
+    assert sum(sampled.values()) > 250
+    assert max(sampled.values()) == 1
+
+
+def test_a_decision_gives_the_reasons_that_were_reported():
+    reporter, notes = SilentReporter(), []
+    reporter.note = notes.append
+    with plan(Request(source=load_digits().images[:780], clusters=10), reporter=reporter) as planned:
+        assert [str(reason) for reason in planned.reasons] == notes
+        assert {"recipe", "length", "views"} <= {reason.about for reason in planned.reasons}
+        assert planned.reason("recipe").startswith(f"{planned.config.recipe}, chosen for greyscale images of 8×8")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from propos.data import UnopenedSource
 from propos.data.files.survey import Survey, survey
 from propos.methods import find_method
-from propos.runner import Plan
+from propos.runner import Decision
 from propos.runner.recipes import EXPECTED_ACCURACY
 from propos.training import estimate_seconds
 
@@ -40,7 +40,7 @@ class Overview:
     seconds: float
 
 
-def look(plan: Plan) -> Overview:
+def look(plan: Decision) -> Overview:
     """Look at the images of a plan, which is not touched."""
     unopened = plan.unopened
     assert unopened is not None
@@ -48,7 +48,7 @@ def look(plan: Plan) -> Overview:
     return _overview(unopened, seen, plan, estimate_seconds(plan.config, plan.source, plan.device))
 
 
-def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds: float) -> Overview:
+def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Decision, seconds: float) -> Overview:
     left_out = {skipped.path for skipped in plan.source.skipped}  # some only when they were decoded
     headers = [] if seen is None else [header for header in seen.headers if header.entry.name not in left_out]
     sizes = Counter(f"{header.width}×{header.height}" for header in headers)
@@ -70,7 +70,7 @@ def _overview(unopened: UnopenedSource, seen: Survey | None, plan: Plan, seconds
         recipe=str(plan.config.recipe),
         epochs=plan.config.train.epochs if find_method(plan.config.method).trains else None,
         measured_elsewhere=EXPECTED_ACCURACY.get(str(plan.config.recipe)),
-        views=None if plan.kept is None else str(plan.kept),
+        views=plan.reason("views"),
         seconds=seconds,
     )
 

@@ -1,72 +1,73 @@
-"""Which recipe suits a source on a device."""
+"""Choosing the recipe that suits a source and a device."""
 
 from __future__ import annotations
 
-from propos.data import UnopenedSource, looks_photographic, sample
+from propos.data import Sample, looks_photographic
 from propos.runner.recipes.table import PAPER
 
 TINY_SIDE = 16
 SMALL_SIDE = 64
-LEAST_SEEN = 16  # pixels of an image from which a pretrained network makes more of it than of noise
-ASKED, ASKED_AT = 256, 32  # images, and their side, that are asked whether the mirror makes others of them
+LEAST_SIDE = 16  # pixels; of smaller images a pretrained network's features are noise
+MIRRORED, MIRRORED_SIDE = 256, 32  # number of images, and their side, for the test of mirror images
 NETWORK = "efficientnet-lite0"
 
 
-def choose_recipe(unopened: UnopenedSource, device: str, pretrained: bool = False) -> tuple[str, str]:
-    """Return the name of a recipe and why it was chosen, in words.
+def choose_recipe(sample: Sample, device: str, pretrained: bool = False) -> tuple[str, str]:
+    """Return the name of a recipe, and the reason for it.
 
-    A published set has the paper's recipe of its name, which is a GPU's work; on a CPU it gets a small one. With
-    `pretrained`, one's own images in colour and grey photographs start from a pretrained network if one is installed.
+    A published set has the paper's recipe of its name, which needs a GPU; on a CPU it gets a small one. With
+    `pretrained`, a person's own colour images and grey photographs get a pretrained network if one is installed.
     """
+    unopened = sample.unopened
     own = unopened.published if unopened.published in PAPER else None
     kind = "greyscale" if unopened.channels == 1 else "colour"
     images = f"{kind} images of {unopened.height}×{unopened.width} on {device}"
     if own is not None and device != "cpu":
         return own, f"{own} on {device}: {_row(own)}"
     if own is not None:
-        images += f"; the paper's for {own} is a GPU's work (--recipe {own})"
-    name = _for_kind(unopened, device)
+        images += f"; the paper's recipe for {own} needs a GPU (--recipe {own})"
+    name = _for_kind(sample, device)
     side = max(unopened.height, unopened.width)
-    may_be_seen = side >= LEAST_SEEN if unopened.channels == 3 else side > TINY_SIDE
-    if not pretrained or not may_be_seen or unopened.published is not None:
+    large_enough = side >= LEAST_SIDE if unopened.channels == 3 else side > TINY_SIDE
+    if not pretrained or not large_enough or unopened.published is not None:
         return name, images
-    return _seen(unopened, name, images)
+    return _with_pretrained(sample, name, images)
 
 
-def _seen(unopened: UnopenedSource, otherwise: str, images: str) -> tuple[str, str]:
-    """Take the pretrained start for images in colour and grey photographs; grey characters are learnt better anew."""
+def _with_pretrained(sample: Sample, otherwise: str, images: str) -> tuple[str, str]:
+    """Choose the pretrained network for colour images and grey photographs; characters are learnt better without."""
     from propos.networks import EXTRA, PRETRAINED, installed  # torch, which a list of recipes does without
 
-    if unopened.channels == 1 and (not looks_photographic(unopened) or _others_in_the_mirror(unopened)):
-        return otherwise, f"{images}, which do not look like photographs: nothing pretrained is used"
+    if sample.unopened.channels == 1 and (not looks_photographic(sample) or _changed_by_mirror(sample)):
+        return otherwise, f"{images}, which do not look like photographs: no pretrained network is used"
     if installed(NETWORK) is None:
-        return otherwise, f"{images}; such images are told apart far better from a pretrained start: {EXTRA}"
+        return otherwise, f"{images}; a pretrained network would give far better clusters: {EXTRA}"
     network = PRETRAINED[NETWORK]
     return "pretrained", (
-        f"{images}: they are seen by {network.name}, whose weights had seen {network.seen} "
-        f"(--start scratch does without; licence: {network.licence.partition(' ')[0]})"
+        f"{images}: features of {network.name}, pretrained on {network.seen} "
+        f"(--start scratch turns it off; licence: {network.licence.partition(' ')[0]})"
     )
 
 
-def _for_kind(unopened: UnopenedSource, device: str) -> str:
+def _for_kind(sample: Sample, device: str) -> str:
     """Return the recipe for images of this size and colour."""
-    side = max(unopened.height, unopened.width)
-    if side > SMALL_SIDE and (unopened.channels == 3 or looks_photographic(unopened)):
+    side, channels = max(sample.unopened.height, sample.unopened.width), sample.unopened.channels
+    if side > SMALL_SIDE and (channels == 3 or looks_photographic(sample)):
         return "photos" if device == "cpu" else "paper-96"
-    if unopened.channels == 1:
+    if channels == 1:
         return "digits" if side <= TINY_SIDE else "small-grey"
     return "small-colour" if device == "cpu" else "paper-32"
 
 
-def _others_in_the_mirror(unopened: UnopenedSource) -> bool:
-    """Tell whether mirror images look foreign, as characters' do, which are learnt far better anew."""
+def _changed_by_mirror(sample: Sample) -> bool:
+    """Tell whether mirror images look unlike the others: those of characters do."""
     from propos.augment import ask_what_is_kept
 
-    source = sample(unopened, ASKED, ASKED_AT)
+    source = sample.source(MIRRORED, MIRRORED_SIDE)
     kept = None if source is None else ask_what_is_kept(source)
     return kept is not None and kept.flip == 0
 
 
 def _row(name: str) -> str:
-    """Return where in the paper a recipe is from, as its description says: table 2 and the like."""
+    """Return the table of the paper that a recipe is from, as its description says."""
     return (PAPER[name].__doc__ or "").partition(", ")[2].partition(":")[0]

@@ -10,7 +10,7 @@ from typing import Any
 from propos.common.errors import InputError
 from propos.common.plain import parse_json, read_text
 from propos.config import Config, parse
-from propos.runner import Plan, Reporter, Request, plan
+from propos.runner import Decision, Reporter, Request, plan
 from propos.runs import waited_for, write_atomically
 from propos.study.compare.asking import Cell, Wanted, cells_of
 
@@ -45,7 +45,7 @@ class State:
         """Return the settings of a cell."""
         return parse(self.settings[cell.method], FILE).with_settings({"seed": cell.seed})
 
-    def planned(self, cell: Cell, data: Path | None, device: str, reporter: Reporter) -> Plan:
+    def planned(self, cell: Cell, data: Path | None, device: str, reporter: Reporter) -> Decision:
         """Return the plan of a cell, its images opened."""
         config = self.config(cell)
         made = plan(Request(source=config.source, config=config, data=data, command="propos compare"), device, reporter)

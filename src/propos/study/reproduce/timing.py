@@ -14,7 +14,7 @@ import torch
 from propos.common.errors import InputError
 from propos.data import Source
 from propos.distributed import world_size
-from propos.runner import Plan
+from propos.runner import Decision
 from propos.runs import held, write_atomically
 from propos.study.figures import Words
 from propos.study.reproduce.budgets import Budget, Task, task
@@ -62,7 +62,7 @@ def time_all(budget: Budget, place: Place, device: str, say: Callable[[str], obj
     return problems
 
 
-def _timed(byol: Plan, propos: Plan) -> dict[str, Any]:
+def _timed(byol: Decision, propos: Decision) -> dict[str, Any]:
     """Take turns: some steps of the one, as many of the other, and an E-step; medians over the turns."""
     steps: dict[str, list[float]] = {"byol": [], "propos": []}
     estep = []

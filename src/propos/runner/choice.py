@@ -1,0 +1,105 @@
+"""The third step of planning: choose the settings by the request and a sample of the images, and say why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from propos.common.errors import InputError
+from propos.common.words import counted
+from propos.config import Config
+from propos.data import Sample, without_colours
+from propos.methods import complete_sections, find_method
+from propos.networks import read_pretrained
+from propos.runner.decision import Reason
+from propos.runner.look import Look
+from propos.runner.recipes import TUNING, build_recipe, choose_recipe, fit_length, for_method, on_top
+from propos.runner.request import Request, wants_pretrained
+from propos.training import usual_precision
+
+GREYSCALE = Reason("colour", "the files are RGB but contain no colour: treating them as greyscale")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The settings as far as they are known before the images are opened, and the reasons for them."""
+
+    config: Config
+    reasons: tuple[Reason, ...]
+
+
+def take_sample(looked: Look) -> Sample:
+    """Return a sample of the source: as greyscale if it contains no colour, unless settings are for colour images."""
+    sample, mean = Sample(looked.unopened), looked.known.pixels.mean
+    return sample if mean is not None and len(mean) != 1 else without_colours(sample)
+
+
+def choose(looked: Look, sample: Sample) -> Choice:
+    """Choose the recipe, the length and the pretrained network, as far as the request leaves them open."""
+    request, known = looked.request, looked.known
+    base = Choice(looked.given, ()) if looked.given is not None else _recipe(looked, sample)
+    config = base.config
+    if looked.given is not None and known.method != looked.given.method:
+        below = looked.asked.get(f"{known.method}.pretext")
+        continues = looked.earlier is not None
+        config = on_top(config, known.method) if continues else for_method(config, known.method, False, below)
+    if known.start.learns != "nothing" and config.start.learns == "nothing":
+        config = config.with_settings(TUNING)
+    if request.epochs is not None:
+        config = config.with_epochs(request.epochs)
+    config = config.with_settings({**looked.asked, "pixels": known.pixels.model_dump()})
+    where = "--set" if request.settings else "settings"
+    started = _start(complete_sections(config, where), request)
+    grey = () if sample.unopened is looked.unopened else (GREYSCALE,)
+    return Choice(started.config, (*grey, *base.reasons, *started.reasons))
+
+
+def _recipe(looked: Look, sample: Sample) -> Choice:
+    """Build the recipe that the request names, else the one that suits the images, with a fitting length."""
+    request, method, device = looked.request, looked.asked.get("method"), looked.device
+    reasons = []
+    named = request.recipe or ("pretrained" if wants_pretrained(request) else None)
+    name = named
+    if name is None:
+        by_images = request.start is None and (method is None or "images" not in find_method(method).inputs)
+        name, why = choose_recipe(sample, device.type, by_images)
+        reasons.append(Reason("recipe", f"{name}, chosen for {why}"))
+    precision = usual_precision(device)
+    if precision != "float32" and "train.precision" not in request.settings:
+        off = "--set train.precision=float32 turns it off"
+        reasons.append(Reason("precision", f"the backbone computes in {precision}; {off}"))
+    config = build_recipe(name, method, looked.asked.get(f"{method}.pretext"))
+    config = config.with_settings({"train.precision": precision})
+    if named is not None or request.epochs is not None or "train.epochs" in request.settings:
+        return Choice(config, tuple(reasons))
+    clusters = looked.asked.get("clusters")
+    fitted = fit_length(config, sample.unopened.images, clusters)
+    # With --time the length follows later.
+    if request.time is None and fitted.train.epochs != config.train.epochs and find_method(fitted.method).trains:
+        by_clusters = clusters and fitted != fit_length(config, sample.unopened.images)
+        why = "the numbers of images and clusters" if by_clusters else "the number of images"
+        length = f"{counted(fitted.train.epochs, 'epoch')}, by {why}"
+        default = f"(recipe's default: {config.train.epochs}); --epochs or --time changes it"
+        reasons.append(Reason("length", f"{length} {default}"))
+    return Choice(fitted, tuple(reasons))
+
+
+def _start(config: Config, request: Request) -> Choice:
+    """Complete the settings of a pretrained network: its name and the hash of its weights."""
+    wanted, of_features = wants_pretrained(request), config.network.backbone == "whitened"
+    if wanted is not None and wanted != of_features:
+        settings = "the settings" if config.recipe is None else f"recipe {config.recipe}"
+        learn = "a pretrained network's features" if of_features else "images"
+        raise InputError(
+            f"--start {request.start or 'pretrained'}: {settings} learns from {learn}: leave out one of them"
+        )
+    if not of_features:
+        return Choice(config, ())
+    named = (request.start or "").partition(":")[2] or None
+    file = str(request.weights.resolve()) if request.weights is not None else config.start.weights
+    name = named or (config.start.network if request.weights is None else None)
+    weights = read_pretrained(name, file)
+    found = weights.network
+    features = Reason("features", f"{found.name} (pretrained on {found.seen}; licence: {found.licence})")
+    side = {"views.size": found.side} if config.start.learns == "all" else {}
+    start = {"start.network": found.name, "start.weights": file, "start.sha256": weights.sha256}
+    return Choice(config.with_settings({**start, **side}), (features,) if wanted else ())
