@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Int
 
 from propos.common.errors import InputError, shown
+from propos.config import method_in_words
 from propos.evaluation.scores import matched_confusion, nmi
 from propos.review.report.payload import packed
-from propos.review.report.words import method_in_words
 from propos.runs import JUNK, Run
 
 

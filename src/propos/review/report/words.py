@@ -7,11 +7,10 @@ from typing import Any
 
 from propos.common.durations import duration
 from propos.common.words import counted
-from propos.config import Config
+from propos.config import Config, method_in_words
 from propos.runs import Corrected, RunInfo, StartInfo
 
 VIEWS = {"natural": "photographs", "greyscale": "small grey pictures", "digits": "written characters"}
-METHODS = {"propos": "ProPos", "byol": "BYOL"}
 
 
 def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Corrected) -> list[tuple[str, str]]:
@@ -27,11 +26,6 @@ def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Cor
         ("Command", info.command or "not recorded"),
         ("Begun", _moment(info.started)),
     ]
-
-
-def method_in_words(config: Config) -> str:
-    """Return what people call a run's method."""
-    return METHODS.get(config.method, config.method)
 
 
 def _learnt(config: Config, info: RunInfo, width: int) -> list[tuple[str, str]]:
