@@ -32,7 +32,7 @@ def no_data(monkeypatch, tmp_path):
     return root
 
 
-def tasks(root, name="figure-2", seeds=1):
+def tasks(root, name="figure-3", seeds=1):
     return [task(cell, "tiny", root) for cell in ITEMS[name].cells(seeds)]
 
 
@@ -46,21 +46,21 @@ def test_a_killed_reproduction_runs_only_what_is_missing(tmp_path, no_data):
     hold.mkdir()
     first, second = tasks(no_data)
     stop = Hold(hold, f"{second.key}/model.safetensors")
-    process = start("reproduce", "figure-2", "--seeds", 1, "--out", out, hold=stop)
+    process = start("reproduce", "figure-3", "--seeds", 1, "--out", out, hold=stop)
     stop.reached(process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     before = started(out)
     assert set(before) == {first.key, second.key}
     made = (out / "cells" / first.key / "model.safetensors").stat().st_mtime_ns
-    again = run("reproduce", "figure-2", "--seeds", 1, "--out", out)
+    again = run("reproduce", "figure-3", "--seeds", 1, "--out", out)
     assert again.code == 0, again.err
     assert "[1/2]" not in again.out
     assert "[2/2]" in again.out
     assert started(out) == before  # the second went on from where it was
     assert (out / "cells" / first.key / "model.safetensors").stat().st_mtime_ns == made
     assert all(Run.open(out / "cells" / key).finished for key in before)
-    for name in ("figure-2.md", "figure-2.csv", "figure-2.svg", "figure-2.png", "index.html"):
+    for name in ("figure-3.md", "figure-3.csv", "figure-3.svg", "figure-3.png", "index.html"):
         assert (out / name).stat().st_size > 500
 
 
@@ -70,28 +70,28 @@ def test_two_processes_divide_the_cells_and_leave_each_others_alone(tmp_path, no
     hold.mkdir()
     first, second = tasks(no_data)
     stop = Hold(hold, f"{first.key}/model.safetensors")
-    process = start("reproduce", "figure-2", "--seeds", 1, "--out", out, "--cells", "1/2", hold=stop)
+    process = start("reproduce", "figure-3", "--seeds", 1, "--out", out, "--cells", "1/2", hold=stop)
     stop.reached(process)
-    other = run("reproduce", "figure-2", "--seeds", 1, "--out", out, "--cells", "2/2")
+    other = run("reproduce", "figure-3", "--seeds", 1, "--out", out, "--cells", "2/2")
     assert other.code == 0, other.err
     assert Run.open(out / "cells" / second.key).finished
     # Whoever asks for all leaves to the first what it is about to finish, and says so.
-    third = run("reproduce", "figure-2", "--seeds", 1, "--out", out)
+    third = run("reproduce", "figure-3", "--seeds", 1, "--out", out)
     assert third.code == 1
     assert "trains into it" in third.err
-    assert "1 of 2 cells are finished" in (out / "figure-2.md").read_text()
+    assert "1 of 2 cells are finished" in (out / "figure-3.md").read_text()
     before = started(out)
     stop.go_on()
     process.communicate()
     assert process.returncode == 0
     assert started(out) == before
-    assert "2 of 2 cells are finished" in (out / "figure-2.md").read_text()
+    assert "2 of 2 cells are finished" in (out / "figure-3.md").read_text()
 
 
 @pytest.mark.full
 def test_two_processes_of_torchrun_train_each_cell_together(tmp_path, no_data):
     out = tmp_path / "out"
-    result = torchrun.run_pair("reproduce", "figure-2", "--seeds", 1, "--out", out, "--device", "cpu")
+    result = torchrun.run_pair("reproduce", "figure-3", "--seeds", 1, "--out", out, "--device", "cpu")
     assert result.code == 0, result.err
     runs = [Run.open(out / "cells" / each.key) for each in tasks(no_data)]
     assert [(each.finished, each.info.processes) for each in runs] == [(True, 2), (True, 2)]
@@ -99,8 +99,8 @@ def test_two_processes_of_torchrun_train_each_cell_together(tmp_path, no_data):
 
 def test_what_is_measured_afterwards_is_what_evaluate_measures(tmp_path, no_data, capsys):
     out = tmp_path / "out"
-    assert run("reproduce", "figure-3", "--out", out).code == 0
-    (cell,) = tasks(no_data, "figure-3")
+    assert run("reproduce", "figure-4", "--out", out).code == 0
+    (cell,) = tasks(no_data, "figure-4")
     place = Place(out, no_data)
     take_readings(["clusters", "validation", "outliers"], cell, place, "cpu")
     read = {path.stem: json.loads(path.read_text()) for path in (out / "readings").glob("*/*.json")}
@@ -115,13 +115,13 @@ def test_what_is_measured_afterwards_is_what_evaluate_measures(tmp_path, no_data
     assert read["validation"]["nmi"] == pytest.approx(tested["test_nmi"])
     distances = Run.open(folder).table.distance
     assert read["outliers"]["dots"][0] == distances.argmax()
-    assert "data:image/png;base64," in (out / "figure-3.svg").read_text()
+    assert "data:image/png;base64," in (out / "figure-4.svg").read_text()
 
 
 @pytest.mark.full
 def test_what_is_among_the_tested_images_neither_teaches_nor_votes(tmp_path, no_data, capsys):
     out = tmp_path / "out"
-    (cell,) = tasks(no_data, "figure-3")
+    (cell,) = tasks(no_data, "figure-4")
     place = Place(out, no_data)
     with np.load(source_of(cell.images, no_data, place.images)) as kept:
         images, labels = kept["images"], kept["labels"]
@@ -130,7 +130,7 @@ def test_what_is_among_the_tested_images_neither_teaches_nor_votes(tmp_path, no_
     np.savez(cell.images.file(place.images), images=images, labels=labels)
     other = out / "images" / "digits-for-cifar-10-val-200.npz"
     np.savez(other, images=np.concatenate([images[100:160], 255 - images[160:]]), labels=labels[100:])
-    assert run("reproduce", "figure-3", "--out", out).code == 0
+    assert run("reproduce", "figure-4", "--out", out).code == 0
     take_readings(["linear"], cell, place, "cpu")
     read = {path.stem: json.loads(path.read_text()) for path in (out / "readings").glob("*/*.json")}
     tested = json.loads(
@@ -151,7 +151,7 @@ def test_what_is_among_the_tested_images_neither_teaches_nor_votes(tmp_path, no_
 
 def test_cells_are_listed_without_training(tmp_path, no_data, capsys):
     out = tmp_path / "out"
-    result = command(capsys, "reproduce", "figure-2", "--dry-run", "--out", out)
+    result = command(capsys, "reproduce", "figure-3", "--dry-run", "--out", out)
     assert result.code == 0, result.err
     assert result.out.count("to do") == 6
     assert "6 cells, 0 of them finished" in result.out
@@ -164,9 +164,10 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path, no_data, capsys):
     out.mkdir()
     (out / "reproduce.json").write_text('{"budget": "paper", "seeds": {}}')
     for arguments, words in [
-        (["figure-9"], "no such table or figure"),
-        (["figure-2", "--cells", "3/2"], "write which of how many shares"),
-        (["figure-2", "--out", out], "holds a reproduction on budget paper"),
+        (["figure-9"], 'unknown item "figure-9"'),
+        (["figure-6a"], "this is figure-7a"),
+        (["figure-3", "--cells", "3/2"], "write which of how many shares"),
+        (["figure-3", "--out", out], "holds a reproduction on budget paper"),
     ]:
         result = command(capsys, "reproduce", *arguments)
         assert result.code == 2

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def reproduce(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="table-6, figure-2 and so on, or all; none: list them.")
+        list[str] | None, typer.Argument(metavar="ID", help="table-6, figure-3 and so on, or all; none: list them.")
     ] = None,
     budget: Annotated[
         Literal["tiny", "small", "paper"],

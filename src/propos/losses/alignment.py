@@ -8,5 +8,5 @@ from torch import Tensor
 
 
 def alignment(prediction: Float[Tensor, "B D"], target: Float[Tensor, "B D"]) -> Float[Tensor, ""]:
-    """Pull each prediction to its image's target in the other view (Eq. 9): mean of ‖p − t‖² = 2 − 2·cos(p, t)."""
+    """Pull each prediction to its image's target in the other view (Eq. 10): mean of ‖p − t‖² = 2 − 2·cos(p, t)."""
     return 2 - 2 * (F.normalize(prediction, dim=1) * F.normalize(target, dim=1)).sum(dim=1).mean()

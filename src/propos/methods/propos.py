@@ -174,7 +174,7 @@ def prototype_alignment(
     temperature: float,
     clusters: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Pull each cluster's prototype to its twin in the other view: −mean_k p_k·μ'_k / τ.
+    """Pull each cluster's prototype to its twin in the other view: −mean_k p_k·μ'_k / τ (Eq. 5, first term).
 
     p_k is the normalised sum of the cluster's normalised predictions. Clusters with no image in the batch, and
     images labelled -1, take no part; without any the loss is 0. No gradient reaches the target.
@@ -187,7 +187,7 @@ def prototype_alignment(
 def prototype_uniformity(
     online: Float[Tensor, "B D"], labels: Int[Tensor, " B"], temperature: float, clusters: int | None = None
 ) -> Float[Tensor, ""]:
-    """Push cluster prototypes apart: mean_k log Σ_{j≠k} exp(μ_k·μ_j / τ).
+    """Push cluster prototypes apart: mean_k log Σ_{j≠k} exp(μ_k·μ_j / τ) (Eq. 5, second term).
 
     Clusters with no image in the batch, and images labelled -1, take no part; with one cluster the loss is 0.
     """

@@ -28,13 +28,13 @@ FACTS = Path(__file__).parents[4] / "shared" / "facts" / "paper-results.json"
         ("table-8", 3 * 3),
         ("table-9", 4 * 2 * 3),
         ("table-s1", 2 * 4 * 3),
-        ("figure-2", 2 * 3),
-        ("figure-3", 1),
-        ("figure-4", 4),
-        ("figure-5", (6 + 1) * 2 * 3),
-        ("figure-6a", 4 * 2 * 3),
-        ("figure-6d", 4 * 2 * 2 * 3),
-        ("figure-7", 5 * 3),
+        ("figure-3", 2 * 3),
+        ("figure-4", 1),
+        ("figure-5", 4),
+        ("figure-6", (6 + 1) * 2 * 3),
+        ("figure-7a", 4 * 2 * 3),
+        ("figure-7d", 4 * 2 * 2 * 3),
+        ("figure-8", 5 * 3),
         ("figure-s4", 1),
     ],
 )
@@ -43,19 +43,21 @@ def test_an_item_has_as_many_cells_as_its_table_has_places(name, cells):
 
 
 def test_cells_that_items_share_are_one():
-    both = Wanted(find_items(["table-6", "figure-2", "figure-s1", "figure-4"]), "tiny", 3)
+    both = Wanted(find_items(["table-6", "figure-3", "figure-s1", "figure-5"]), "tiny", 3)
     assert len(both.cells()) == 66  # the figures look at cells of the table
     # λ = 0.1 is ProPos itself, λ = 0 ProPos without the loss: of 6 values on 2 sets 4 are new.
-    assert len(Wanted(find_items(["table-6", "figure-6c"]), "tiny", 3).cells()) == 66 + 4 * 2 * 3
+    assert len(Wanted(find_items(["table-6", "figure-7c"]), "tiny", 3).cells()) == 66 + 4 * 2 * 3
     assert varied("cifar-10", propos__psl_weight=0.0) == Setup("cifar-10", "cifar-10-r18", "propos-no-psl")
     assert varied("cifar-20", clusters=20) == Setup("cifar-20", "cifar-20-r18")
 
 
-def test_figure_6_is_its_six_parts_and_an_unknown_one_is_refused():
-    assert [item.id for item in find_items(["figure-6", "figure-6b"])] == [f"figure-6{part}" for part in "abcdef"]
+def test_figure_7_is_its_six_parts_and_unknown_items_are_refused():
+    assert [item.id for item in find_items(["figure-7", "figure-7b"])] == [f"figure-7{part}" for part in "abcdef"]
     assert {item.id for item in find_items(["all"])} == ITEMS.keys() - {"study"}  # which the paper does not have
     with pytest.raises(InputError, match="did you mean table-6"):
         find_items(["tabel-6"])
+    with pytest.raises(InputError, match=r'unknown item "figure-2": .* are figure-3$'):
+        find_items(["figure-2"])
 
 
 def test_a_cell_is_known_by_what_is_trained_not_by_where_images_lie(tmp_path):

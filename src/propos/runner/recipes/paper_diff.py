@@ -42,7 +42,7 @@ class Row:
 
 _SIMCLR = "“the same data augmentations as SimCLR, including ResizedCrop, ColorJitter, Grayscale, and HorizontalFlip”"
 _MOCO_V2 = "“For MoCo v2, the queue size, temperature for InfoNCE loss, weight decay were 4,096, 1.0, and 1.0×10⁻⁴”"
-_EQ_15 = "Eq. 15: its loss is ℓ_psa + λ_psl ℓ_psl"
+_EQ_12 = "Eq. 12: its loss is ℓ_psa + λ_psl ℓ_psl"
 _CONSTANTS = "“τ, λ_psl …, and σ for positive sampling were set as 0.5, 0.1, and 0.001”"
 _AFTER_WARMUP = "“PSL will be involved in training after the finish of the learning rate warmup”"
 _PREDICTOR = "“the learning rates for predictor networks … are 10×”"
@@ -62,9 +62,9 @@ STATED: Mapping[str, Reference] = {
     "network.momentum_schedule": Reference("constant", "“we set it to 0.996 for both BYOL and ProPos”"),
     "network.bn_groups": Reference(4, "“trained on 4 NVIDIA V100 GPUs”, “We have not employed SyncBN”"),
     "network.shuffle_bn": Reference(True, "“Instead, we adopt the shufflingBN in MoCo”"),
-    "propos.contrast_weight": Reference(0.0, _EQ_15),
-    "propos.pull_weight": Reference(0.0, _EQ_15),
-    "propos.prototypes": Reference("scattered", _EQ_15),
+    "propos.contrast_weight": Reference(0.0, _EQ_12),
+    "propos.pull_weight": Reference(0.0, _EQ_12),
+    "propos.prototypes": Reference("scattered", _EQ_12),
     "propos.sigma": Reference(0.001, _CONSTANTS),
     "propos.psl_weight": Reference(0.1, _CONSTANTS),
     "propos.temperature": Reference(0.5, _CONSTANTS),

@@ -25,7 +25,7 @@ BUDGETS: tuple[Budget, ...] = ("tiny", "small", "paper")
 PAPER_WIDTH = 256  # of the projection, which the figure of widths varies
 PAPER_BATCH = 256
 LARGE = "-224"  # how recipes for twice the usual size end, of which a reduced study has twice its own
-KEPT = (0.0, 0.1, 0.5, 1.0)  # of the epochs: when figures 3 and s2 look at a run
+KEPT = (0.0, 0.1, 0.5, 1.0)  # of the epochs: when weights are kept for figures 4 and s2
 LOOKED_AT = Setup("cifar-10", "cifar-10-r18")  # the run they look at, with its first seed
 # What says whose images and which seed, and what a budget does not scale.
 PERSONAL = ("source", "data", "labels", "recipe", "method", "clusters", "seed", "keep_epochs", "suggest.", "pixels.")

@@ -1,4 +1,4 @@
-"""The figures of what happens over training: figure 2 and figure s1."""
+"""The figures of measures over training: figures 3 and s1."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sorted_sizes(results: Results, lines: Mapping[str, Setup]) -> Chart:
     return Chart("(c) images in each cluster at the end, first seed", "cluster, largest first", series)
 
 
-def figure_2(results: Results) -> list[Part]:
+def figure_3(results: Results) -> list[Part]:
     """BYOL against ProPos: uniformity, imbalance, cluster sizes, NMI."""
     byol, propos = results.item.setups
     lines = {"BYOL": byol, "ProPos": propos}

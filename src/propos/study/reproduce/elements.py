@@ -1,8 +1,7 @@
-"""What an item is made of when it is written down: tables of numbers beside the paper's, and what figures draw."""
+"""The parts of a written item: tables of our numbers next to the paper's, and the data of figures."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
@@ -14,16 +13,17 @@ from propos.study.reproduce.paper import Printed
 NOT_FOUND = "data not found"
 NOT_YET = "not run yet"
 QUOTED = "quoted"  # the paper's number alone
+POINTS = 2.0  # how far ours may be from a number that the paper prints without a standard deviation
 
 
 @dataclass(frozen=True)
 class Ours:
-    """Our numbers for one place of a table, one a seed, or why there are none."""
+    """Our numbers for one cell of a table, one per seed, or the reason why there are none."""
 
     values: tuple[float, ...] = ()
     why: str = NOT_YET
     asked: int = 0  # seeds that were asked for
-    stand_in: bool = False  # of other images than the paper's, so that nothing compares
+    stand_in: bool = False  # other images than the paper's: not comparable
 
     @property
     def mean(self) -> float | None:
@@ -32,31 +32,36 @@ class Ours:
 
     @property
     def sd(self) -> float | None:
-        """Their standard deviation, from two on."""
+        """Their standard deviation, for two values or more."""
         return stdev(self.values) if len(self.values) > 1 else None
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One place of a table: what was measured here, and what the paper prints."""
+    """One cell of a table: our numbers and the paper's."""
 
-    ours: Ours | None  # nothing where it was never to be run
+    ours: Ours | None  # None: quoted from the paper, never run
     paper: Printed | None
 
     @property
+    def tolerance(self) -> float | None:
+        """The paper's standard deviation, else 2 points; it does not depend on how far our seeds spread."""
+        if self.paper is None:
+            return None
+        return POINTS if self.paper.sd is None else self.paper.sd
+
+    @property
     def within(self) -> bool | None:
-        """Whether ours is within two standard deviations, of both together, of the paper's; None if none is known."""
+        """Whether our mean is within the tolerance of the paper's, at the paper's one decimal; None: not comparable."""
         if self.ours is None or self.ours.mean is None or self.ours.stand_in or self.paper is None:
             return None
-        spreads = [sd for sd in (self.ours.sd, self.paper.sd) if sd is not None]
-        if not spreads:
-            return None
-        return abs(self.ours.mean - self.paper.value) <= 2 * math.hypot(*spreads)
+        assert self.tolerance is not None
+        return round(abs(self.ours.mean - self.paper.value), 1) <= self.tolerance
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: the images, by the name of what stands in for them too, and the score."""
+    """A column of a table: the data set, with the name of its stand-in if any, and the score."""
 
     group: str
     name: str
@@ -78,7 +83,7 @@ Kind = Literal["table", "figure"]
 
 @dataclass(frozen=True)
 class Assembled:
-    """An item as it is written: its parts, what was scaled down, and how many hours its cells took."""
+    """An item as it is written: its parts, the settings that were scaled down, and the training time of its cells."""
 
     id: str
     title: str

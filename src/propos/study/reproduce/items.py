@@ -166,22 +166,22 @@ def _items() -> Iterable[Item]:
     yield Item("table-9", "long-tailed CIFAR", _on(["cifar-10-lt", "cifar-20-lt"], TABLE_9.values()))
     s1 = tuple(setup for row in split_and_size().values() for setup in row.values())
     yield Item("table-s1", "without the test split; images of 224 px", s1)
-    yield Item("figure-2", "uniformity, imbalance, cluster sizes and NMI over training", ablation(both, one))
-    yield Item("figure-3", "how often sampled neighbours keep their class", ablation(["propos"], one), 1)
+    yield Item("figure-3", "uniformity, imbalance, cluster sizes and NMI over training", ablation(both, one))
+    yield Item("figure-4", "how often sampled neighbours keep their class", ablation(["propos"], one), 1)
     maps = ("byol", "propos-no-psl", "propos-no-psa", "propos")
-    yield Item("figure-4", "t-SNE of the ablation", ablation(maps, one), 1)
+    yield Item("figure-5", "t-SNE of the ablation", ablation(maps, one), 1)
     numbers = sweep("clusters", NUMBERS_OF_CLUSTERS)
-    yield Item("figure-5", "K from 5 to 50; BYOL clustered anew", (*numbers, *ablation(["byol"])))
-    yield Item("figure-6a", "how often k-means is performed, r", sweep("estep__every", EVERY))
-    yield Item("figure-6b", "σ of positive sampling", sweep("propos__sigma", SIGMAS))
-    yield Item("figure-6c", "λ of prototype scattering", sweep("propos__psl_weight", LAMBDAS))
-    yield Item("figure-6d", "the width of the projection", sweep("network__dimension", WIDTHS, both))
-    yield Item("figure-6e", "the backbone", sweep("network__backbone", BACKBONES, both))
+    yield Item("figure-6", "K from 5 to 50; BYOL clustered anew", (*numbers, *ablation(["byol"])))
+    yield Item("figure-7a", "how often k-means is performed, r", sweep("estep__every", EVERY))
+    yield Item("figure-7b", "σ of positive sampling", sweep("propos__sigma", SIGMAS))
+    yield Item("figure-7c", "λ of prototype scattering", sweep("propos__psl_weight", LAMBDAS))
+    yield Item("figure-7d", "the width of the projection", sweep("network__dimension", WIDTHS, both))
+    yield Item("figure-7e", "the backbone", sweep("network__backbone", BACKBONES, both))
     changed = tuple(
         varied(data, method, **changes) for data in CIFAR for method in both for changes in AUGMENTATIONS.values()
     )
-    yield Item("figure-6f", "views without some of their changes", changed)
-    yield Item("figure-7", "the size of the queue, Tiny-ImageNet", queues())
+    yield Item("figure-7f", "views without some of their changes", changed)
+    yield Item("figure-8", "the size of the queue, Tiny-ImageNet", queues())
     yield Item("figure-s1", "PCL on MoCo and on BYOL over training", ablation(["pcl", "byol-pcl"], one))
     yield Item("figure-s2", "t-SNE at four moments of training", ablation(["propos"], one), 1)
     yield Item("figure-s3", "outliers on the t-SNE", ablation(["propos"], one), 1)
@@ -190,21 +190,33 @@ def _items() -> Iterable[Item]:
 
 
 ITEMS = {item.id: item for item in _items()}
+# Ids by which an item was once known, and figures of the paper without data.
+ELSEWHERE = {
+    "figure-1": "the paper's Fig. 1 illustrates the losses and has no data",
+    "figure-2": "the paper's Fig. 2 is a diagram of the method; uniformity and imbalance over training are figure-3",
+    **{f"figure-6{part}": f"the paper's Fig. 6 has no parts; this is figure-7{part}" for part in "abcdef"},
+}
 
 
 def find_items(ids: Sequence[str]) -> list[Item]:
-    """Return the items of some ids, once each; `all` are the paper's, and `figure-6` are all its parts."""
+    """Return the items with these ids, once each; `all` is every item of the paper, `figure-7` all its parts."""
     found: dict[str, Item] = {}
     for name in ids:
         these = [each for each, item in ITEMS.items() if (item.in_paper if name == "all" else _is_of(each, name))]
         if not these:
-            near = difflib.get_close_matches(name, ITEMS, n=1)
-            hint = f"did you mean {near[0]}?" if near else "`propos reproduce` lists them"
-            raise InputError(f"{name}: the paper has no such table or figure: {hint}")
+            raise InputError(f'unknown item "{name}": {_hint(name)}')
         found |= {each: ITEMS[each] for each in these}
     return list(found.values())
 
 
+def _hint(name: str) -> str:
+    """Return what to ask for in place of an unknown item."""
+    if name in ELSEWHERE:
+        return ELSEWHERE[name]
+    near = difflib.get_close_matches(name, ITEMS, n=1)
+    return f"did you mean {near[0]}?" if near else "`propos reproduce` lists them"
+
+
 def _is_of(item: str, name: str) -> bool:
-    """Tell whether an item is the one of a name, or a lettered part of it."""
+    """Return whether an item has this id, or is a lettered part of it."""
     return item == name or (item.startswith(name) and item.removeprefix(name) in set("abcdef") and name[-1].isdigit())

@@ -1,4 +1,4 @@
-"""The figures that look into one run: sampled neighbours (3), and maps of embeddings (4, s2, s3, s4)."""
+"""The figures of a single run: sampled neighbours (4), and maps of embeddings (5, s2, s3, s4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _dots(title: str, found: dict[str, Any], by: str = "class", ringed: tuple[in
     return Map(title, found["x"], found["y"], found[by], ringed)
 
 
-def figure_3(results: Results) -> list[Part]:
+def figure_4(results: Results) -> list[Part]:
     """How often sampled neighbours keep their class, and some of them as pictures."""
     (setup,) = results.item.setups
     kept, shown = _read(results, setup, "preservation"), _read(results, setup, "neighbours")
@@ -45,7 +45,7 @@ def figure_3(results: Results) -> list[Part]:
     return parts
 
 
-def figure_4(results: Results) -> list[Part]:
+def figure_5(results: Results) -> list[Part]:
     """Maps of the ablation, coloured by class."""
     found = {TITLES[setup.method]: _read(results, setup, "map") for setup in results.item.setups}
     return [_dots(f"{name}, by class", each["end"]) for name, each in found.items() if each]

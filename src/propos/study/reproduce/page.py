@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from propos.study.figures import Chart, Map, Pictures, Words, draw
-from propos.study.reproduce.elements import QUOTED, Assembled, Entry, Table
+from propos.study.reproduce.elements import POINTS, QUOTED, Assembled, Entry, Table
 from propos.study.reproduce.writing import WITHIN, ours_words, paper_words, summary
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -42,7 +42,10 @@ figure svg{display:block;max-width:100%;height:auto;margin:auto}
 details{margin-top:.6rem}summary{cursor:pointer;color:var(--quiet)}
 ul{margin:.4rem 0;padding-left:1.2rem}
 """
-BESIDE = '<p class="quiet">Ours above, the paper’s below; ✓ within two standard deviations of both together, ✗ not.</p>'
+LEGEND = (
+    '<p class="quiet">Ours above, the paper’s below. ✓: our mean differs by at most the paper’s standard deviation, '
+    f"or by at most {POINTS:g} points where it prints none. ✗: it differs by more.</p>"
+)
 
 
 def page(items: Sequence[Assembled], budget: str, about: Iterable[str]) -> str:
@@ -94,10 +97,10 @@ def _table(table: Table) -> str:
         f"<tr><td>{escape(name)}</td>{''.join(_entry(entry, table.digits) for entry in entries)}</tr>"
         for name, entries in table.rows
     )
-    beside = any(entry.paper is not None for _, entries in table.rows for entry in entries)
+    comparable = any(entry.paper is not None for _, entries in table.rows for entry in entries)
     return (
         f'<div class="scroll"><table><thead><tr><th></th>{above}</tr><tr><th>{escape(table.head)}</th>{names}</tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>{BESIDE if beside else ''}"
+        f"</thead><tbody>{rows}</tbody></table></div>{LEGEND if comparable else ''}"
     )
 
 

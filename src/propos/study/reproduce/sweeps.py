@@ -1,4 +1,4 @@
-"""The figures of a score over one setting: figures 5, 6 and 7."""
+"""The figures of a score over one setting: figures 6, 7 and 8."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _values(key: str, values: Iterable[Any]) -> dict[str, dict[str, Any]]:
     return {shown(value): {key: value} for value in values}
 
 
-def figure_5(results: Results) -> list[Part]:
+def figure_6(results: Results) -> list[Part]:
     """The number of clusters: ProPos trained with each, BYOL's embeddings clustered anew."""
     charts: list[Part] = []
     for data in CIFAR:
@@ -69,37 +69,37 @@ def figure_5(results: Results) -> list[Part]:
     return charts
 
 
-def figure_6a(results: Results) -> list[Part]:
+def figure_7a(results: Results) -> list[Part]:
     """How often k-means is performed."""
     return _cifar(results, "r, epochs between E-steps", _values("estep.every", EVERY), {"ProPos": "propos"})
 
 
-def figure_6b(results: Results) -> list[Part]:
+def figure_7b(results: Results) -> list[Part]:
     """σ."""
     return _cifar(results, "σ", _values("propos.sigma", SIGMAS), {"ProPos": "propos"})
 
 
-def figure_6c(results: Results) -> list[Part]:
+def figure_7c(results: Results) -> list[Part]:
     """λ."""
     return _cifar(results, "λ", _values("propos.psl_weight", LAMBDAS), {"ProPos": "propos"})
 
 
-def figure_6d(results: Results) -> list[Part]:
+def figure_7d(results: Results) -> list[Part]:
     """The width of the projection."""
     return _cifar(results, "width of the projection, in the paper's terms", _values("network.dimension", WIDTHS), BOTH)
 
 
-def figure_6e(results: Results) -> list[Part]:
+def figure_7e(results: Results) -> list[Part]:
     """The backbone."""
     return _cifar(results, "backbone", _values("network.backbone", BACKBONES), BOTH)
 
 
-def figure_6f(results: Results) -> list[Part]:
+def figure_7f(results: Results) -> list[Part]:
     """Views without some of their changes."""
     return _cifar(results, "views", AUGMENTATIONS, BOTH)
 
 
-def figure_7(results: Results) -> list[Part]:
+def figure_8(results: Results) -> list[Part]:
     """The size of the queue."""
     names = {"NMI": "nmi", "ACC": "accuracy", "ARI": "ari"}
     ticks = [shown(size) for size in QUEUES]

@@ -92,7 +92,7 @@ def table_of(parts: Iterable[Part]) -> str:
     """Return all numbers of an item as CSV, one a line."""
     text = io.StringIO(newline="")
     rows: list[Sequence[object]] = [
-        ("part", "column", "row", "ours", "sd", "seeds", "paper", "paper_sd", "within_2_sd")
+        ("part", "column", "row", "ours", "sd", "seeds", "paper", "paper_sd", "within_tolerance")
     ]
     for part in parts:
         rows += _rows(part)
