@@ -1,4 +1,4 @@
-"""Classification into labels that a method gives its own images; every cluster has the same weight."""
+"""Classification into pseudo-labels; every cluster has the same weight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters of one view matched one to one with those of the other: NNM's class level, PICA's partition uncertainty."""
+"""One-to-one matching of clusters between two views: NNM's class level, PICA's partition uncertainty."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def cluster_matching(first: Float[Tensor, "B K"], second: Float[Tensor, "B K"]) -> Float[Tensor, ""]:
-    """Match clusters one to one: −mean_k log softmax_j(cos(p_k, q_j)) at j = k, p and q columns of assignments.
+    """Match clusters one to one: −mean_k log softmax_j(cos(p_k, q_j)) at j = k; p_k, q_j are columns.
 
     There is no temperature, so the loss of a perfect match is log(1 + (K − 1) / e), not 0.
     """

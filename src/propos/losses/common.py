@@ -17,7 +17,7 @@ def log_prob(probabilities: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
 
 
 def binary_cross_entropy(probabilities: Float[Tensor, "*N"], true: Bool[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """Return −log p where the answer is true and −log(1 − p) where it is false."""
+    """Return −log p where `true` holds and −log(1 − p) elsewhere."""
     return -torch.where(true, log_prob(probabilities), log_prob(1 - probabilities))
 
 

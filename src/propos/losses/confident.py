@@ -9,26 +9,26 @@ from torch import Tensor
 
 from propos.losses.prototypes import mean_of_present, membership
 
-NEIGHBOURS = 50  # in the batch that are asked at most
+NEIGHBOURS = 50  # at most, in the batch
 
 
 def confident_labels(
     embeddings: Float[Tensor, "B D"], labels: Int[Tensor, " B"], most: int = NEIGHBOURS
 ) -> Int[Tensor, " B"]:
-    """Return the labels of images that have the cluster of all their k nearest others by cosine; -1 elsewhere.
+    """Return the labels of images whose k nearest neighbours by cosine all have the same label; -1 for others.
 
-    Of k = 1 … `most` it is that for which k times the number of such images is largest; of several, the smallest.
+    k is chosen from 1 … `most`: the one for which k times the number of such images is largest, the smallest of ties.
     """
     unit = F.normalize(embeddings.detach(), dim=1)
     cosines = unit @ unit.T
     cosines.fill_diagonal_(-torch.inf)
-    asked = min(most, len(unit) - 1)
-    nearest = cosines.topk(asked, dim=1).indices
+    count = min(most, len(unit) - 1)
+    nearest = cosines.topk(count, dim=1).indices
     alike = (labels[nearest] == labels[:, None]) & (labels >= 0)[:, None]
     agreed = alike.long().cumprod(dim=1)
-    counted = torch.arange(1, asked + 1, device=labels.device)
-    # Multiplied by more than there are ks, less k: no two are equal.
-    best = (agreed.sum(dim=0) * counted * (asked + 1) - counted).argmax()
+    counted = torch.arange(1, count + 1, device=labels.device)
+    # k is subtracted from a multiple of the score that exceeds it, so that no two values are equal.
+    best = (agreed.sum(dim=0) * counted * (count + 1) - counted).argmax()
     return torch.where(agreed.index_select(1, best[None])[:, 0].bool(), labels, -1)
 
 

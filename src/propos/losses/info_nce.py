@@ -11,7 +11,7 @@ from torch import Tensor
 def info_nce(
     query: Float[Tensor, "B D"], key: Float[Tensor, "B D"], negatives: Float[Tensor, "Q D"], temperature: float
 ) -> Float[Tensor, ""]:
-    """Tell each query's own key from the queue: −mean log exp(q·k⁺/τ) / (exp(q·k⁺/τ) + Σ_n exp(q·n/τ)).
+    """Contrast each query's own key with the queue: −mean log exp(q·k⁺/τ) / (exp(q·k⁺/τ) + Σ_n exp(q·n/τ)).
 
     Queries and keys are normalised here, the negatives before. No gradient reaches the keys.
     """

@@ -1,4 +1,4 @@
-"""Every image a class of its own, told from all others in a bank (instance discrimination, as in IDFD)."""
+"""Instance discrimination with a memory bank: every image is a class of its own (as in IDFD)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 def instance_softmax(
     embeddings: Float[Tensor, "B D"], bank: Float[Tensor, "N D"], images: Int[Tensor, " B"], temperature: float
 ) -> Float[Tensor, ""]:
-    """Tell each image from all others: −mean_i log softmax_j(z_i·v_j / τ) at the image's own row of the bank.
+    """Classify each image as itself: −mean_i log softmax_j(z_i·v_j / τ) at the image's own row of the bank.
 
     Embeddings are normalised here, the bank before. No gradient reaches the bank.
     """

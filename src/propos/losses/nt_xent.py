@@ -1,4 +1,4 @@
-"""The contrast of a batch with itself (NT-Xent), which SimCLR and CC use."""
+"""NT-Xent, the contrastive loss of SimCLR and CC: the negatives are the other images of the batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def nt_xent(
     temperature: float,
     alike: Bool[Tensor, "B B"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Tell each row's other view from the 2B − 2 rows of others.
+    """Contrast each row's other view with the 2B − 2 rows of other images.
 
     −mean_i log exp(cos(z_i, z_i⁺)/τ) / Σ_{j≠i} exp(cos(z_i, z_j)/τ), over the 2B rows of both views. Images that are
     `alike` are left out of each other's sums.

@@ -16,7 +16,7 @@ def prototype_scattering(
     temperature: float,
     clusters: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Push cluster prototypes apart and hold each to its twin in the other view (Eq. 4).
+    """Push cluster prototypes apart and pull each to its counterpart in the other view (Eq. 4).
 
     A prototype is the normalised sum of a cluster's normalised projections within the batch (Eqs. 6-7).
     Clusters with no image in the batch, and images labelled -1, take no part. With one cluster there is

@@ -1,7 +1,7 @@
 """Prototypes of the clusters present in a batch (Eqs. 6-7).
 
-Shapes follow from the numbers of clusters and images alone, never from which clusters are present: a GPU would have to
-be waited for to learn that. Clusters without an image have a row as well, and a mask says that it takes no part.
+Shapes depend on the numbers of clusters and images alone, never on which clusters are present: the host would have to
+wait for a GPU to learn that. Clusters without an image have a row too, and a mask excludes it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ def membership(
 ) -> tuple[Float[Tensor, "P B"], Bool[Tensor, " P"]]:
     """Return a row of zeros and ones for each cluster, and whether an image of it is in the batch.
 
-    Labels of -1 are in no cluster. Of more clusters than images only so many rows are made as there are images.
-    Without a number of clusters the labels are asked for it, which a GPU has to be waited for.
+    Images labelled -1 are in no cluster. With more clusters than images there are as many rows as images. Without a
+    number of clusters the largest label gives it, for which the host waits for a GPU.
     """
     if clusters is None:
         clusters = max(1, int(labels.max()) + 1)
@@ -34,12 +34,12 @@ def prototypes(embeddings: Float[Tensor, "B D"], members: Float[Tensor, "P B"]) 
 
 
 def mean_of_present(values: Float[Tensor, " P"], present: Bool[Tensor, " P"]) -> Float[Tensor, ""]:
-    """Return the mean over the clusters that take part; 0 without any."""
+    """Return the mean over the clusters that are present; 0 without any."""
     return torch.where(present, values, 0).sum() / present.sum().clamp(min=1)
 
 
 def _ranks(labels: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
-    """Return the place of each label among those that occur; -1 stays."""
+    """Return the rank of each label among the labels that occur; -1 stays."""
     ascending, order = labels.sort()
     new = (ascending != ascending.roll(1)).long()
     places = new.cumsum(dim=0) - new[0]

@@ -27,7 +27,7 @@ class MethodSettings(Section):
 
 
 class Batch(Protocol):
-    """The images of a step. Views are drawn when they are asked for, for this process's share of the batch."""
+    """The images of a step. Views are drawn on demand, for this process's share of the batch."""
 
     images: Int[Tensor, " B"]  # positions of the whole batch's images, on the device
     labels: Int[Tensor, " B"]  # their clusters from the last E-step; -1: unknown
@@ -47,7 +47,7 @@ class Batch(Protocol):
 
 
 class StepContext(Protocol):
-    """What a method may ask of the outside during a step. Draws are seeded by purpose and step."""
+    """Everything outside of itself that a method may use during a step. Draws are seeded by purpose and step."""
 
     stage: Stage
     epoch: int  # of the stage
@@ -59,7 +59,7 @@ class StepContext(Protocol):
     def encode(self, module: Callable[[Tensor], Tensor], *views: Tensor, shuffled: bool = False) -> list[Tensor]:
         """Pass views through a module in the run's precision and batch-norm groups.
 
-        With `shuffled`, batch norm groups the batch in a random order where `network.shuffle_bn` asks for it.
+        With `shuffled`, batch norm groups the batch in a random order if `network.shuffle_bn` is set.
         """
 
     def predict(self, module: nn.Module, view: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class StepContext(Protocol):
         """Return Gaussian noise of this standard deviation for each tensor."""
 
     def after_backward(self, action: Callable[..., object], *arguments: Any) -> None:
-        """Call an action once the gradients of this batch are computed: what it changes may be part of the graph."""
+        """Call an action once the gradients of this batch are computed: it may change tensors of the graph."""
 
     def report_embeddings(self, *views: Float[Tensor, "B D"]) -> None:
         """Report the batch's embeddings, for E-steps that reuse them (`estep.embeddings = streamed`)."""
@@ -143,7 +143,7 @@ class Method(nn.Module):
         """Act before the first step of an epoch."""
 
     def make_tables(self, images: AllImages, ctx: StepContext) -> None:
-        """Compute tables of all images when the stage asks for it (`Stage.tables_every`)."""
+        """Compute tables of all images, as often as `Stage.tables_every` says."""
 
     def after_clustering(self, clustered: Clustered, ctx: StepContext) -> None:
         """Act on the embeddings of an E-step within the stage."""
@@ -155,11 +155,11 @@ class Method(nn.Module):
         """Act after the last step of an epoch."""
 
     def sampling_labels(self) -> Int[Tensor, " N"] | None:
-        """Return labels of which each is to be drawn equally often; None: draw images uniformly."""
+        """Return labels that are to be sampled equally often; None: sample images uniformly."""
         return None
 
     def compile_networks(self, backend: str | Callable[..., Any] = "inductor") -> None:
-        """Have torch compile the backbones when they first meet a kind of batch."""
+        """Compile the backbones with torch.compile; torch does it when a kind of batch first passes."""
         for module in self.modules():
             if isinstance(module, Encoder):
                 module.backbone.compile(backend=backend)

@@ -15,20 +15,20 @@ from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare, has_
 from propos.methods.setup import Setup
 from propos.methods.stage import Stage
 
-EXPANSION = 2  # nearest images, the image itself included, whose neighbours an image takes over
-FIRST_SHARE = 0.8  # of a batch that is kept at first: what does not lie between clusters
-RISE = 0.25  # of the epochs (50 of 200), after which all images are kept
+EXPANSION = 2  # nearest images, the image itself included, whose neighbours are averaged (query expansion)
+FIRST_SHARE = 0.8  # of a batch that is used at first: images that do not lie between clusters
+RISE = 0.25  # of the epochs (50 of 200), after which all images are used
 SMALLEST_CROP = 0.45  # of an image's area
 # Of the learning rate, the predictor's too: a tenth of what a cosine over 1,000 epochs has left at the authors' 800th.
 RATE = 0.015
-ROUNDS = 2  # in which images take over the neighbours of their nearest
+ROUNDS = 2  # of query expansion
 TIE = 1e-5  # of the cosine, so that of two images with the same surroundings the nearer comes first
 
 
 class ConR(BuildsOn):
     """Align each image with its neighbours in the batch, re-ranked by the neighbours they share, on a trained network.
 
-    Deviations from the public code: of the images kept, the last is kept too; the learning rate follows a cosine of its
+    Deviations from the public code: of the images used, the last is used too; the learning rate follows a cosine of its
     own, and the target's momentum, where it rises, rises again. A pretext without a predictor is refused: nothing would
     prevent its embeddings from collapsing.
     """
@@ -76,7 +76,7 @@ class ConR(BuildsOn):
 
 
 def kept_share(epoch: int, rise: int) -> float:
-    """Return the share of a batch that is kept in an epoch: all of it after `rise` epochs."""
+    """Return the share of a batch that is used in an epoch: all of it after `rise` epochs."""
     left = 1 - min(1.0, (epoch + 1) / rise)
     return 1 - (1 - FIRST_SHARE) * left
 
@@ -89,7 +89,7 @@ def neighbour_alignment(
     share: float,
     count: int,
 ) -> Float[Tensor, ""]:
-    """Align the images that are kept with the neighbours that their targets have in the batch."""
+    """Align the images inside clusters with the neighbours that their targets have in the batch."""
     kept = inside_clusters(target, labels, prototypes, share)
     return alignment_with(prediction, target, reranked(target, count, EXPANSION), kept)
 
@@ -100,21 +100,21 @@ def alignment_with(
     neighbours: Int[Tensor, "B k"],
     kept: Bool[Tensor, " B"],
 ) -> Float[Tensor, ""]:
-    """Pull the predictions of the images that are kept to the targets of their neighbours.
+    """Pull the predictions of the images that are used to the targets of their neighbours.
 
     1/(B k) · Σ_{i kept} Σ_{j ∈ N(i)} ‖p_i − t_j‖², p and t unit vectors: the mean is over all pairs, so that a
-    batch with fewer images kept pulls less.
+    batch in which fewer images are used pulls less.
     """
     cosines = F.normalize(prediction, dim=1) @ F.normalize(target, dim=1).T
     return ((2 - 2 * cosines.gather(1, neighbours)) * kept[:, None]).mean()
 
 
 def reranked(keys: Float[Tensor, "B D"], count: int, wide: int) -> Int[Tensor, "B count"]:
-    """Return for each image those of the batch whose surroundings are most like its own, mostly itself first.
+    """Return the neighbours of each image in the batch, re-ranked by shared neighbours; mostly itself first.
 
     A_ij is 1 where j is among the `count` nearest of i by cosine, i itself included, and 0 elsewhere. Then, twice,
     A ← A + Aᵀ; A_i ← Σ_j cos²(z_i, z_j) A_j over the `wide` nearest j of i; rows are normalised. The `count` with the
-    largest A_i·A_j are returned, of equals the nearest; in a batch of fewer images, all.
+    largest A_i·A_j are returned, the nearest of ties; in a batch of fewer images, all.
     """
     unit = F.normalize(keys.detach(), dim=1)
     cosines = unit @ unit.T

@@ -18,7 +18,7 @@ from propos.networks import Float32, Mlp, initialise_small
 
 HIDDEN = 512  # of a predictor that the pretext does not have
 PREDICTOR_RATE = 10.0
-RATE = 0.1  # of the learning rate: about what a cosine over 1,000 epochs has left at epoch 800, where the authors begin
+RATE = 0.1  # of the learning rate: about a cosine over 1,000 epochs at epoch 800, where the authors start
 PREDICTOR_ALONE = 0.05  # of the epochs (10 of their 200): a new predictor is trained before clusters are pulled
 
 
@@ -89,7 +89,7 @@ class DcBoost(BuildsOn):
         return losses
 
     def own_tables(self, images: AllImages, ctx: StepContext) -> None:
-        """Find the neighbours that stand in for views."""
+        """Find the neighbours that replace second views."""
         self.pairs.make_tables(self.embedder, images)
 
 

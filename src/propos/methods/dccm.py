@@ -20,15 +20,15 @@ from propos.networks import Mlp, ResNet
 
 SIMILAR = 0.95  # the cosine of two images' assignments from which on they are similar
 LABELS, GRAPH, LOCAL = 5.0, 1.0, 0.05  # weights of the terms
-NEGATIVES = 2  # dissimilar images that each image is told from
+NEGATIVES = 2  # dissimilar images that each image is contrasted with
 FINEST = 16  # places a side, at most
 
 
 class Dccm(Method):
     """Train random views on the assignments of plain ones: confident labels, similar images, and which places match.
 
-    The places are those of the first stage's feature maps; a discriminator tells an image's own, and those of a similar
-    one, from those of others. Losses, thresholds and weights are those of its public code. Deviations: the recipe's
+    Places are positions of the first stage's feature maps. A discriminator separates the places of an image and of a
+    similar one from those of others. Losses, thresholds and weights are its public code's. Deviations: the recipe's
     network with average pooling; the plain views are assigned in every step (there a thousand at a time, for ten
     passes); the discriminator reads log-probabilities (there the logits); images are compared with the next ones of
     the batch, whose order is random. Not verified: data other than CIFAR-10 and CIFAR-20.
@@ -186,7 +186,7 @@ def local_information(
 ) -> Float[Tensor, ""]:
     """Return mean log(1 + e^−d) of the positives' scores d plus mean log(1 + e^d) of the negatives' that exist.
 
-    It is lowest where the scores tell the two apart: a bound on their mutual information (Jensen and Shannon's).
+    It is lowest where the scores separate the two: a bound on their mutual information (Jensen and Shannon's).
     """
     apart = F.softplus(negatives).mean(dim=2) * exist
     return F.softplus(-positives).mean() + apart.sum() / exist.sum().clamp(min=1)
@@ -195,8 +195,8 @@ def local_information(
 def companions(similar: Bool[Tensor, "B B"]) -> tuple[Int[Tensor, "B 2"], Int[Tensor, "B m"], Bool[Tensor, "B m"]]:
     """Return each image and the next similar one, the next two dissimilar ones, and which of the latter exist.
 
-    The next ones are those in the order of the batch, which is random; after its end it starts again. Where no other
-    image is similar, the image itself takes its place.
+    The next ones are in the order of the batch, which is random, and wrap around at its end. Where no other image is
+    similar, the image itself is used.
     """
     batch = len(similar)
     own = torch.arange(batch, device=similar.device)

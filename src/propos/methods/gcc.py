@@ -20,18 +20,18 @@ from propos.methods.stage import Stage
 from propos.networks import Mlp, Neighbours
 
 CONTRAST_EPOCHS, GRAPH_EPOCHS = 50, 950  # of the stages
-GRAPH_EVERY = 5  # epochs the graph is computed again
+GRAPH_EVERY = 5  # epochs between two graphs
 CONTRAST_WEIGHT = 2.0
 FULL_DEGREE = 3  # the degree of an image in the graph at which it has a weight of 1
 
 
 class Gcc(Method):
-    """Tell images apart; then put them with their neighbours in a graph, by embeddings and by clusters.
+    """Contrast images; then pull them to their neighbours in a graph, in embeddings and in assignments.
 
     Deviations from the public code: the graph is that of plain images by the present network (there, of the means of
     four epochs' views); an image has one neighbour a step, for both losses (there three and another one); a
-    neighbour's weight counts once (there twice); near images are not told apart, nor an image from itself. Unverified:
-    that the paper leaves near images out as well.
+    neighbour's weight counts once (there twice); near images are no negatives of each other, nor an image of itself.
+    Unverified: that the paper leaves near images out as well.
     """
 
     class Settings(MethodSettings):
@@ -126,7 +126,7 @@ def degrees(table: Int[Tensor, "N count"]) -> Int[Tensor, " N"]:
 
 
 def near_images(table: Int[Tensor, "B count"], partners: Int[Tensor, " B"]) -> Bool[Tensor, "B 3*B"]:
-    """Return which of the images, the same again and their partners are an image itself or one of its neighbours."""
+    """Return which rows of both views and of the partners are of an image itself or of one of its neighbours."""
     images = torch.cat([table[:, 0], table[:, 0], partners])
     near = images == table[:, :1]
     for column in table[:, 1:].unbind(dim=1):
@@ -147,11 +147,11 @@ def graph_contrast(
     weights: Float[Tensor, " B"],
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """Tell an image's other view and its neighbour from the rows of images that are not near it.
+    """Contrast an image's other view and its neighbour with the rows of images that are not near it.
 
     −mean_i log (exp(cos(z_i, z_i⁺)/τ) + w_i exp(cos(z_i, z_n(i))/τ)) / Σ_j exp(cos(z_i, z_j)/τ), j over the rows of all
-    three views that are not `near` i. `views` are of the images, of the same again and of a neighbour of each. An
-    image to which all are near takes no part.
+    three views that are not `near` i. `views` are of the images, a second view of the same images, and a view of
+    one neighbour of each. An image to which all are near takes no part.
     """
     anchor, other, neighbour = (F.normalize(view, dim=1) for view in views)
     logits = anchor @ torch.cat([anchor, other, neighbour]).T / temperature

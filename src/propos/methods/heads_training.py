@@ -1,4 +1,4 @@
-"""What methods share that train cluster heads on a trained network."""
+"""Helpers of methods that train cluster heads on a trained network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Confidence = Annotated[float, Field(ge=0.0, lt=1.0)]  # the probability above wh
 class Tables(Neighbours):
     """Tables of all images that a stage computes; their shapes are known from the start, so that checkpoints fit.
 
-    Nothing is allocated before. A table of the name `table` are the images' neighbours.
+    Nothing is allocated before they are computed. The table named `table` holds the images' neighbours.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Tables(Neighbours):
         self.shapes = {name: (dtype, (images, *shape)) for name, (dtype, *shape) in rows.items()}
 
     def fits(self, name: str, table: Tensor) -> bool:
-        """Return whether a table read from a checkpoint may take a name."""
+        """Return whether a table read from a checkpoint fits its name."""
         return self.shapes.get(name) == (table.dtype, tuple(table.shape)) and super().fits(name, table)
 
 

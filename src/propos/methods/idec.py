@@ -1,4 +1,4 @@
-"""IDEC: DEC whose decoder is trained on while the clusters are (Guo et al., IJCAI 2017)."""
+"""IDEC: DEC whose decoder is trained in the second stage too (Guo et al., IJCAI 2017)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from propos.methods.variant import variant
 class Idec:
     """Train an autoencoder; then keep its reconstructions while assignments to the centres become more confident.
 
-    Losses and their weights are those of its public code. All else is as in DEC, whose autoencoder that code is given.
+    Losses and their weights are those of its public code, which starts from DEC's autoencoder. All else is as in DEC.
     """
 
     year, reference = 2017, "Guo et al., IJCAI"

@@ -1,4 +1,4 @@
-"""IDFD (Tao et al., ICLR 2021): each image told from a bank of all others, and features decorrelated."""
+"""IDFD (Tao et al., ICLR 2021): instance discrimination with a memory bank, and feature decorrelation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from propos.networks import Bank, Mlp
 
 
 class Idfd(Method):
-    """Tell each image from the remembered embeddings of all others, and each feature from the other features."""
+    """Discriminate each image from the remembered embeddings of all others, and decorrelate the features."""
 
     class Settings(MethodSettings):
         """The temperatures of both losses, the bank, and the weight of the second loss."""
@@ -63,7 +63,7 @@ class Idfd(Method):
 
 
 def feature_decorrelation(embeddings: Float[Tensor, "B D"], temperature: float) -> Float[Tensor, ""]:
-    """Tell each feature from all others: −mean_l log softmax_m(f_l·f_m / τ) at m = l.
+    """Discriminate each feature from all others: −mean_l log softmax_m(f_l·f_m / τ) at m = l.
 
     f_l is the l-th column of the normalised embeddings of a batch, itself normalised.
     """

@@ -21,15 +21,15 @@ from propos.networks import Bank, Memory, Mlp, labels_of
 
 CLUSTERINGS = 10  # an image's close neighbours share its cluster in any of them
 BACKGROUND = 4096  # nearest images that they are compared with,
-BACKGROUND_CLUSTERS = 96  # or as many as so many clusters hold: 4,096 of ImageNet's images, in 30,000 clusters
-ALONE = 0.05  # of the epochs (10 of 200) come before aggregation: images are told apart first
+BACKGROUND_CLUSTERS = 96  # or as many as this number of clusters holds: 4,096 of ImageNet's images, in 30,000 clusters
+ALONE = 0.05  # of the epochs (10 of 200) come before aggregation: instance discrimination first
 SMALLEST = 1e-7  # added to a probability, so that its logarithm is finite
 
 
 class LocalAgg(Method):
-    """Tell images from a bank of all; then pull each to the near ones that share a cluster with it in any clustering.
+    """Discriminate images with a bank; then pull each to near ones that share a cluster with it in any clustering.
 
-    Deviations from the public code: images are told from all others, not from noise drawn among them; clusterings are
+    Deviations from the public code: negatives are all other images, not a sample of them; clusterings are
     of the embeddings of plain images, not of the bank, and start from the previous ones; two views a step. Unverified:
     all but ImageNet, the only data it was released for; clusters and near images shrink with the data.
     """
@@ -132,7 +132,7 @@ def shares_a_cluster(
 ) -> Bool[Tensor, "B n"]:
     """Return which rows of a bank have an image's cluster in any of several clusterings; its own row always does.
 
-    Rows after the clustered images, and those labelled -1, are in no cluster.
+    Rows after the clustered images, and rows labelled -1, are in no cluster.
     """
     shares = rows == images[:, None]
     for labels in clusterings.unbind():
@@ -149,10 +149,10 @@ def local_aggregation(
     temperature: float,
     background: int,
 ) -> Float[Tensor, ""]:
-    """Pull each image to those near it that share a cluster with it, relative to all that are near.
+    """Pull each image to the near ones that share a cluster with it, relative to all near ones.
 
     −mean_i log( Σ_{j ∈ B_i ∩ C_i} e^{z_i·v_j/τ} / Σ_{j ∈ B_i} e^{z_i·v_j/τ} + 1e-7 ), B_i the `background` rows of the
-    bank with the largest cosine, C_i those that share a cluster with the image. Embeddings are normalised here, the
+    bank with the largest cosine, C_i the rows that share a cluster with the image. Embeddings are normalised here, the
     bank before. No gradient reaches the bank.
     """
     cosines = F.normalize(embeddings, dim=1) @ bank.T

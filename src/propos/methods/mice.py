@@ -21,9 +21,9 @@ from propos.runs import CONFIDENCE_TEMPERATURE
 
 
 class Mice(Method):
-    """Tell images apart by a mixture of experts, one for each cluster; the gate between them assigns the clusters.
+    """Contrast images by a mixture of experts, one for each cluster; the gate between them assigns the clusters.
 
-    Deviations from the public code: both views are told from the queue, each as the other's key; prototypes are found
+    Deviations from the public code: both views are queries, each with the other's key; prototypes are found
     before every epoch among plain images, in the gate's clusters, and no gradient moves them in between; the gate has
     batch norm, without which it assigns nearly all images to one expert at first; the gate decides, which needs no
     queue, where theirs is the posterior of all three views. Unverified: CIFAR-10 at their length.
@@ -100,9 +100,9 @@ class Mice(Method):
         self.target.move(ctx.momentum)
 
     def assign(self, features: Tensor) -> Tensor:
-        """Return the gate's cosines over the temperature that k-means has its confidence from.
+        """Return the gate's cosines over the temperature of k-means's confidence.
 
-        At the temperature that the gate learns with, no probability is far above 1 / K.
+        At the temperature that the gate is trained with, no probability is far above 1 / K.
         """
         cosines: Tensor = self.gate(features)
         return cosines / CONFIDENCE_TEMPERATURE
@@ -126,7 +126,7 @@ class Simplex(nn.Module):
 
 
 class UnitVectors(nn.Module):
-    """Normalise each of several vectors that stand side by side in a row."""
+    """Normalise each of several vectors that are concatenated in a row."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ def contrastive_experts(
     gate: Float[Tensor, "B K"],
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """Tell each image's own key from the queue by the experts, weighted by the gate: −mean_i log Σ_k π_ik φ_ik.
+    """Contrast each image's own key with the queue by the experts, weighted by the gate: −mean_i log Σ_k π_ik φ_ik.
 
     With f_ik, v_ik and u_nk the outputs of expert k for image i, its key and the queue, and μ_k its prototype:
     φ_ik = exp(v_ik·(f_ik + μ_k)/τ) / (exp(v_ik·(f_ik + μ_k)/τ) + Σ_n exp(u_nk·(f_ik + μ_k)/τ)). This is EM's bound

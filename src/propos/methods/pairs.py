@@ -13,14 +13,14 @@ from propos.methods.images import AllImages
 from propos.methods.setup import Setup
 from propos.networks import Encoder, Memory, Neighbours
 
-NEAREST = 10  # neighbours that may stand in for an image's second view
+NEAREST = 10  # neighbours of which one replaces an image's second view
 
 
 class Pairs(nn.Module):
     """Two random views of each image; for a pretrained network, an image and one of its nearest neighbours.
 
-    The features of a frozen network are computed once, so there are no random views of them. A neighbour shows the
-    same kind of thing nine times in ten.
+    The features of a frozen network are computed once, so there are no random views of them. Nine in ten neighbours
+    are of the same class.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -31,7 +31,7 @@ class Pairs(nn.Module):
 
     @staticmethod
     def stage_options(setup: Setup) -> dict[str, Any]:
-        """Return what a stage that learns from such pairs trains, and when it makes tables."""
+        """Return the modules that a stage on such pairs trains, and when it computes tables."""
         if setup.start.network is None:
             return {}
         trains = ("online.backbone",) if setup.tuned else ("online.projector", "predictor")
@@ -58,7 +58,7 @@ class Pairs(nn.Module):
         return batch.view(kind, 0), partners.view(kind, 1)
 
     def make_tables(self, encoder: Encoder, images: AllImages) -> None:
-        """Compute what the pairs are drawn from."""
+        """Compute the tables that the pairs are drawn from."""
         if self.symmetric:
             return
         points = images.apply(encoder.backbone if self.frozen else encoder)

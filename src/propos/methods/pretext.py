@@ -1,4 +1,4 @@
-"""Methods that build on what another method has learnt: in stages of the same run, or continuing a finished one."""
+"""Methods that build on a network that another method trained: in stages of the same run, or from a finished run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BuildsOn(Method):
     @classmethod
     @abstractmethod
     def own_stages(cls, settings: Any, setup: Setup) -> tuple[Stage, ...]:
-        """Return the stages after the pretext's; their shares are of what the pretext leaves."""
+        """Return the stages after the pretext's; their shares are of the epochs that the pretext leaves."""
 
     @abstractmethod
     def own_losses(self, batch: Batch, ctx: StepContext) -> dict[str, Float[Tensor, ""]]:
@@ -103,7 +103,7 @@ class BuildsOn(Method):
 
     @classmethod
     def _pretext_kind(cls, settings: Any, setup: Setup) -> type[Method]:
-        """Return the class of the pretext, or refuse what cannot be built on."""
+        """Return the class of the pretext, or refuse a method that cannot be built on."""
         name = cls.pretext_name(settings, setup)
         kind = find_method(name, "pretext")
         if issubclass(kind, BuildsOn):
@@ -118,7 +118,7 @@ class BuildsOn(Method):
 
     @classmethod
     def check(cls, settings: Any, setup: Setup, distinct: Callable[[int], int]) -> None:
-        """Refuse what the pretext refuses."""
+        """Refuse settings that the pretext refuses."""
         name, kind = cls.pretext_name(settings, setup), cls._pretext_kind(settings, setup)
         if setup.clusters is None and (kind.has_head or kind.needs_clusters):
             raise InputError(f'pretext = "{name}" needs the number of clusters from the start: give it, as in -k 10')
@@ -142,7 +142,7 @@ class BuildsOn(Method):
     def add_target(self) -> None:
         """Add a moving average of the encoder where the pretext has none; embeddings are then the moving average's.
 
-        During the pretext's stages the one that was added is a copy of the encoder.
+        During the pretext's stages it is a copy of the encoder.
         """
         if self.pretext.target is None:
             self.target = EmaCopy(self.online)

@@ -48,7 +48,7 @@ class ProPos(Method):
     """
 
     class Settings(MethodSettings):
-        """λ_psl, τ, σ and what is ours."""
+        """λ_psl, τ, σ, and the weights of our two additional losses."""
 
         psl_weight: NotNegative = 0.1  # λ_psl
         temperature: Positive = 0.5  # τ
@@ -75,7 +75,7 @@ class ProPos(Method):
         super().__init__(settings, setup)
         self.settings = settings
         hidden, dimension = setup.network.hidden, setup.network.dimension
-        # A pretrained network that is trained further has no heads: random ones would lose the clusters it starts with.
+        # A pretrained network that is trained further has no heads: random ones would destroy its initial clusters.
         self.online = setup.encoder(None if setup.tuned else lambda width: Mlp(width, hidden, dimension))
         self.target: EmaCopy[Encoder] = EmaCopy(self.online)
         self.predictor: nn.Module = nn.Identity() if setup.tuned else Mlp(dimension, hidden, dimension)
@@ -121,7 +121,7 @@ class ProPos(Method):
         return Views(*ctx.gather(za, zb, ta, tb, pa, pb))
 
     def losses_of(self, views: Views, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
-        """Return PSA, PSL once it has started, and what is ours (the paper's Eq. 12 is psa + psl)."""
+        """Return PSA, PSL once it has started, and our additional losses (the paper's Eq. 12 is psa + psl)."""
         settings, (za, zb, ta, tb, pa, pb) = self.settings, views
         losses = {"psa": symmetric(alignment, (pa, tb), (pb, ta))}
         if settings.psl_weight and self._started(ctx) and batch.clustered:
@@ -135,7 +135,7 @@ class ProPos(Method):
         return losses
 
     def make_tables(self, images: AllImages, ctx: StepContext) -> None:
-        """Find the neighbours that stand in for views."""
+        """Find the neighbours that replace second views."""
         self.pairs.make_tables(self.embedder, images)
 
     def after_step(self, ctx: StepContext) -> None:
@@ -174,7 +174,7 @@ def prototype_alignment(
     temperature: float,
     clusters: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Pull each cluster's prototype to its twin in the other view: −mean_k p_k·μ'_k / τ (Eq. 5, first term).
+    """Pull each cluster's prototype to its counterpart in the other view: −mean_k p_k·μ'_k / τ (Eq. 5, first term).
 
     p_k is the normalised sum of the cluster's normalised predictions. Clusters with no image in the batch, and
     images labelled -1, take no part; without any the loss is 0. No gradient reaches the target.
@@ -196,6 +196,6 @@ def prototype_uniformity(
     others = present & ~torch.eye(len(ours), dtype=torch.bool, device=ours.device)
     scattered = present & others.any(dim=1)
     logits = (ours @ ours.T / temperature).masked_fill(~others, -torch.inf)
-    # A row without others has no logarithm; the 0 in its place takes no part.
+    # The sum of a row without others has no logarithm; it is replaced by 0 and left out.
     sums = torch.logsumexp(torch.where(scattered[:, None], logits, 0), dim=1)
     return mean_of_present(sums, scattered)

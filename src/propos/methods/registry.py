@@ -31,9 +31,9 @@ def check_method(name: str, option: str = "--method") -> None:
 
 
 def register_method(name: str, kind: type[Method]) -> None:
-    """Make a method known by a name in this process; a package does so by an entry point `propos.methods`."""
+    """Register a method under a name in this process; a package does so by an entry point `propos.methods`."""
     if name in method_names():
-        raise InputError(f'the name "{name}" is already a method\'s: choose another')
+        raise InputError(f'method "{name}" already exists: choose another name')
     REGISTERED[name] = kind
 
 
@@ -67,7 +67,7 @@ def _is_method(value: Any) -> TypeGuard[type[Method]]:
 def parse_settings(
     kind: type[Method], sections: Mapping[str, Mapping[str, Any]] | None, name: str, where: str = "settings"
 ) -> Any:
-    """Check a method's own settings and return them complete, or say which key is wrong and how."""
+    """Check a method's own settings and return them complete; an error names the key that is wrong."""
     given = (sections or {}).get(name, {})
     known = list(kind.Settings.model_fields)
     for key in given:
@@ -117,7 +117,7 @@ def build_method(config: Config, channels: int, images: int = 0, unlabelled: int
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(config.seed, "network"))
         method = kind(settings_of(config), Setup.of(config, channels, images, unlabelled))
-    # Channels last measured faster, on CPUs too (docs/speed.md); torch leaves the keyword out of its types.
+    # Channels last is faster, on CPUs too (docs/speed.md); torch's types lack the keyword.
     return method.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 

@@ -66,7 +66,7 @@ class SeCu(Method):
         return (Stage(rates={"centres": Rate(CENTRE_RATE, constant=True)}, decides="head"),)
 
     def begin_epoch(self, ctx: StepContext) -> None:
-        """Keep the centres that images agree on during the epoch."""
+        """Store the centres that images are compared with during the epoch."""
         self.centres.begin_epoch()
 
     def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
@@ -127,12 +127,12 @@ class Centres(nn.Module):
         return self._sets(self.memory["before"])
 
     def last_labels(self, images: Int[Tensor, " B"]) -> Int[Tensor, "B S"]:
-        """Return the labels that images had when they were last seen; -1 for those that never were."""
+        """Return the labels that images had in their last batch; -1 before the first."""
         return torch.stack([self.memory[f"labels{size}"][images] for size in self.sizes], dim=1)
 
     @torch.no_grad()
     def begin_epoch(self) -> None:
-        """Keep the present centres as those of the epoch's start."""
+        """Store the present centres as the centres of the epoch's start."""
         self.memory["before"].copy_(F.normalize(self.weight, dim=1))
 
     @torch.no_grad()

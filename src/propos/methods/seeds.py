@@ -1,6 +1,6 @@
-"""Every random draw of a run comes from a generator named by what it is for and when.
+"""Generators of random draws, seeded by the run's seed, the purpose and the step.
 
-No generator lives on from one step to the next, so there is no state to save, resuming is exact, and a draw does
+No generator lives longer than a step, so there is no state to save, resuming is exact, and a draw does
 not depend on what was drawn before it. All draws are made on the CPU, so they do not depend on the device.
 """
 

@@ -1,4 +1,4 @@
-"""What a method is built for: sizes, numbers of images and clusters, and the settings that all methods share."""
+"""The setup that a method is built for: sizes, numbers of images and clusters, and shared settings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Setup:
 
     @property
     def rows(self) -> int:
-        """The number of images that a step may hold: those that are clustered and those that are not."""
+        """The number of images that a step may hold, clustered or only trained on."""
         return self.images + self.unlabelled
 
     def generator(self, *purpose: str | int) -> torch.Generator:

@@ -1,4 +1,4 @@
-"""SPICE: heads learn the labels of prototypes, then the network those that neighbours share (Niu et al., TIP 2022)."""
+"""SPICE: heads learn labels by prototypes, then the network labels that neighbours share (Niu et al., TIP 2022)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Spice(BuildsOn):
         return self._of_heads(batch, ctx) if ctx.stage.name == "heads" else self._of_network(batch, ctx)
 
     def own_tables(self, images: AllImages, ctx: StepContext) -> None:
-        """Label the images nearest to each prototype, or those whose neighbours have the same label."""
+        """Label the images nearest to each prototype, or the images whose neighbours have the same label."""
         features, probabilities = features_and_probabilities(images, self.embedder, self.online, self.heads)
         points = F.normalize(features, dim=1)
         if ctx.stage.name == "heads":

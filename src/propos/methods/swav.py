@@ -26,11 +26,11 @@ class SwAV(Method):
 
     Deviations from the public code: two views of one size, without further small crops; one queue, if any, for both
     views, which is used from when it is full. The prototypes, which are trained from the second epoch on, are many more
-    than the clusters: those are found by k-means on the embeddings.
+    than the clusters, which are found by k-means on the embeddings.
     """
 
     class Settings(MethodSettings):
-        """The prototypes, and what they are compared with."""
+        """The prototypes, their temperature, and a queue of embeddings."""
 
         temperature: Positive = 0.1
         overclustering: Count = 10  # prototypes, times the number of clusters

@@ -26,7 +26,7 @@ LABELLED = 0.5  # γ: the share of the images that may have a label at once
 class Tcl(Method):
     """Contrast images and clusters of weak and strong views; then learn the labels of the most confident images.
 
-    Images with the same label are then no longer told apart. Deviations from the public code: labels are computed
+    Images with the same label are then no negatives of each other. Deviations from the public code: labels are computed
     again before each epoch, of all images (there in each step, of the batch); the layer that both heads read first is
     each head's own; cluster heads start as torch's layers do; there are labels for all clusters, and they are given to
     the images they were found for.
@@ -71,7 +71,7 @@ class Tcl(Method):
         )
 
     def losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
-        """Return the contrasts of images and clusters and the balance; then the contrast by labels and the labels'."""
+        """Return the contrasts and the balance; in the second stage, the contrast by labels and the cross-entropy."""
         settings = self.settings
         weak, strong = batch.view("random", 0), batch.view("strong", 1)
         features = ctx.encode(self.online.backbone, weak, strong)
@@ -131,10 +131,10 @@ def ranks_in_cluster(confidence: Float[Tensor, " N"], cluster: Int[Tensor, " N"]
 def labelled_contrast(
     first: Float[Tensor, "B D"], second: Float[Tensor, "B D"], labels: Int[Tensor, " B"], temperature: float
 ) -> Float[Tensor, ""]:
-    """Tell each row's other view from the rows of images that do not have its label.
+    """Contrast each row's other view with the rows of images that do not have its label.
 
-    −mean_i log exp(cos(z_i, z_i⁺)/τ) / Σ_j exp(cos(z_i, z_j)/τ), over z_i⁺ and all rows of other images but those with
-    the label of i. Images labelled -1 are told from all.
+    −mean_i log exp(cos(z_i, z_i⁺)/τ) / Σ_j exp(cos(z_i, z_j)/τ), over z_i⁺ and all rows of other images except
+    images with the label of i. The negatives of images labelled -1 are all others.
     """
     others = ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
     alike = (labels[:, None] == labels) & (labels >= 0)[:, None] & others

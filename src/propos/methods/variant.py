@@ -12,9 +12,9 @@ from propos.methods.base import Method
 
 
 def variant(original: type[Method], **changes: Any) -> Callable[[type], type[Method]]:
-    """Return a class decorator that makes a variant of a method: other defaults, and what the class says of it.
+    """Return a class decorator that makes a variant of a method: other defaults, and the class's own attributes.
 
-    A variant takes what a recipe says of the original, except of the settings that make it another method.
+    A variant takes a recipe's settings for the original, except for the settings that it changes.
     """
 
     def make(described: type) -> type[Method]:

@@ -1,4 +1,4 @@
-"""The networks: backbones, encoders, heads, moving averages, and what is kept between steps."""
+"""Networks: backbones, encoders, heads, moving averages, and memories that are kept between steps."""
 
 from propos.networks.cluster_heads import ClusterHeads
 from propos.networks.ema import EmaCopy

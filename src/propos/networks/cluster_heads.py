@@ -12,13 +12,13 @@ from propos.networks.memory import Memory
 
 
 class ClusterHeads(nn.Module):
-    """Heads of one kind with initial weights of their own."""
+    """Several heads of one kind, initialised independently."""
 
     def __init__(self, build: Callable[[], nn.Module], count: int) -> None:
         super().__init__()
         self.each = nn.ModuleList(build() for _ in range(count))
         self.register_buffer("chosen", torch.zeros((), dtype=torch.long))
-        self.memory = Memory(losses=torch.zeros(count))  # of this epoch, summed
+        self.memory = Memory(losses=torch.zeros(count))  # sums over this epoch
 
     def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B H K"]:
         """Return every head's logits."""
@@ -30,11 +30,11 @@ class ClusterHeads(nn.Module):
 
     @torch.no_grad()
     def record(self, losses: Float[Tensor, " H"]) -> None:
-        """Add the losses of a batch, head by head."""
+        """Add the losses of a batch, one for each head."""
         self.memory["losses"].add_(losses.detach())
 
     @torch.no_grad()
     def choose(self) -> None:
-        """Let the head with the lowest loss since the last call decide from now on."""
+        """Choose the head with the lowest sum of losses since the last call."""
         self.get_buffer("chosen").copy_(self.memory["losses"].argmin())
         self.memory["losses"].zero_()

@@ -15,8 +15,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from propos.networks.norm import BatchNorm
 
 EPSILON = 1e-3  # TensorFlow's, which the published weights were trained with
-STEM, HEAD = 32, 1280  # the widths of the first and the last convolution, the same in all of them
-# Of each stage: depth, kernel, stride of its first block, expansion, width.
+STEM, HEAD = 32, 1280  # widths of the first and the last convolution, the same in all variants
+# Depth, kernel, stride of the first block, expansion and width of each stage.
 STAGES = (
     (1, 3, 1, 1, 16),
     (2, 3, 2, 6, 24),
@@ -30,7 +30,7 @@ STAGES = (
 
 @dataclass(frozen=True)
 class LiteShape:
-    """How much wider and deeper than the smallest one a network is, and the side of the images it was trained on."""
+    """Width and depth relative to the smallest network, and the side of the images it was trained on."""
 
     width: float
     depth: float
@@ -45,10 +45,10 @@ LITE_SHAPES = {
 
 
 class SameConv(nn.Conv2d):
-    """A convolution that pads as TensorFlow's SAME does: where the padding is odd, one more at the right and below."""
+    """A convolution with TensorFlow's SAME padding: if the padding is odd, there is one more at the right and below."""
 
     def __init__(self, inner: int, outer: int, kernel: int, stride: int = 1, groups: int = 1) -> None:
-        # With a stride of one the padding is the same on all sides, and torch's own is faster.
+        # With a stride of 1 the padding is the same on all sides, and torch's own is faster.
         around = kernel // 2 if stride == 1 else 0
         super().__init__(inner, outer, kernel, stride, around, groups=groups, bias=False)
 
@@ -60,13 +60,13 @@ class SameConv(nn.Conv2d):
         return super().forward(F.pad(x, (across // 2, across - across // 2, down // 2, down - down // 2)))
 
     def _missing(self, side: int) -> int:
-        """Return by how many pixels a side is too short for one window at every stride."""
+        """Return the padding of a side, in pixels, that gives one window at every stride."""
         kernel, stride = self.kernel_size[0], self.stride[0]
         return max((math.ceil(side / stride) - 1) * stride + kernel - side, 0)
 
 
 class ConvNorm(nn.Module):
-    """A convolution and its batch norm, which `folded` makes one."""
+    """A convolution and its batch norm, which `fold_batch_norm` merges."""
 
     def __init__(self, inner: int, outer: int, kernel: int, stride: int = 1, groups: int = 1) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class ConvNorm(nn.Module):
 
 
 class InvertedResidual(nn.Module):
-    """Widen, filter each channel by itself, narrow; added to the input where it has the same shape."""
+    """Expansion, depthwise convolution and projection; added to the input where it has the same shape."""
 
     def __init__(self, inner: int, outer: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class InvertedResidual(nn.Module):
 
 
 class EfficientNetLite(nn.Module):
-    """Images in, pooled features out; no classifier."""
+    """A network from images to pooled features; no classifier."""
 
     def __init__(self, shape: LiteShape, channels: int = 3) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class EfficientNetLite(nn.Module):
             ends = number in (0, len(STAGES) - 1)  # the first and the last stage are not deepened
             for place in range(depth if ends else math.ceil(depth * shape.depth)):
                 blocks.append(InvertedResidual(inner, outer, kernel, 1 if place else stride, expansion))
-                self.last_width, inner = inner, outer  # what the last block reads, and what it makes
+                self.last_width, inner = inner, outer  # the widths of the last block's input and output
         self.blocks = nn.Sequential(*blocks)
         self.head = ConvNorm(inner, HEAD, 1)
 
@@ -121,8 +121,8 @@ class EfficientNetLite(nn.Module):
         return x.mean(dim=(2, 3))
 
 
-def folded(network: EfficientNetLite) -> EfficientNetLite:
-    """Return a copy for evaluation alone, with every batch norm folded into its convolution: the same, faster."""
+def fold_batch_norm(network: EfficientNetLite) -> EfficientNetLite:
+    """Return a copy for eval mode in which every batch norm is folded into its convolution: faster, equal output."""
     folded = copy.deepcopy(network).eval().requires_grad_(False)
     for module in folded.modules():
         if isinstance(module, ConvNorm):
@@ -134,12 +134,12 @@ def folded(network: EfficientNetLite) -> EfficientNetLite:
 
 
 def _round_width(width: float) -> int:
-    """Round a width to a multiple of eight, as MobileNet does: never by more than a tenth downward."""
+    """Round a width to a multiple of 8 as MobileNet does, never down by more than a tenth."""
     rounded = max(8, int(width + 4) // 8 * 8)
     return rounded if rounded >= 0.9 * width else rounded + 8
 
 
-# What the published weights call our convolutions and norms.
+# The published names of our convolutions and norms.
 _OUTSIDE = {"_conv_stem": "stem.conv", "_bn0": "stem.norm", "_conv_head": "head.conv", "_bn1": "head.norm"}
 _IN_BLOCK = {
     "_expand_conv": "expand.conv",
@@ -152,7 +152,7 @@ _IN_BLOCK = {
 
 
 def our_name(published: str) -> str | None:
-    """Return what we call a published weight; nothing for what we have no use for, such as the classifier."""
+    """Return our name of a published weight; None for weights that are not used, such as the classifier's."""
     block = re.fullmatch(r"_blocks\.(\d+)\.(\w+)\.(\w+)", published)
     if block is not None:
         ours = _IN_BLOCK.get(block[2])

@@ -32,14 +32,14 @@ class EmaCopy(nn.Module, Generic[Module]):
 
     @torch.no_grad()
     def move(self, momentum: float) -> None:
-        """Move the parameters that are trained a step of 1 - momentum towards the source's."""
+        """Move the parameters of trained parts by 1 - momentum towards the source's."""
         pairs = zip(self.module.parameters(), self._source[0].parameters(), strict=True)
         moving = [(ours, theirs) for ours, theirs in pairs if theirs.requires_grad]
         if moving:
             torch._foreach_lerp_([ours for ours, _ in moving], [theirs for _, theirs in moving], 1 - momentum)
 
     def match_modes(self) -> None:
-        """Put the parts into eval or training mode as the source's are: what is frozen there is frozen here."""
+        """Copy the training or eval mode of each part of the source: parts that are frozen there are frozen here."""
         for ours, theirs in zip(self.module.modules(), self._source[0].modules(), strict=True):
             ours.training = theirs.training
 

@@ -20,7 +20,7 @@ class Encoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device that it computes on."""
+        """The device of its parameters."""
         return self.get_buffer("_anchor").device
 
     @property

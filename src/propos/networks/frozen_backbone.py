@@ -1,4 +1,4 @@
-"""A frozen network and the way its weights want to see images."""
+"""A frozen pretrained network with the preprocessing that its weights expect."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PART = 32  # images at a time: more measured no faster, and take more memory
 
 
 class FrozenBackbone(nn.Module):
-    """Images in, features out: the middle square of each, resized, normalised, through a network that never learns.
+    """Features of images by a frozen network: the central square of each image is cropped, resized and normalised.
 
-    Where its last stage learns, what comes out are the maps that the stage reads.
+    With `below_last` the outputs are the feature maps below the last stage, which is then trained.
     """
 
     def __init__(self, weights: Weights, below_last: bool = False) -> None:
@@ -28,15 +28,15 @@ class FrozenBackbone(nn.Module):
 
     @torch.inference_mode()
     def forward(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes) -> Float[Tensor, "B F"]:
-        """Return the features of images whose true shapes are given beside them."""
+        """Return the features of images; `shapes` are their true shapes."""
         parts = (slice(start, start + PART) for start in range(0, len(images), PART))
         return torch.cat([self.network(self._view(images[part], _of(shapes, part))) for part in parts])
 
     def _view(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes) -> Float[Tensor, "B 3 S S"]:
-        """Cut out the middle square, as the weights' own test transform does."""
-        coloured = images.expand(-1, 3, -1, -1)  # grey is seen as colours without a hue
-        seen = self.weights.network
-        view = plain_view(coloured, seen.side, *seen.pixels, "centre", shapes, seen.crop)
+        """Crop the central square, as the weights' own test transform does."""
+        coloured = images.expand(-1, 3, -1, -1)  # greyscale as RGB
+        network = self.weights.network
+        view = plain_view(coloured, network.side, *network.pixels, "centre", shapes, network.crop)
         return view.contiguous(memory_format=torch.channels_last)
 
 

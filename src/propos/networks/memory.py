@@ -1,4 +1,4 @@
-"""What a method keeps between steps, as buffers: checkpoints hold them, a finished run's weights do not."""
+"""Buffers that a method keeps between steps: part of checkpoints, not of a finished run's weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-MEMORY = "memory"  # the name under which a method keeps one
+MEMORY = "memory"  # the usual name of one in a method
 
 
 class Memory(nn.Module):
@@ -28,14 +28,14 @@ class Memory(nn.Module):
         return self.get_buffer(name)
 
     def get(self, name: str) -> Tensor | None:
-        """Return a table, if there is one of this name."""
+        """Return the table of this name; None if there is none."""
         return self[name] if name in self else None  # noqa: SIM401
 
     def __setitem__(self, name: str, table: Tensor) -> None:
         self.register_buffer(name, table)
 
     def fits(self, name: str, table: Tensor) -> bool:
-        """Return whether a table read from a checkpoint may take a name: its shape, where known, and its values."""
+        """Return whether a table read from a checkpoint fits its name: by its shape, where known, and its values."""
         if name in self and (table.shape, table.dtype) != (self[name].shape, self[name].dtype):
             return False
         if name not in self.below or not table.numel():
@@ -70,7 +70,7 @@ class Queue(Memory):
 
 
 class Bank(Memory):
-    """A unit vector for every image, which moves a little towards each new embedding of it."""
+    """A unit vector for every image: a moving average of its embeddings."""
 
     def __init__(self, images: int, dimension: int, momentum: float, draw: torch.Generator) -> None:
         super().__init__(vectors=F.normalize(torch.randn(images, dimension, generator=draw), dim=1))
@@ -91,7 +91,7 @@ class Neighbours(Memory):
         self._host: tuple[Tensor, Tensor] | None = None
 
     def host(self) -> Int[Tensor, "N count"]:
-        """Return the table on the CPU, where images are read by position; it is copied once."""
+        """Return the table on the CPU, where images are read; it is copied once."""
         table = self["table"]
         if self._host is None or self._host[0] is not table:
             self._host = table, table.cpu()

@@ -19,7 +19,7 @@ class Float32(nn.Sequential):
     """
 
     def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
-        """Return the layers' output for features, which may come in half precision."""
+        """Return the layers' output for features, which may be in half precision."""
         with full_precision(features.device):
             weights = next(self.parameters(), None)
             output: Tensor = super().forward(features if weights is None else features.to(weights.dtype))  # type: ignore[no-untyped-call]
@@ -27,7 +27,7 @@ class Float32(nn.Sequential):
 
 
 class Mlp(Float32):
-    """Linear layers with batch norm and ReLU between them; `widths` are those of each layer's output."""
+    """Linear layers with batch norm and ReLU between them; `widths` are the layers' output widths."""
 
     def __init__(self, inner: int, *widths: int, norm: bool = True, **options: Any) -> None:
         super().__init__(*mlp_layers(inner, *widths, norm=norm, **options))
@@ -55,7 +55,7 @@ def initialise_small(mlp: nn.Module) -> None:
 
 @torch.no_grad()
 def reinitialise(module: nn.Module, seed: int) -> None:
-    """Do the same again, from a seed alone."""
+    """Draw the weights of linear layers again from N(0, 0.01), from a seed alone, and set their biases to 0."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for layer in module.modules():

@@ -1,4 +1,4 @@
-"""Batch norm that sees the global batch in a fixed number of groups, however many processes share it."""
+"""Batch norm over a fixed number of groups of the global batch, whatever the number of processes."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from propos.distributed import share, sum_over_processes, world_size
 
 @dataclass(frozen=True)
 class BatchGroups:
-    """How a batch falls into groups, and this process's rows of it."""
+    """The groups of a batch, and this process's rows of each."""
 
     here: tuple[int, ...]  # this process's rows in each group
     whole: tuple[int, ...]  # all processes' rows in each group
     shared: bool  # whether a group lies on several processes
-    passes: int = 1  # how many batches, one behind the other, the groups are of
+    passes: int = 1  # the number of concatenated batches that the groups belong to
 
     @classmethod
     def of(cls, batch: int, groups: int) -> BatchGroups:
-        """Cut a batch into groups of consecutive rows."""
+        """Divide a batch into groups of consecutive rows."""
         bounds, part = [batch * number // groups for number in range(groups + 1)], share(batch)
         spans = list(pairwise(bounds))
         here = tuple(max(0, min(stop, part.stop) - max(start, part.start)) for start, stop in spans)
-        # Where each process has as many groups as the others, its share begins and ends with one of them.
+        # If every process has equally many groups, its share consists of whole groups.
         return cls(here, tuple(stop - start for start, stop in spans), shared=groups % world_size() != 0)
 
     def together(self, views: int) -> BatchGroups:
-        """Return the groups of a batch that holds several views of each image, group by group."""
+        """Return the groups of a batch in which each group holds several views of its images."""
         here, whole = (tuple(views * rows for rows in each) for each in (self.here, self.whole))
         return replace(self, here=here, whole=whole)
 
     def behind(self, views: int) -> BatchGroups:
-        """Return the groups of batches that pass one behind the other, each with statistics of its own."""
+        """Return the groups of several concatenated batches, each with statistics of its own."""
         return replace(self, here=views * self.here, whole=views * self.whole, passes=views)
 
 
@@ -52,17 +52,17 @@ ALONE = BatchGroups((), (), shared=False)
 class BatchNorm(_BatchNorm):
     """Batch norm over rows or images; one group in one process is torch's own, to the bit.
 
-    The running buffers move by the mean of the groups' statistics, so that their mean over processes is what one
-    process would hold.
+    The running buffers are updated by the mean of the groups' statistics, so that their mean over processes equals
+    the buffers of one process.
     """
 
     def __init__(self, features: int, eps: float = 1e-5) -> None:
         super().__init__(features, eps)
         self.groups = ALONE
-        self.recomputing = False  # whether this pass repeats one whose statistics the buffers have
+        self.recomputing = False  # whether this pass repeats one that the buffers already contain
 
     def forward(self, x: Float[Tensor, "b C ..."]) -> Float[Tensor, "b C ..."]:
-        """Normalise with the statistics of each row's group; in evaluation mode, with the running ones."""
+        """Normalise with the statistics of each row's group; in eval mode, with the running ones."""
         groups = self.groups
         if not self.training or (len(groups.here) < 2 and not groups.shared):
             if self.training and self.recomputing:
@@ -81,7 +81,7 @@ class BatchNorm(_BatchNorm):
         return self.get_buffer(name)
 
     def _on_this_process(self, x: Tensor) -> Tensor:
-        """Normalise groups that all lie on this process."""
+        """Normalise groups that are all on this process."""
         running = [self._buffer("running_mean"), self._buffer("running_var")]
         sizes = [rows for rows in self.groups.here if rows]
         moved = [torch.stack([buffer] * len(sizes)) for buffer in running]
@@ -95,7 +95,7 @@ class BatchNorm(_BatchNorm):
         return torch.cat(parts)
 
     def _over_processes(self, x: Tensor) -> Tensor:
-        """Normalise groups that lie on several processes."""
+        """Normalise groups that are shared by several processes."""
         normalised, means, variances = _Shared.apply(x, self.weight, self.bias, self.eps, self.groups)  # type: ignore[no-untyped-call]
         result: Tensor = normalised
         if self.recomputing:
@@ -160,54 +160,56 @@ def _of_weight_and_bias(
 
 
 def _sums(part: Float[Tensor, "b C ..."]) -> Float[Tensor, "2 C"]:
-    """Return the sums of values and squares per channel in double precision, where their difference is exact enough."""
+    """Return the sums of values and of squares per channel in double precision, so that the variance is accurate."""
     channels = part.shape[1]
     if not len(part):
         return torch.zeros((2, channels), dtype=torch.float64, device=part.device)
     count = part.numel() // channels
-    untouched = torch.zeros(channels, dtype=torch.float32, device=part.device)  # has half precision answered in full
+    untouched = torch.zeros(
+        channels, dtype=torch.float32, device=part.device
+    )  # in float32, so that statistics of half precision are float32
     mean, variance = torch.batch_norm_update_stats(part, untouched, untouched.clone(), 0.0)
     mean, variance = mean.double(), variance.double()
     return torch.stack([mean, variance + mean.square()]).mul_(count)
 
 
 def _counts(groups: BatchGroups, x: Tensor) -> Float[Tensor, "G 1 1"]:
-    """Return how many values of each channel a group has."""
+    """Return the number of values of a channel in each group."""
     return _on_device(groups.whole, x.device).double().mul_(x[0, 0].numel())[:, None, None]
 
 
 @cache
 def _on_device(rows: tuple[int, ...], device: torch.device) -> Int[Tensor, " G"]:
-    """Return the groups' numbers of rows on a device, where they stay: each batch norm asks for them."""
+    """Return the groups' numbers of rows on a device, cached: every batch norm needs them."""
     return torch.tensor(rows, device=device)
 
 
 def _rows(groups: BatchGroups, x: Tensor) -> Callable[[Float[Tensor, "G C"]], Float[Tensor, "b C ..."]]:
-    """Return what gives each row of x its group's values."""
+    """Return a function that expands values of the groups to the rows of x."""
     here = _on_device(groups.here, x.device)
     group = torch.arange(len(here), device=x.device).repeat_interleave(here, output_size=len(x))
     return lambda values: values[group].view(len(x), -1, *[1] * (x.ndim - 2))
 
 
 def recomputing(network: nn.Module) -> AbstractContextManager[None]:
-    """Have a network's batch norms repeat a pass, later, in the groups of now; their buffers have seen it."""
+    """Return a context in which batch norms repeat the present pass: in its groups, without updating their buffers."""
     return _recomputing([(module, module.groups) for module in network.modules() if isinstance(module, BatchNorm)])
 
 
 @contextmanager
 def _recomputing(norms: list[tuple[BatchNorm, BatchGroups]]) -> Iterator[None]:
-    meanwhile = [norm.groups for norm, _ in norms]
+    present = [norm.groups for norm, _ in norms]
     for norm, groups in norms:
         norm.recomputing, norm.groups = True, groups
     try:
         yield
     finally:
-        for (norm, _), groups in zip(norms, meanwhile, strict=True):
+        for (norm, _), groups in zip(norms, present, strict=True):
             norm.recomputing, norm.groups = False, groups
 
 
 def set_groups(network: nn.Module, groups: BatchGroups) -> None:
-    """Tell every batch norm of a network how the next batch falls into groups."""
+    """Set the groups of the next batch in every batch norm of a network."""
     for module in network.modules():
         if isinstance(module, BatchNorm):
             module.groups = groups

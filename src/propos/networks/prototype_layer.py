@@ -21,7 +21,7 @@ class PrototypeLayer(nn.Module):
 
     @torch.no_grad()
     def normalise(self) -> None:
-        """Set their lengths to 1, so that these neither slow nor speed up learning."""
+        """Set the lengths of the vectors to 1, so that they do not scale the effective learning rate."""
         self.weight.copy_(self.vectors())
 
     def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B K"]:

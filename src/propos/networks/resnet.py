@@ -78,7 +78,7 @@ class Bottleneck(nn.Module):
 
 @dataclass(frozen=True)
 class Shape:
-    """What tells one residual network from another."""
+    """The blocks, depths and widths of a residual network."""
 
     block: type[BasicBlock] | type[Bottleneck]
     depths: tuple[int, ...]
@@ -95,7 +95,7 @@ SHAPES = {
 
 
 class ResNet(nn.Module):
-    """Images in, pooled features out; no classifier."""
+    """A residual network from images to pooled features; no classifier."""
 
     def __init__(self, shape: Shape, stem: Stem, channels: int) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class ResNet(nn.Module):
             self.add_module(f"layer{number}", nn.Sequential(*blocks))
             self._stages.append(f"layer{number}")
         self.features, self.lower_features = inner, shape.widths[0] * shape.block.expansion
-        self.recompute = False  # whether blocks pass again in the backward pass, instead of being remembered
+        self.recompute = False  # whether the backward pass computes blocks again instead of storing activations
         _initialise(self.modules())
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
@@ -128,11 +128,11 @@ class ResNet(nn.Module):
         return self.upper(self.lower(images))
 
     def lower(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B c h w"]:
-        """Return the maps that the first stage makes of the images."""
+        """Return the first stage's feature maps of the images."""
         return self._passed(self.maxpool(self.relu(self.bn1(self.conv1(images)))), self._stages[:1])
 
     def upper(self, maps: Float[Tensor, "B c h w"]) -> Float[Tensor, "B F"]:
-        """Return the pooled features that the other stages make of the first one's maps."""
+        """Return the pooled features of the first stage's maps by the other stages."""
         pooled: Tensor = self.avgpool(self._passed(maps, self._stages[1:]))
         return pooled.flatten(1)
 
@@ -144,7 +144,7 @@ class ResNet(nn.Module):
 
 
 def _recomputed(block: nn.Module, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
-    """Pass a block of which only the input is kept: the backward pass makes the rest anew."""
+    """Pass a block and store only its input: the backward pass computes the rest again (checkpointing)."""
     made: Tensor = checkpoint(
         block,
         x,
@@ -156,17 +156,17 @@ def _recomputed(block: nn.Module, x: Float[Tensor, "B c h w"]) -> Float[Tensor, 
 
 
 def _initialise(modules: Iterable[nn.Module]) -> None:
-    """Start as torchvision's networks do."""
+    """Initialise as torchvision does."""
     for module in modules:
-        # Where there is only a shape, drawing would do nothing, but torch would load its compiler for it.
+        # On meta, drawing would have no effect, but torch would load its compiler.
         if isinstance(module, nn.Conv2d) and not module.weight.is_meta:
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
 def smallest_side(name: str, stem: Stem) -> int:
-    """Return the side of the smallest images a backbone takes: below it they are halved to nothing."""
+    """Return the smallest side of images that a backbone accepts; it halves smaller ones to nothing."""
     if name == "whitened":
-        return 1  # it is fed no images
+        return 1  # its inputs are not images
     return (4 if stem == "imagenet" else 1) << (len(SHAPES[name].depths) - 1)
 
 
@@ -177,12 +177,12 @@ def feature_width(name: str, width: float = 1.0) -> int:
 
 
 def backbone(name: str, stem: Stem, channels: int, width: float = 1.0) -> ResNet:
-    """Build a backbone by name, its layers so many times as wide as usual."""
+    """Build a backbone by name; `width` scales the widths of its layers."""
     return ResNet(shape_of(name, width), stem, channels)
 
 
 def shape_of(name: str, width: float = 1.0) -> Shape:
-    """Return what a backbone by name is made of, its layers so many times as wide as usual."""
+    """Return the shape of a backbone by name; `width` scales the widths of its layers."""
     if name not in SHAPES:
         raise InputError(f"network.backbone = {name!r}: choose one of {', '.join(SHAPES)}")
     shape = SHAPES[name]

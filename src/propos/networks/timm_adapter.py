@@ -1,4 +1,4 @@
-"""Networks of timm, by the names it gives them: an extra, of which nothing is loaded before one of them is named."""
+"""Networks of timm, an optional dependency that is imported only when one of them is named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from propos.networks.pretrained import Pretrained, same_name
 
 PREFIX = "timm/"
 EXTRA = "pip install 'propos[timm]'"
-# What the tags that timm gives weights say of what these had seen: of several words in a tag all count.
+# The training data of weights by the words of timm's tag; a tag may have several.
 SEEN = {
     "in1k": "1.28 million photographs with the labels of ImageNet's 1,000 classes",
     "in12k": "12 million photographs with the labels of about 12,000 classes of ImageNet",
@@ -35,15 +35,15 @@ SEEN = {
 
 @cache
 def timm_network(name: str) -> Pretrained:
-    """Return a network that timm knows, and what it says its weights expect of images."""
+    """Return a timm network with the preprocessing that timm states for its weights."""
     timm, own = _timm(name), name.removeprefix(PREFIX)
     _refuse_unknown(timm, name, own)
     model = _built(own).eval()
-    told: Mapping[str, Any] = timm.data.resolve_model_data_config(model)
-    channels, height, width = told["input_size"]
+    data: Mapping[str, Any] = timm.data.resolve_model_data_config(model)
+    channels, height, width = data["input_size"]
     if channels != 3 or height != width:
         raise InputError(
-            f"--start pretrained:{name}: sees {width}×{height} with {channels} channels, and not squares in colour: "
+            f"--start pretrained:{name}: its inputs are {width}×{height} with {channels} channels, not RGB squares: "
             "choose another network"
         )
     about: Mapping[str, Any] = getattr(model, "pretrained_cfg", {})
@@ -52,24 +52,24 @@ def timm_network(name: str) -> Pretrained:
         partial(_built, own),
         _pooled_width(name, model, height),
         height,
-        (tuple(map(float, told["mean"])), tuple(map(float, told["std"]))),
+        (tuple(map(float, data["mean"])), tuple(map(float, data["std"]))),
         same_name,
-        crop=float(told["crop_pct"]),
+        crop=float(data["crop_pct"]),
         seen=_seen(str(about.get("tag") or "")),
         licence=str(about.get("license") or "unknown"),
     )
 
 
 def hub_weights(network: Pretrained) -> tuple[dict[str, Tensor], str]:
-    """Return a network's weights as timm gets them from its hub, or kept from before, and their hash."""
+    """Return a network's weights, from timm's hub or its cache, and their hash."""
     own = network.name.removeprefix(PREFIX)
     try:
         state = _timm(network.name).create_model(own, pretrained=True, num_classes=0).state_dict()
-    except Exception as error:  # whatever the hub, the network and the readers of files make of it
+    except Exception as error:  # any error of the hub, the network or the readers
         words = shown(" ".join(str(error).split()) or type(error).__name__, quoted=False)
         raise InputError(
-            f"--start pretrained:{network.name}: its weights could not be had from the hub ({words}): connect to "
-            f"huggingface.co, or get model.safetensors of {PREFIX}{own} there by other means and add --weights FILE"
+            f"--start pretrained:{network.name}: its weights could not be downloaded ({words}): connect to "
+            f"huggingface.co, or download model.safetensors of {PREFIX}{own} elsewhere and add --weights FILE"
         ) from None
     digest = hashlib.sha256()
     for key, tensor in sorted(state.items()):
@@ -79,7 +79,7 @@ def hub_weights(network: Pretrained) -> tuple[dict[str, Tensor], str]:
 
 
 def _timm(name: str) -> Any:
-    """Load timm, which brings torchvision along."""
+    """Import timm, which imports torchvision."""
     try:
         importlib.import_module("timm.data")
         return importlib.import_module("timm")
@@ -101,33 +101,33 @@ def _refuse_unknown(timm: Any, name: str, own: str) -> None:
         return
     near = known[:3] or difflib.get_close_matches(architecture, timm.list_models(), n=3)
     hint = f"did you mean {' or '.join(PREFIX + each for each in near)}?" if near else "see timm.list_pretrained()"
-    raise InputError(f"--start pretrained:{shown(name, quoted=False)}: timm has none of this name: {hint}")
+    raise InputError(f"--start pretrained:{shown(name, quoted=False)}: unknown timm network: {hint}")
 
 
 def _built(own: str) -> nn.Module:
-    """Build a network without a classifier; with values, since timm works some of them out while it builds."""
+    """Build a network without a classifier, on the CPU: timm computes some values while it builds."""
     with torch.device("cpu"):
         model: nn.Module = _timm(PREFIX + own).create_model(own, pretrained=False, num_classes=0)
     return model
 
 
 def _pooled_width(name: str, model: nn.Module, side: int) -> int:
-    """Return how many numbers a network makes of an image, by showing it one."""
+    """Return the number of features of a network, measured on an empty image."""
     with torch.inference_mode(), torch.device("cpu"):
         made = model(torch.zeros(1, 3, side, side))
     if not isinstance(made, Tensor) or made.ndim != 2:
         found = f"{tuple(made.shape[1:])} of an image" if isinstance(made, Tensor) else f"a {type(made).__name__}"
         raise InputError(
-            f"--start pretrained:{name}: has no pooled output: it makes {found}, and not a row of features: "
+            f"--start pretrained:{name}: has no pooled output: it returns {found}, not a vector of features: "
             "choose a network that classifies whole images"
         )
     return made.shape[1]
 
 
 def _seen(tag: str) -> str:
-    """Say what weights had seen, as far as timm's tag of them tells."""
+    """Describe the training data of weights by timm's tag."""
     words = tag.lower().split("_")
     known = [text for key, text in SEEN.items() if key in words]
     if known:
         return "; ".join(known)
-    return f"what timm calls {tag}" if tag else "unknown"
+    return f"timm's tag {tag}" if tag else "unknown"

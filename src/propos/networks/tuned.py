@@ -1,4 +1,4 @@
-"""The part of a pretrained network that goes on learning, and the part below it that is passed once."""
+"""The part of a pretrained network that is trained further, and the frozen part below it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Learns = Literal["last", "all"]
 
 @dataclass(frozen=True)
 class Tuning:
-    """Which network is tuned, how much of it, and whether its batch norms keep the statistics they came with."""
+    """The network to tune, the part of it that is trained, and whether batch norms keep their pretrained statistics."""
 
     network: str
     learns: Learns
@@ -30,20 +30,20 @@ class Tuning:
 
 
 class Trunk(nn.Module):
-    """All of a network below its last stage: images in, the maps that the stage reads, as one row an image."""
+    """The part of a network below its last stage: from images to flattened feature maps."""
 
     def __init__(self, network: EfficientNetLite) -> None:
         super().__init__()
         self.stem, self.blocks = network.stem, network.blocks[:-1]
 
     def forward(self, images: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
-        """Return the maps of the images."""
+        """Return the feature maps of the images, a row an image."""
         maps: Tensor = self.blocks(F.relu6(self.stem(images), inplace=True))
         return maps.flatten(1)
 
 
 class LastStage(nn.Module):
-    """A network's last block and the convolution after it: a row of maps in, pooled features out."""
+    """A network's last block and the convolution after it: from flattened feature maps to pooled features."""
 
     def __init__(self, network: EfficientNetLite) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class LastStage(nn.Module):
 
 
 class Tuned(nn.Module):
-    """What learns of a pretrained network, and the whitening of what it makes, which stays as it was fitted."""
+    """The trained part of a pretrained network, followed by a whitening that stays as it was fitted."""
 
     def __init__(self, tuning: Tuning, components: int) -> None:
         super().__init__()
@@ -68,11 +68,11 @@ class Tuned(nn.Module):
         self.whitening = Whitening(network.features, components)
         self.features = components
 
-    def forward(self, fed: Float[Tensor, "B ..."]) -> Float[Tensor, "B C"]:
-        """Return the whitened features of images, or of the maps that the frozen part made of them."""
-        if fed.ndim == 4:
-            fed = fed.expand(-1, 3, -1, -1)  # grey is seen as colours without a hue
-        whitened: Tensor = self.whitening(self.top(fed).float())
+    def forward(self, inputs: Float[Tensor, "B ..."]) -> Float[Tensor, "B C"]:
+        """Return the whitened features of images, or of the frozen part's feature maps."""
+        if inputs.ndim == 4:
+            inputs = inputs.expand(-1, 3, -1, -1)  # greyscale as RGB
+        whitened: Tensor = self.whitening(self.top(inputs).float())
         return whitened
 
     def train(self, mode: bool = True) -> Tuned:
@@ -85,19 +85,19 @@ class Tuned(nn.Module):
         return self
 
     def load_pretrained(self, weights: Weights) -> None:
-        """Take over the weights that others trained."""
+        """Load pretrained weights."""
         network = weights.network.build()
         network.load_state_dict(weights.state)
         self.top.load_state_dict(_top(weights.network, network, self.learns).state_dict())
 
 
 def trunk_of(network: nn.Module, name: str) -> Trunk:
-    """Return what of a network is passed once where its last stage learns."""
+    """Return the frozen part of a network whose last stage is trained."""
     return Trunk(_in_stages(network, name))
 
 
 def trunk_features(network: Pretrained) -> int:
-    """Return how many numbers the frozen part makes of an image where the last stage learns."""
+    """Return the number of values of an image's feature maps below the last stage."""
     with torch.device("meta"):
         built = _in_stages(network.build(), network.name)
     side = network.side
@@ -111,10 +111,9 @@ def _top(network: Pretrained, built: nn.Module, learns: Learns) -> nn.Module:
 
 
 def _in_stages(network: nn.Module, name: str) -> EfficientNetLite:
-    """Return a network whose stages are known, or refuse one whose are not."""
+    """Return a network whose stages are known; refuse others."""
     if not isinstance(network, EfficientNetLite):
         raise InputError(
-            f"start.learns = last: which stage of {name} is its last is not known: set start.learns=all, or take "
-            "efficientnet-lite0"
+            f"start.learns = last: the last stage of {name} is unknown: set start.learns=all, or use efficientnet-lite0"
         )
     return network

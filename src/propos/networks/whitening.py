@@ -1,4 +1,4 @@
-"""Evening out the features of a pretrained network."""
+"""Partial whitening of a pretrained network's features."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 
 class Whitening(nn.Module):
-    """Unit features less their mean, along their main directions, each divided by a power of its spread.
+    """PCA whitening of unit vectors, each component divided by a power of its standard deviation.
 
-    A few directions that all images share outweigh those that tell kinds of images apart; a power below one evens
-    them out without raising noise to their level (docs/pretrained.md).
+    A few components with large variance outweigh those that separate classes; a power below 1 reduces them without
+    amplifying noise as much as full whitening (docs/pretrained.md).
     """
 
     def __init__(self, inner: int, components: int) -> None:
@@ -23,17 +23,17 @@ class Whitening(nn.Module):
         self.register_buffer("directions", torch.zeros(inner, components))
 
     def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B C"]:
-        """Return the features along the main directions."""
+        """Return the whitened features."""
         unit = nn.functional.normalize(features, dim=1)
         return (unit - self.get_buffer("mean")) @ self.get_buffer("directions")
 
     @torch.no_grad()
     def fit(self, batches: Iterable[Float[Tensor, "B F"]], power: float) -> None:
-        """Find mean, directions and spreads of all images' features; directions without any spread stay zero."""
+        """Fit mean and components to all images' features; components without variance stay zero."""
         inner = len(self.get_buffer("mean"))
         count, total, products = 0, torch.zeros(inner).double(), torch.zeros(inner, inner).double()
-        near = None  # the mean: sums of what is left lose nothing
-        for batch in batches:  # all at once would take more memory than the features themselves
+        near = None  # near the mean, subtracted so that sums are exact enough
+        for batch in batches:  # in batches, to limit memory
             unit = nn.functional.normalize(batch.cpu().double(), dim=1)
             near = unit.mean(dim=0) if near is None else near
             rest = unit - near
@@ -47,6 +47,6 @@ class Whitening(nn.Module):
         kept = int((spreads[: self.features] > 1e-6 * spreads[0]).sum())
         vectors = vectors[:, :kept]
         largest = vectors.gather(0, vectors.abs().argmax(dim=0, keepdim=True))
-        directions = vectors * largest.sign() / spreads[:kept] ** power  # an axis has two directions: one is ours
+        directions = vectors * largest.sign() / spreads[:kept] ** power  # an axis has two signs: fix one
         self.get_buffer("mean").copy_(mean)
         self.get_buffer("directions").zero_()[:, :kept] = directions.to(self.get_buffer("directions").dtype)

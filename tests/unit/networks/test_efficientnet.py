@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite, folded, our_name
+from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite, fold_batch_norm, our_name
 from propos.networks.pretrained import PRETRAINED, build_frozen, installed, read_pretrained
 
 
@@ -66,10 +66,10 @@ def test_folded_norms_change_nothing_but_time():
             buffer.normal_(std=0.1)
     images = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
-        before, after = network.eval()(images), folded(network)(images)
+        before, after = network.eval()(images), fold_batch_norm(network)(images)
     assert torch.allclose(before, after, atol=1e-5)
     assert before.std() > 1e-3
-    assert not any("norm" in name for name in folded(network).state_dict())
+    assert not any("norm" in name for name in fold_batch_norm(network).state_dict())
 
 
 def test_published_names_are_ours():

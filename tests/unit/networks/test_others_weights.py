@@ -65,7 +65,7 @@ def test_weights_of_another_network_than_named_are_refused(tmp_path, resnet):
 def test_nan_is_refused(tmp_path, resnet):
     resnet["conv1.weight"][0, 0, 0, 0] = float("nan")
     torch.save(resnet, tmp_path / "weights.pth")
-    assert "conv1.weight holds NaN" in refusal(read_pretrained, None, tmp_path / "weights.pth")
+    assert "conv1.weight contains NaN" in refusal(read_pretrained, None, tmp_path / "weights.pth")
 
 
 @pytest.mark.parametrize("kind", ["sparse", "compressed", "meta", "nested"])
@@ -79,7 +79,7 @@ def test_what_is_no_plain_array_is_refused(tmp_path, resnet, kind):
         "nested": lambda: torch.nested.nested_tensor([matrix, matrix]),
     }[kind]()
     torch.save(resnet, tmp_path / "weights.pth")
-    assert "conv1.weight is no plain array of numbers" in refusal(read_pretrained, None, tmp_path / "weights.pth")
+    assert "conv1.weight is not a dense array" in refusal(read_pretrained, None, tmp_path / "weights.pth")
 
 
 @pytest.mark.parametrize("counter", [torch.zeros(0), torch.zeros(3), torch.tensor(1j)])
@@ -100,7 +100,7 @@ def test_an_archive_that_unpacks_to_more_than_it_is_is_refused_unread(tmp_path):
         for member in plain.infolist():
             packed.writestr(member.filename, plain.read(member))
     said = refusal(read_pretrained, None, tmp_path / "weights.pth")
-    assert "weights.pth: holds 20 MB of weights packed into 0: save the network's state_dict()" in said
+    assert "weights.pth: contains 20 MB of weights compressed to 0 MB: save the network's state_dict()" in said
 
 
 class Harmful:
@@ -110,7 +110,7 @@ class Harmful:
 
 def test_nothing_in_a_file_is_run(tmp_path, capsys):
     torch.save({"conv1.weight": Harmful()}, tmp_path / "weights.pth")
-    assert "holds no weights that can be read safely" in refusal(read_pretrained, None, tmp_path / "weights.pth")
+    assert "contains no weights that can be read safely" in refusal(read_pretrained, None, tmp_path / "weights.pth")
     assert capsys.readouterr().out == ""
 
 
@@ -118,7 +118,7 @@ def test_nothing_in_a_file_is_run(tmp_path, capsys):
 @pytest.mark.parametrize("name", ["weights.pth", "weights.safetensors"])
 def test_other_files_are_refused(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
-    assert "holds no weights" in refusal(read_pretrained, None, tmp_path / name)
+    assert "contains no weights" in refusal(read_pretrained, None, tmp_path / name)
 
 
 def test_a_file_of_something_else_is_refused(tmp_path):

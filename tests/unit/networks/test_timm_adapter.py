@@ -120,7 +120,7 @@ def test_weights_that_do_not_fit_are_told_the_first_and_the_nearest(tmp_path):
 @pytest.mark.usefixtures("_collection")
 def test_a_hub_that_cannot_be_reached_is_said_with_what_to_do():
     said = refusal("timm/tiny.some_in1k")
-    assert "could not be had from the hub (cannot reach the hub: no route)" in said
+    assert "could not be downloaded (cannot reach the hub: no route)" in said
     assert "get model.safetensors of timm/tiny.some_in1k there by other means and add --weights FILE" in said
 
 
@@ -131,8 +131,8 @@ def test_a_hub_that_cannot_be_reached_is_said_with_what_to_do():
         ("timm/tiny.other", "did you mean timm/tiny.some_in1k or timm/tiny.lvd142m?"),
         ("timm/tinny", "did you mean timm/tiny?"),
         ("timm/zzz", "see timm.list_pretrained()"),
-        ("timm/unpooled", "has no pooled output: it makes (4, 30, 30) of an image"),
-        ("timm/grey", "sees 32×32 with 1 channels"),
+        ("timm/unpooled", "has no pooled output: it returns (4, 30, 30) of an image"),
+        ("timm/grey", "its inputs are 32×32 with 1 channels"),
     ],
 )
 def test_what_cannot_be_used_says_why_and_what_could(name, said):
@@ -161,7 +161,7 @@ def test_a_torchvision_for_another_torch_is_said(monkeypatch, tmp_path):
         ("augreg_in21k_ft_in1k", ["ImageNet's 1,000", "ImageNet's 21,000"]),
         ("dino", ["without labels"]),
         ("openai", ["captions"]),
-        ("mystery", ["what timm calls mystery"]),
+        ("mystery", ["timm's tag mystery"]),
         ("", ["unknown"]),
     ],
 )
