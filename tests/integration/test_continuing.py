@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_refused_in_one_line(grown, tmp_path, capsys):
     earlier = ["--from", grown / "run"]
     cases = [
         ([grown / "photos", "--from", unfinished], "is not finished (status: interrupted)"),
-        ([tmp_path, *earlier], "holds colour images"),
+        ([tmp_path, *earlier], "contains colour images"),
         ([grown / "photos", *earlier, "--set", "network.hidden=64"], "network.hidden = 64"),
         ([grown / "photos", *earlier, "--recipe", "digits"], "--from and --recipe both give complete settings"),
         ([grown / "photos", *earlier, "--resume"], "there is no such folder"),

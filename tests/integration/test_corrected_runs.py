@@ -229,7 +229,7 @@ def test_what_needs_a_cluster_is_refused_in_one_line_where_all_is_junk(pixels, t
     for words in (["predict", folder, images, "-o", tmp_path / "a.csv"], ["run", images, "--from", folder]):
         result = command(capsys, *words)
         assert (result.code, result.err) == (2, f"propos: {left}\n")
-    with pytest.raises(ValueError, match="leave no cluster: every image is junk; undo some of it"):
+    with pytest.raises(ValueError, match="leave no cluster: every image is junk; undo some of them"):
         ProPos.load(folder)
 
 

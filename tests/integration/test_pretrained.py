@@ -212,7 +212,7 @@ def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, cap
     )
     result = command(capsys, "run", "--resume", "--out", tmp_path / "run")
     assert result.code == 2
-    assert "are no longer those the run began with" in result.err
+    assert "are not the ones that the run started with" in result.err
 
 
 def test_a_run_killed_among_its_features_goes_on_with_them(finished, here, tmp_path, capsys, monkeypatch):

@@ -107,7 +107,7 @@ def test_a_linear_probe_learns_from_what_the_tuned_network_makes_of_whole_images
     refused = command(capsys, "evaluate", here / "run", "--linear", "paper")
     assert refused.code == 2
     assert refused.err == (
-        "propos: --linear paper: efficientnet-lite0 sees the run's images first, and whole: use --linear fast\n"
+        "propos: --linear paper: efficientnet-lite0 has features of whole images only: use --linear fast\n"
     )
 
 

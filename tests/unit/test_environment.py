@@ -67,7 +67,7 @@ def test_a_port_that_is_taken_is_said_in_one_line(monkeypatch):
         told = {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
         for name, value in told.items():
             monkeypatch.setenv(name, value)
-        with pytest.raises(RunFailed, match="the processes do not meet") as failure:
+        with pytest.raises(RunFailed, match="the processes cannot connect") as failure:
             enter()
     assert "\n" not in str(failure.value)
 

@@ -1,4 +1,4 @@
-"""Clustering of arrays; knows nothing of networks."""
+"""Clustering of arrays, independent of networks."""
 
 from propos.clustering.averaging import start_from_averages
 from propos.clustering.concentration import concentrations

@@ -1,10 +1,10 @@
-"""A start for k-means from images that were averaged with those nearest to them.
+"""Initial centres for k-means from images that are averaged with their nearest neighbours.
 
-An average lies nearer to the middle of its kind than the image does, so that fewer clusters straddle two kinds. K-means
-then goes on with the images themselves: what it ends with is a fixed point of theirs, and new images fit into it.
+An average is nearer to the centre of its class than the image, so fewer clusters mix two classes. K-means then
+continues with the images themselves: the result is a fixed point on them, and new images can be assigned to it.
 
-Of several such ends the one is kept whose images have most of their nearest with them, each cluster counting the same.
-The measure of k-means itself would rather cut a large kind in two than keep two small ones apart (docs/pretrained.md).
+Of several results, the one with the highest neighbour purity is used, averaged over clusters. Inertia would prefer to
+split a large class to separating two small ones (docs/pretrained.md).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from torch import Tensor
 from propos.clustering.kmeans import spherical_kmeans
 from propos.clustering.neighbours import nearest_neighbours
 
-MOST = 4096  # of more points a sample says as well where clusters begin
-NEAR = 20  # neighbours that are looked for in a point's own cluster
+MOST = 4096  # points; of more, a sample is enough to find initial centres
+NEAR = 20  # neighbours of a point for neighbour purity
 
 
 def averaged(points: Float[Tensor, "N D"], nearest: int) -> Float[Tensor, "N D"]:
-    """Return each unit vector averaged with those nearest to it, of length one again."""
+    """Return each unit vector averaged with its nearest neighbours and normalised."""
     places = nearest_neighbours(points, nearest)
     return F.normalize(points + points[places].sum(dim=1), dim=1)
 
 
 def neighbour_purity(labels: Int[Tensor, " N"], near: Int[Tensor, "N n"], clusters: int) -> float:
-    """Return how many of its points' neighbours a cluster holds itself, as a share, in the mean of the clusters.
+    """Return the share of points' neighbours that are in the same cluster, averaged over clusters.
 
-    One less it is the normalised cut of the graph of neighbours (Shi and Malik 2000), over the number of clusters.
+    1 minus it is the normalised cut of the neighbour graph (Shi and Malik 2000), divided by the number of clusters.
     """
     shares = (labels[near] == labels[:, None]).double().mean(dim=1)
     sums = shares.new_zeros(clusters).index_add_(0, labels, shares)
@@ -40,9 +40,9 @@ def neighbour_purity(labels: Int[Tensor, " N"], near: Int[Tensor, "N n"], cluste
 def start_from_averages(
     points: Float[Tensor, "N D"], clusters: int, nearest: int, restarts: int, generator: torch.Generator
 ) -> Float[Tensor, "K D"]:
-    """Return the centres of clusters that began with those of averaged points: of several, the most together.
+    """Return centres found from averaged points: of several starts, those with the highest neighbour purity.
 
-    In every other start each direction is weighed by its spread, which takes back some of what whitening evened out.
+    In every other start each direction is weighted by its standard deviation, which partly undoes whitening.
     """
     if len(points) > max(MOST, 32 * clusters):
         points = points[torch.randperm(len(points), generator=generator)[: max(MOST, 32 * clusters)].to(points.device)]

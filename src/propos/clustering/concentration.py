@@ -1,4 +1,4 @@
-"""How tight clusters are, as PCL measures it."""
+"""The concentration of clusters, as in PCL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spherical k-means as scikit-learn would have it."""
+"""Spherical k-means as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     """Cluster points by direction: k-means on the unit sphere, distances 1 − cosine.
 
     The result is a fixed point of Lloyd's iteration on all the points, and no cluster is empty. Rows need not be of
-    unit length; a zero vector has no direction, takes a label and moves no centre. An array is read where it is, a
+    unit length; a zero vector has a label, but does not move a centre. An array is read where it is, a
     memory-mapped one too, and never copied whole unless it is small.
 
     Parameters:
-        n_clusters: how many clusters.
-        n_init: how many starts; the best result counts. One is made when `init` is an array.
+        n_clusters: number of clusters.
+        n_init: number of starts, of which the best is used. One if `init` is an array.
         init: "k-means++", "random" points, or an array of n_clusters first centres.
-        max_iter: the most iterations of one start.
-        tol: the result stands when no point can have a centre nearer than its own by more than this, in cosine.
+        max_iter: maximum number of iterations of a start.
+        tol: convergence: no point has a centre nearer than its own by more than this, in cosine.
         random_state: a seed makes the result the same every time on a CPU.
         device: where to compute, "cpu" (None) or such as "cuda".
-        chunk_size: how many points are looked at together; None fits them to the processor's cache. Results do not
-            depend on it, but for ties within rounding.
-        scout_size: with many more points than this, starts are tried on a sample of so many and the best of them taken
+        chunk_size: number of points in a chunk; None fits it to the processor's cache. Results depend on it only in
+            ties within rounding.
+        scout_size: with many more points than this, starts are tried on a sample of this size, and the best continue
             to a fixed point on all points. "auto" suits the number of clusters, None runs every start on all points.
 
     Attributes: `cluster_centers_` of unit length, `labels_`, `inertia_` (the sum of weight · (1 − cosine)), `n_iter_`.
@@ -69,14 +69,14 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         self.scout_size = scout_size
 
     def fit(self, X: Array, y: object = None, sample_weight: Array | None = None) -> Self:
-        """Find the clusters of X, a table of N points; y is not looked at."""
+        """Find the clusters of X, a table of N points; y is ignored."""
         data = self._tensor(X, reset=True)
         clustering = self._cluster(data, _weights(sample_weight, len(data)))
         if clustering.repeated:
             distinct = self.n_clusters - clustering.repeated
             warnings.warn(
                 f"SphericalKMeans: only {distinct} of {self.n_clusters} clusters differ in direction and the others "
-                f"repeat them, for want of distinct points: lower n_clusters to {distinct}",
+                f"repeat them, because there are too few distinct points: lower n_clusters to {distinct}",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -123,7 +123,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         return total
 
     def __sklearn_tags__(self) -> Tags:
-        """Say to scikit-learn that the input's precision is kept."""
+        """Declare that the dtype of the input is preserved."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -159,10 +159,10 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         return points, torch.from_numpy(self.cluster_centers_).to(points.device, points.dtype)
 
     def _tensor(self, X: Array, reset: bool) -> Tensor:
-        """Return X as a tensor that shares its memory; its values are checked a chunk at a time, when first read."""
+        """Return X as a tensor that shares its memory; its values are checked a chunk at a time, on first use."""
         table: Array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         if not table.dtype.isnative or table.dtype.itemsize > 8 or min(table.strides) < 0:
-            table = np.ascontiguousarray(table, dtype=np.float64)  # torch knows no such array
+            table = np.ascontiguousarray(table, dtype=np.float64)  # torch has no such dtype or strides
         with warnings.catch_warnings():  # torch warns of read-only arrays; nothing here writes to the data
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
             data = torch.from_numpy(table)

@@ -1,4 +1,4 @@
-"""Spherical k-means: many starts scouted on a sample, the best of them taken to a fixed point on all points."""
+"""Spherical k-means: many starts are tried on a sample, and the best continue to a fixed point on all points."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from propos.distributed import from_first_process
 MAX_ITERATIONS = 300
 TOLERANCE = 1e-4
 
-# What scouting does, chosen by measurement (docs/kmeans.md).
+# Parameters of scouting, chosen by measurement (docs/kmeans.md).
 SCOUT_POINTS = 2048
 SCOUT_POINTS_A_CLUSTER = 128
 SCOUT_BYTES = 64 * 2**20
 SCOUT_ITERATIONS = 100
 SCOUT_TOLERANCE = 0.03
-FEW_CLUSTERS = 32  # few clusters have few, far apart fixed points, so that it pays to try more starts
-STARTS_A_RESTART = 4  # a run on the sample costs a fraction of one on all points: of few clusters so many are made
-RANKED_CENTRES = 128  # about so many centres of the best scouts are compared on all points, in one product
-FINALISTS = 2  # the best of those, of few clusters, go on to a fixed point on all points
+FEW_CLUSTERS = 32  # few clusters have few fixed points, far apart: more starts help
+STARTS_A_RESTART = 4  # with few clusters: a start on the sample is cheap
+RANKED_CENTRES = 128  # centres of the best scouts, approximately, that are compared on all points
+FINALISTS = 2  # the best of them, with few clusters, that continue to a fixed point on all points
 
 
 @dataclass(frozen=True)
 class _Search:
-    """How many clusters to find, from which starts, and when an iteration ends."""
+    """The number of clusters, the starts, and the end of the iteration."""
 
     clusters: int
     restarts: int
@@ -75,11 +75,11 @@ def spherical_kmeans(
     more than `tol` in cosine, and each centre is the normalised sum of its points. `previous` is one more start.
 
     With many more points than `scout_size` the starts are made and tried on a sample of that size, several for each
-    restart when clusters are few, and the best go on to all points; None runs every restart on all points. With
+    restart when clusters are few, and the best continue on all points; None runs every restart on all points. With
     `sharded`, each process passes its part of the points and equal other arguments, and gets the labels of its part.
 
-    Points that are `fixed` stay in the cluster of that number and count in its centre; −1 is free. What a number means
-    is said by `previous`, so that there are no restarts then (constrained k-means, Basu et al. 2002).
+    Points that are `fixed` stay in the cluster of that number and count in its centre; −1 is free. The numbers refer to
+    `previous`, so there are no restarts then (constrained k-means, Basu et al. 2002).
     """
     held = prepare(points, weights, chunk_size, sharded, fixed)
     search = _Search(clusters, restarts, generator, seeding, previous, max_iter, tol)
@@ -100,7 +100,7 @@ def assign(points: Float[Tensor, "N D"], centres: Float[Tensor, "K D"]) -> tuple
 
 
 def _scout_size(points: Points, clusters: int, scout_size: int | str | None) -> int | None:
-    """Return the size of the sample, all points where it is not worth drawing one; None: scout nothing."""
+    """Return the size of the sample, all points if there are few; None: no scouting."""
     usual = max(SCOUT_POINTS, SCOUT_POINTS_A_CLUSTER * clusters)
     usual = max(min(usual, SCOUT_BYTES // (points.dimension * points.dtype.itemsize)), 4 * clusters)
     if points.total <= 2 * usual and scout_size in ("auto", None):
@@ -133,7 +133,7 @@ def _scout(points: Points, search: _Search, size: int) -> Float[Tensor, "F K D"]
 
 
 def _fixed_point(points: Points, start: Float[Tensor, "K D"], max_iter: int, tol: float) -> Clustering:
-    """Take one start to a fixed point; an accelerator runs whole passes, which never wait for the host."""
+    """Iterate one start to a fixed point; on an accelerator in whole passes, without waiting for the host."""
     if points.device.type == "cpu":
         return yinyang(points, start, max_iter, tol)
     ended = lloyd(points, start[None], max_iter, tol)
@@ -145,7 +145,7 @@ def _best(points: Points, runs: list[Clustering]) -> Clustering:
 
 
 def _same(points: Points, centres: Tensor) -> Tensor:
-    """Return the first process's centres: unlike machines may round their scouting differently."""
+    """Return the first process's centres: machines may round differently while scouting."""
     return from_first_process(centres) if points.sharded else centres
 
 
@@ -172,7 +172,7 @@ def _check(points: Points, search: _Search, scout_size: int | str | None) -> Non
     if points.mass <= 0:
         raise InputError("k-means: every weight is zero: give some points a weight above 0")
     if points.solid_mass <= 0:
-        raise InputError("k-means: every point that counts is a zero vector, which has no direction: look at the data")
+        raise InputError("k-means: every point that counts is a zero vector, which has no direction: check the data")
 
 
 def _check_fixed(fixed: Tensor, points: int, clusters: int, restarts: int) -> None:
@@ -181,4 +181,6 @@ def _check_fixed(fixed: Tensor, points: int, clusters: int, restarts: int) -> No
     if fixed.shape != (points,):
         raise InputError(f"k-means: fixed of shape {tuple(fixed.shape)} for {points} points: give one a point")
     if len(fixed) and not -1 <= int(fixed.min()) <= int(fixed.max()) < clusters:
-        raise InputError(f"k-means: fixed names others than the {clusters} clusters, or −1: look at the numbers")
+        raise InputError(
+            f"k-means: fixed has numbers other than those of the {clusters} clusters and −1: check the numbers"
+        )

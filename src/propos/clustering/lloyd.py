@@ -1,4 +1,4 @@
-"""Lloyd's iteration by cosine: all restarts in one matrix product, shapes fixed, the host asked only now and then."""
+"""Lloyd's iteration by cosine: all restarts in one matrix product, fixed shapes, rare synchronisation with the host."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from torch import Tensor
 
 from propos.clustering.points import Points
 
-ONE_HOT_CLUSTERS = 32  # up to here sums are a matrix product with one-hot labels, beyond it rows are added up
+ONE_HOT_CLUSTERS = 32  # up to this number sums are a matrix product with one-hot labels, above it rows are added
 BLOCK_ROWS = 1024  # rows added up in the points' own precision
-SERVED = 1e-6  # a point this near its centre is no better served by a centre of its own
-EQUAL = 1e-5  # inertias this near each other, a point, are of one fixed point found twice
-CHECK_EVERY = 8  # iterations between two questions to an accelerator; the CPU is asked every time
+SERVED = 1e-6  # a point this near to its centre gains nothing from a centre of its own
+EQUAL = 1e-5  # inertias that differ by less, a point, are of the same fixed point
+CHECK_EVERY = 8  # iterations between synchronisations with an accelerator; 1 on a CPU
 
 
 @dataclass(frozen=True)
 class Clustering:
-    """A fixed point of Lloyd's iteration on all the points; the labels are those of this process's points."""
+    """A fixed point of Lloyd's iteration on all the points; labels are of this process's points."""
 
     labels: Int[Tensor, " N"]
     centres: Float[Tensor, "K D"]
     inertia: float  # Σ weight · (1 − cosine to the own centre)
     iterations: int
-    repeated: int = 0  # clusters that only repeat another's direction, for want of distinct points
+    repeated: int = 0  # clusters that repeat another's direction, if there are too few distinct points
 
 
 @dataclass(frozen=True)
 class Restarts:
-    """Where Lloyd's iteration led from each start."""
+    """The result of Lloyd's iteration from each start."""
 
     centres: Float[Tensor, "R K D"]
     inertia: Float[Tensor, " R"]
@@ -43,7 +43,7 @@ def lloyd(
     """Move the centres of every restart to a fixed point.
 
     A restart has ended when no centre moves by more than tol / 2: then no point can have a centre nearer than its
-    own by more than tol. An empty cluster takes the worst-served point as its centre.
+    own by more than tol. An empty cluster gets the point farthest from its centre.
     """
     check_every = check_every or (1 if points.device.type == "cpu" else CHECK_EVERY)
     ended = Restarts(centres.clone(), *(torch.zeros(len(centres), dtype=kind) for kind in (torch.float64, torch.int64)))
@@ -76,7 +76,7 @@ def cluster_sums(points: Points, centres: Float[Tensor, "R K D"]) -> tuple[Float
     for span in points.product_spans(len(columns)):
         rows = points.rows(span)
         if cosines is None:
-            cosines = rows.new_empty(len(rows), len(columns))  # made once: fresh memory costs as much as the work in it
+            cosines = rows.new_empty(len(rows), len(columns))  # allocated once: allocation costs as much as the product
         torch.mm(rows, columns.T, out=cosines[: len(rows)])
         labels = points.placed(nearest(cosines[: len(rows)].view(-1, restarts, clusters)), span) + first
         weights = None if points.weights is None else points.weights[span]
@@ -127,7 +127,7 @@ def directions(sums: Float[Tensor, "*R K D"], before: Float[Tensor, "*R K D"]) -
 
 
 def furthest_move(before: Float[Tensor, "*R K D"], after: Float[Tensor, "*R K D"]) -> Float[Tensor, "*R"]:
-    """Return how far the centre that moved most has moved."""
+    """Return the largest distance that a centre has moved."""
     furthest: Tensor = torch.linalg.vector_norm(after - before, dim=-1).amax(dim=-1)
     return furthest
 
@@ -144,7 +144,7 @@ def inertia(points: Points, sums: Float[Tensor, "*R K D"]) -> Float[Tensor, "*R"
 
 
 def best_first(points: Points, inertias: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
-    """Return the restarts from the best on, equals in their own order: rounding must not choose between them."""
+    """Return the restarts, best first; ties within rounding stay in their order."""
     return (inertias / (EQUAL * points.mass)).round().argsort(stable=True)
 
 

@@ -1,4 +1,4 @@
-"""Keeping the numbers of clusters what they were, from one clustering of the same images to the next."""
+"""Stable numbers of clusters from one clustering of the same images to the next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxtyping import Int
 
 def stable_numbers(previous: Int[np.ndarray, " N"], current: Int[np.ndarray, " N"], clusters: int) -> list[int]:
     """Return the new number of each current cluster so that most images keep theirs (Hungarian matching)."""
-    from scipy.optimize import linear_sum_assignment  # not before it is needed: it takes a second
+    from scipy.optimize import linear_sum_assignment  # imported only when needed: it takes a second
 
     known = previous >= 0
     shared = np.zeros((clusters, clusters), dtype=np.int64)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from propos.clustering.points import spans
 
-COSINES_AT_A_TIME = 2**22  # 16 MB: more of them leave the cache before they are looked at
-BANK_AT_A_TIME = 2**14  # so many of a large bank: a product of fewer queries with all of it would wait for memory
+COSINES_AT_A_TIME = 2**22  # 16 MB, which fit the cache
+BANK_AT_A_TIME = 2**14  # rows of the bank: larger products are limited by memory bandwidth
 
 
 def nearest_in_blocks(
@@ -20,8 +20,8 @@ def nearest_in_blocks(
 ) -> Iterator[tuple[Float[Tensor, "q count"], Int[Tensor, "q count"]]]:
     """Yield the cosines and positions of the bank's unit vectors nearest to some queries, nearest first.
 
-    From `first` on, if given, the queries are the bank's own, and none is its own neighbour. Never more cosines than
-    `COSINES_AT_A_TIME` are there at once, however many vectors the bank holds.
+    From `first` on, if given, the queries are the bank's own, and none is its own neighbour. At most
+    `COSINES_AT_A_TIME` cosines are in memory at once, whatever the size of the bank.
     """
     for span in spans(len(queries), max(1, COSINES_AT_A_TIME // min(len(bank), BANK_AT_A_TIME))):
         found: list[tuple[Tensor, Tensor]] = []
@@ -35,11 +35,11 @@ def nearest_in_blocks(
 
 
 def _largest(cosines: Float[Tensor, "q n"], count: int) -> tuple[Float[Tensor, "q count"], Int[Tensor, "q count"]]:
-    """Return the largest of each row and where they are, as `topk` does, which looks at each value for long.
+    """Return the largest values of each row and their positions, faster than `topk`.
 
-    They lie in those groups of columns whose own largest are the largest; so it is asked of two short rows instead.
+    They are in the groups of columns with the largest maxima, so two `topk` of short rows are enough.
     """
-    size = isqrt(cosines.shape[1] // max(1, 2 * count))  # values of a group are fetched one by one: rather fewer
+    size = isqrt(cosines.shape[1] // max(1, 2 * count))  # small groups, since their values are gathered one by one
     if size < 2:
         return cosines.topk(count, dim=1)
     groups = cosines.shape[1] // size
@@ -55,7 +55,7 @@ def _largest(cosines: Float[Tensor, "q n"], count: int) -> tuple[Float[Tensor, "
 def _nearest_of(
     found: list[tuple[Float[Tensor, "q _"], Int[Tensor, "q _"]]], count: int
 ) -> tuple[Float[Tensor, "q count"], Int[Tensor, "q count"]]:
-    """Return the nearest of what several parts of a bank gave."""
+    """Return the nearest of several parts of a bank."""
     if len(found) == 1:
         return found[0]
     cosines, places = (torch.cat(each, dim=1) for each in zip(*found, strict=True))

@@ -1,4 +1,4 @@
-"""Points as directions: rows of any array, made unit length a chunk at a time, in one process or spread over many."""
+"""Points as unit vectors: rows of any array, normalised a chunk at a time, in one process or several."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from propos.common.errors import InputError
 from propos.distributed import each_process, rank, sum_over_processes
 
 CHUNK_VALUES = 2**21  # rows and their cosines of one chunk, in values: 8 MB of float32 stay within the cache
-PRODUCT_VALUES = 2**23  # of many columns so many cosines at a time: the product is slow on few rows
-CHUNK_ROWS = 8192  # so many rows add up in single precision without harm
+PRODUCT_VALUES = 2**23  # cosines at a time with many columns: products of few rows are slow
+CHUNK_ROWS = 8192  # rows that can be summed in single precision
 MANY_COLUMNS = 512
 COPY_BYTES = 96 * 2**20  # data up to this size are normalised once, into a copy
 
 
 @dataclass(frozen=True)
 class Points:
-    """What k-means sees: row i is `data[i]` at unit length, a zero vector stays zero.
+    """Points for k-means: row i is `data[i]` at unit length; a zero vector stays zero.
 
     `sharded` points are this process's part of the points of all processes, in rank order.
     """
@@ -44,7 +44,7 @@ class Points:
 
     @property
     def device(self) -> torch.device:
-        """Where the points are."""
+        """The device of the points."""
         return self.data.device
 
     @property
@@ -53,7 +53,7 @@ class Points:
         return int(self.data.shape[1])
 
     def spans(self, columns: int) -> Iterator[slice]:
-        """Yield the chunks that cover the rows, each small enough for the cache beside `columns` cosines a row."""
+        """Yield chunks of the rows, each small enough for the cache together with `columns` cosines a row."""
         return spans(len(self), self.chunk_size or rows_per_chunk(self.dimension + columns))
 
     def product_spans(self, columns: int) -> Iterator[slice]:
@@ -77,7 +77,7 @@ class Points:
         return each_process(local) if self.sharded else local[None]
 
     def placed(self, labels: Int[Tensor, "n ..."], where: slice | Int[Tensor, " n"]) -> Int[Tensor, "n ..."]:
-        """Return the clusters of these rows, found by nearness, with those that are fixed in their own."""
+        """Return the clusters of these rows: the given labels, except for fixed points."""
         if self.fixed is None:
             return labels
         fixed = self.fixed[where].view(-1, *[1] * (labels.ndim - 1))
@@ -85,7 +85,7 @@ class Points:
 
     @property
     def rank(self) -> int:
-        """This process's place among those that share the points."""
+        """This process's rank; 0 if the points are not sharded."""
         return rank() if self.sharded else 0
 
     def gathered(self, places: Int[Tensor, " m"]) -> Points:
@@ -112,7 +112,7 @@ def prepare(
     sharded: bool,
     fixed: Int[Tensor, " N"] | None = None,
 ) -> Points:
-    """Check the data and measure every row, reading them once; nothing is copied unless it is small."""
+    """Check the data and measure every row, reading them once; only small data are copied."""
     if data.ndim != 2 or data.shape[1] == 0:
         raise InputError(f"k-means: the points have the shape {tuple(data.shape)}: give a table of N rows, D columns")
     if chunk_size is not None and chunk_size < 1:
@@ -146,7 +146,7 @@ def spans(rows: int, size: int) -> Iterator[slice]:
 
 
 def rows_per_chunk(values_a_row: int) -> int:
-    """Return how many rows make a chunk when each takes so many values."""
+    """Return the number of rows of a chunk, given the number of values of a row."""
     return min(max(64, CHUNK_VALUES // values_a_row), CHUNK_ROWS)
 
 

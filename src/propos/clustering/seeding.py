@@ -1,4 +1,4 @@
-"""Where k-means starts: greedy k-means++ on 1 − cosine, all restarts in one matrix product."""
+"""Initial centres of k-means: greedy k-means++ on 1 − cosine, all restarts in one matrix product."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from propos.clustering.points import Points
 
-GROUP_VALUES = 2**22  # restarts are seeded together up to so many distances: 16 MB, and 32 MB of running sums
+GROUP_VALUES = 2**22  # distances of restarts that are seeded together: 16 MB, and 32 MB of running sums
 
 
 Seeding = Literal["k-means++", "random"]
@@ -20,7 +20,7 @@ Seeding = Literal["k-means++", "random"]
 def seed(
     points: Points, clusters: int, restarts: int, generator: torch.Generator, seeding: Seeding = "k-means++"
 ) -> Float[Tensor, "R K D"]:
-    """Choose the first centres of every restart: far from each other, or any points."""
+    """Choose the first centres of every restart: by k-means++, or random points."""
     if restarts == 0:
         return torch.zeros((0, clusters, points.dimension), dtype=points.dtype, device=points.device)
     group = max(1, GROUP_VALUES // max(points.total, 1))
@@ -61,7 +61,7 @@ def _even(points: Points, restarts: int) -> Float[Tensor, "R N"]:
 def _draw(
     points: Points, distance: Float[Tensor, "R N"], count: int, generator: torch.Generator
 ) -> Float[Tensor, "R C D"]:
-    """Draw points of every restart with chances in proportion to weight × distance, over all processes."""
+    """Draw points of every restart with probabilities proportional to weight × distance, over all processes."""
     restarts = len(distance)
     draws = torch.rand((restarts, count), generator=generator, dtype=torch.float64, device=generator.device)
     running = _running_sums(points, distance)
@@ -75,15 +75,15 @@ def _draw(
     if len(points) == 0:
         rows = torch.zeros((restarts * count, points.dimension), dtype=points.dtype, device=points.device)
     else:
-        # right=True passes over points of no chance; rounding may aim past the end.
+        # right=True passes over points of probability 0; rounding may exceed the end.
         picks = torch.searchsorted(running, aims, right=True).clamp(max=len(points) - 1)
         rows = points.rows(picks.flatten()).where(here.flatten()[:, None], 0)
     return points.over_processes(rows).view(restarts, count, points.dimension)
 
 
 def _running_sums(points: Points, distance: Float[Tensor, "R N"]) -> Float[Tensor, "R N"]:
-    chances = distance.double()
-    return (chances if points.solid is None else chances * points.solid).cumsum(dim=1)
+    probabilities = distance.double()
+    return (probabilities if points.solid is None else probabilities * points.solid).cumsum(dim=1)
 
 
 def _totals(points: Points, running: Float[Tensor, "R N"]) -> Float[Tensor, "W R"]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from propos.clustering.points import spans
 
 CHUNK_VALUES = 2**23  # rows and their distances of one chunk, in values
-NOTHING = 1e-12  # a mean distance below this is rounding: the points are the same
+NOTHING = 1e-12  # mean distances below this are rounding errors of identical points
 
 
 def cosine_silhouette(points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], clusters: int) -> float:

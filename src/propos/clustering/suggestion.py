@@ -1,4 +1,4 @@
-"""How many clusters there may be: for each number, how far apart clusters lie and how surely they come back.
+"""Suggestion of the number of clusters, by the silhouette and the stability of clusterings.
 
 The choice of the two scores, and where they fail, is in docs/suggest-k.md.
 """
@@ -19,14 +19,14 @@ from propos.clustering.kmeans import assign, spherical_kmeans
 from propos.clustering.silhouette import cosine_silhouette
 from propos.common.errors import InputError
 
-POINTS = 4096  # so many points are looked at, or more when the largest number of clusters wants them
+POINTS = 4096  # in the sample, or more if the largest number of clusters needs them
 POINTS_A_CLUSTER = 64
 SPLITS = 3  # pairs of disjoint halves
 RESTARTS = 4  # of k-means on each half
-EVERY_NUMBER = 40  # of longer ranges so many numbers are tried, evenly spread in ratio
+EVERY_NUMBER = 40  # numbers tried in longer ranges, in geometric progression
 WEAK = 0.15  # a silhouette below this: clusters run into each other
 FLEETING = 0.6  # a stability below this: other images give other clusters
-AS_GOOD = 0.97  # of the largest product: less than halves drawn anew make of a difference
+AS_GOOD = 0.97  # of the largest product: a smaller difference is within the variation of random halves
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def suggest_clusters(
     """Choose the least number of clusters whose product of silhouette and stability is as good as the largest.
 
     Numbers above the root of twice the images, a rule of thumb, are tried but not chosen unless all of the range are.
-    `before_each` is called with every number before it is tried, so that whoever waits can watch or stop it.
+    `before_each` is called with every number before it is tried, to report progress or to stop.
     """
     if not 2 <= lowest <= highest <= len(embeddings) // 2:
         most = len(embeddings) // 2
@@ -68,7 +68,7 @@ def suggest_clusters(
         before_each(clusters)
         measured.append(_scores(points, clusters, generator))
     silhouettes, stabilities = zip(*measured, strict=True)
-    # Halves of more clusters have too few images of each to say much, and near twins look like clusters.
+    # With more clusters, halves have too few images of each, and near duplicates look like clusters.
     chosen_from = sum(clusters**2 <= 2 * len(points) for clusters in tried) or len(tried)
     order = _best_first([max(0.0, apart) * max(0.0, alike) for apart, alike in measured[:chosen_from]])
     why = _why(tried, chosen_from, order, silhouettes[order[0]], stabilities[order[0]])
@@ -83,21 +83,21 @@ def _best_first(merits: Sequence[float]) -> list[int]:
 
 
 def numbers_to_try(lowest: int, highest: int) -> tuple[int, ...]:
-    """Return every number of a short range, and of a long one some, closer together where they are small."""
+    """Return the numbers to try: all of a short range, a geometric progression of a long one."""
     if highest - lowest < EVERY_NUMBER:
         return tuple(range(lowest, highest + 1))
     return tuple(int(number) for number in np.unique(np.geomspace(lowest, highest, EVERY_NUMBER).round()))
 
 
 def sample_positions(count: int, highest: int, generator: torch.Generator) -> Int[Tensor, " M"]:
-    """Return the positions of all points, or of many a random choice."""
+    """Return the positions of all points, or of a random sample if there are many."""
     size = max(POINTS, POINTS_A_CLUSTER * highest)
     return torch.arange(count) if count <= size else torch.randperm(count, generator=generator)[:size]
 
 
 def _scores(points: Float[Tensor, "N D"], clusters: int, generator: torch.Generator) -> tuple[float, float]:
-    """Return the silhouette, and how alike (ARI) k-means on one half of the points and on the other sorts them all."""
-    from sklearn.metrics import adjusted_rand_score  # not before it is needed: it takes seconds and brings pandas
+    """Return the silhouette and the stability: the ARI between clusterings of all points by k-means on two halves."""
+    from sklearn.metrics import adjusted_rand_score  # imported only when needed: it takes seconds and imports pandas
 
     silhouettes: list[float] = []
     agreements: list[float] = []
@@ -117,7 +117,7 @@ def _labels(
 
 
 def _why(tried: Sequence[int], chosen_from: int, order: Sequence[int], silhouette: float, stability: float) -> str:
-    """Say in one line what speaks for the choice, and in another what speaks against it or comes next."""
+    """Return the reasons for the choice in one line, and doubts or the next best numbers in another."""
     chosen, first, last = tried[order[0]], tried[0], tried[-1]
     apart = "apart from each other" if silhouette >= WEAK else "hardly apart from each other"
     again = "found again" if stability >= FLEETING else "hardly found again"

@@ -1,4 +1,4 @@
-"""Points without correlations: every direction as wide as every other."""
+"""Full whitening of points (ZCA)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor
 
 from propos.distributed import sum_over_processes
 
-LEAST = 1e-6  # of the widest direction's variance: what is narrower holds nothing but rounding
+LEAST = 1e-6  # of the largest variance: smaller ones are rounding errors
 
 
 def whitened(points: Float[Tensor, "n D"], sharded: bool = False) -> Float[Tensor, "n D"]:
-    """Return points centred, divided by their spread in every main direction, and made unit vectors.
+    """Return points centred, divided by the standard deviation of each principal component, and normalised.
 
-    They stay in their own axes (ZCA): signs and order of the main directions, which are chance, do not matter.
+    They are rotated back (ZCA), so the arbitrary signs and order of the components do not matter.
     """
     exact = points.double()
     sums = torch.cat([exact.sum(dim=0), exact.new_tensor([len(exact)])])

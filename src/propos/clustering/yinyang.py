@@ -1,12 +1,12 @@
-"""Lloyd's iteration with Yinyang bounds: only points whose nearest centre may have changed are looked at again.
+"""Lloyd's iteration with Yinyang bounds: only points whose nearest centre may have changed are compared again.
 
 As in Yinyang k-means (Ding et al., 2015) each point carries one bound for its own centre and one for each group of the
 others; with a single group they would be Hamerly's (2010), with a group for every centre Elkan's (2003). Here they are
 bounds on cosines: for unit vectors |x·c' − x·c| ≤ |c' − c|, so a move of the centres moves the lower bound on the
 cosine to the own centre, and the upper bound on the largest cosine of each group, by as much. While the first exceeds
 the others the point cannot have changed cluster. Unlike Yinyang's, groups go by the centres' numbers, and a point in
-doubt is compared with all centres, in one matrix product. Late iterations look at a few points in a hundred, and move
-only those that changed from one sum to another. The result is that of the plain iteration.
+doubt is compared with all centres, in one matrix product. Late iterations compare a few per cent of the points, and
+move only changed ones from one sum to another. The result is that of the plain iteration.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def yinyang(points: Points, centres: Float[Tensor, "K D"], max_iter: int, tol: f
     converged = False
     while not converged and iterations < max_iter:
         iterations += 1
-        bounds.look(centres)
+        bounds.update(centres)
         moved = directions(bounds.sums, centres)
         refilled = bool(refill(points, moved[None], bounds.sizes[None]))
         still = float(furthest_move(centres, moved)) <= stillness(tol, points.dtype)
@@ -56,7 +56,7 @@ def yinyang(points: Points, centres: Float[Tensor, "K D"], max_iter: int, tol: f
 
 
 class _Bounds:
-    """Yinyang's: every point's centre and the bounds on its cosines, and every cluster's sum and size."""
+    """Every point's centre and the bounds on its cosines, and every cluster's sum and size."""
 
     def __init__(self, points: Points, clusters: int) -> None:
         self.points = points
@@ -68,8 +68,8 @@ class _Bounds:
         self.sizes = torch.zeros(clusters, dtype=torch.int64, device=points.device)
         self.first = True
 
-    def look(self, centres: Float[Tensor, "K D"]) -> None:
-        """Find the nearest centre of every point in doubt and bring sums and sizes up to date."""
+    def update(self, centres: Float[Tensor, "K D"]) -> None:
+        """Find the nearest centre of every point in doubt and update sums and sizes."""
         clusters, dimension = centres.shape
         change = torch.zeros((clusters, dimension + 1), dtype=torch.float64, device=centres.device)
         for where in self._doubtful(clusters):
@@ -103,7 +103,7 @@ class _Bounds:
             yield from (doubtful[span] for span in spans(len(doubtful), size))
 
     def follow(self, before: Float[Tensor, "K D"], after: Float[Tensor, "K D"]) -> None:
-        """Move each point's bounds by as much as the moves of the centres may have moved its cosines."""
+        """Widen each point's bounds by the largest change of its cosines that the centres' moves allow."""
         moves = torch.linalg.vector_norm(after - before, dim=1) + 2 * torch.finfo(after.dtype).eps
         self.own -= moves[self.labels]
         self.others += _group_maxima(moves[None], self.others.shape[1])
@@ -156,7 +156,7 @@ def _add_changed(
 
 
 def _share_out(points: Points, bounds: _Bounds, centres: Float[Tensor, "K D"]) -> int:
-    """Give each cluster still empty the worst-served point of one that can spare it; return how many there were.
+    """Give each empty cluster the farthest point of a cluster with several points; return the number of empty clusters.
 
     Clusters stay empty when there are fewer distinct directions than clusters, or when the iterations ran out.
     """

@@ -1,4 +1,4 @@
-"""The only room that names torch.distributed. Everything here works, and costs nothing, in a single process."""
+"""The only package that uses torch.distributed. Everything works, at no cost, in a single process."""
 
 from propos.distributed.averaging import (
     averaged,

@@ -1,4 +1,4 @@
-"""Gradients averaged over processes, sent while the backward pass goes on."""
+"""Averaging of gradients over processes during the backward pass."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from torch import Tensor, nn
 
 from propos.distributed.joining import world_size
 
-BUCKET_BYTES = 25 * 2**20  # gradients travel together in pieces of this size
+BUCKET_BYTES = 25 * 2**20  # of gradients that are sent together
 
 AnyTensor = TypeVar("AnyTensor", bound=Tensor)
 
 
 @contextmanager
 def averaged(parameters: Sequence[nn.Parameter], others: Sequence[Tensor] = ()) -> Iterator[None]:
-    """Put the mean over processes in the place of the gradients that a backward pass within makes, and of others.
+    """Average the gradients of a backward pass within the block over processes, and other tensors.
 
-    A bucket of gradients is sent when the pass has made all of it, while the pass goes on to earlier layers; what never
-    fills, and the others, when it has ended. Buckets are the same in every step and leave in the same order, so that
-    sums are taken in the same order too, whatever was resumed in between.
+    A bucket of gradients is sent as soon as it is complete, while the pass continues with earlier layers. Incomplete
+    buckets and the other tensors are sent when it has ended. Buckets and their order are the same in every step, so
+    sums are computed in the same order, also after resuming.
     """
     if world_size() == 1:
         yield
@@ -36,7 +36,7 @@ def averaged(parameters: Sequence[nn.Parameter], others: Sequence[Tensor] = ()) 
 
 
 class _Sending:
-    """Gradients on their way, bucket after bucket, as a backward pass makes them."""
+    """Buckets of gradients that are sent during a backward pass."""
 
     def __init__(self, buckets: list[list[nn.Parameter]]) -> None:
         self.buckets = buckets
@@ -46,7 +46,7 @@ class _Sending:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear of every gradient that is made."""
+        """Register hooks that are called for every gradient."""
         hooks = [
             parameter.register_post_accumulate_grad_hook(partial(self._made, number))
             for number, bucket in enumerate(self.buckets)
@@ -60,7 +60,7 @@ class _Sending:
 
     def _made(self, number: int, _: Tensor) -> None:
         self.missing[number] -= 1
-        # The last one waits for what else is sent: a small network then has one message a step.
+        # The last one is sent with the other tensors: a small network then has one message a step.
         while self.left < len(self.buckets) - 1 and not self.missing[self.left]:
             self._send(_gradients(self.buckets[self.left]))
             self.left += 1
@@ -70,7 +70,7 @@ class _Sending:
         self.under_way.append((tensors, flat, dist.all_reduce(flat, async_op=True)))
 
     def end(self, others: Sequence[Tensor]) -> None:
-        """Send what is left, wait for everything and put the means in their places."""
+        """Send the rest, wait for all messages and write the means."""
         rest = [gradient for bucket in self.buckets[self.left :] for gradient in _gradients(bucket)]
         for bucket in _buckets([*rest, *others]):
             self._send(bucket)
@@ -86,7 +86,7 @@ def _gradients(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
 
 
 def _buckets(tensors: Sequence[AnyTensor]) -> Iterator[list[AnyTensor]]:
-    """Yield runs of tensors of one kind that together fill a bucket."""
+    """Yield buckets of consecutive tensors of one dtype."""
     bucket: list[AnyTensor] = []
     for tensor in tensors:
         full = sum(one.nbytes for one in bucket) + tensor.nbytes > BUCKET_BYTES
@@ -99,5 +99,5 @@ def _buckets(tensors: Sequence[AnyTensor]) -> Iterator[list[AnyTensor]]:
 
 
 def _flat(tensor: Tensor) -> Tensor:
-    """Return a tensor's values in the order they lie in memory, without a copy."""
+    """Return a flat view of a tensor's memory, without a copy."""
     return tensor.as_strided((tensor.numel(),), (1,))

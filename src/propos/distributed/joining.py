@@ -1,4 +1,4 @@
-"""How processes meet, speak with each other beside the training, and part."""
+"""The process group: joining it, messages outside of training, and leaving it."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defin
 from propos.common.environment import whole_number
 from propos.common.errors import InputError, RunFailed
 
-# A process that dies is noticed at once, by its closed connections and by torchrun; one that hangs, after this.
+# The timeout for a process that hangs; one that dies is noticed at once, by closed connections and by torchrun.
 PATIENCE = timedelta(minutes=15)
 LOOK_SECONDS = 0.05
 LEAVING_SECONDS = 5.0
 DONE, FAILED = "done", "failed"
-UNNAMED_JOB = "none"  # torchrun's word
+UNNAMED_JOB = "none"  # torchrun's default
 READY, LEFT = "ready", "left"
 
-_words: Any = None  # a store where the first process leaves words for the others
+_words: Any = None  # a store for messages of the first process to the others
 _heard = 0
 
 
 def launched() -> bool:
-    """Return whether torchrun, or a scheduler that speaks as it does, started this process as one of several."""
+    """Return whether torchrun, or a compatible scheduler, started this process as one of several."""
     return whole_number("WORLD_SIZE", 1, lowest=1) > 1 and "RANK" in os.environ
 
 
 def job() -> str | None:
-    """Return what torchrun calls this job, restarts included; "none" where it was given no name."""
+    """Return torchrun's id of this job, the same after restarts; "none" if it was given none."""
     return os.environ.get("TORCHELASTIC_RUN_ID")
 
 
 def restarts() -> int:
-    """Return how often torchrun has started this job again."""
+    """Return the number of torchrun's restarts of this job."""
     return whole_number("TORCHELASTIC_RESTART_COUNT", 0, lowest=0)
 
 
 def local_rank() -> int:
-    """Return this process's number on its machine."""
+    """Return this process's rank on its machine."""
     return whole_number("LOCAL_RANK", 0, lowest=0) if launched() else 0
 
 
 def world_size() -> int:
-    """Return how many processes share the batch."""
+    """Return the number of processes that share the batch."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """Return this process's number among those that share the batch."""
+    """Return this process's rank."""
     return dist.get_rank() if world_size() > 1 else 0
 
 
@@ -63,7 +63,7 @@ def rank() -> int:
 def joined() -> Iterator[None]:
     """Join the processes that torchrun started, if it did, for as long as the block runs.
 
-    When the first process leaves the block early, those that wait for its word leave too, without one of their own.
+    When the first process leaves the block early, processes that wait for its message exit too, without an error.
     """
     global _words, _heard
     if not launched() or dist.is_initialized():
@@ -82,9 +82,9 @@ def joined() -> Iterator[None]:
         if number == 0:
             tell(FAILED)
         else:
-            with suppress(RuntimeError):  # the store may be gone with the first process
+            with suppress(RuntimeError):  # the first process may have closed the store
                 _words.set(LEFT, "")
-        raise  # without taking leave of the others, who may be waiting for us
+        raise  # without a barrier: the others may be waiting for this process
     if number == 0:
         tell(DONE)
     dist.destroy_process_group()
@@ -92,7 +92,7 @@ def joined() -> Iterator[None]:
 
 
 def _met() -> tuple[Any, int, int]:
-    """Meet the other processes; return the store that they share, this one's number and how many there are."""
+    """Connect to the other processes; return the shared store, this process's rank and the number of processes."""
     whole_number("RANK", 0, lowest=0, highest=whole_number("WORLD_SIZE", 1, lowest=1) - 1)
     whole_number("MASTER_PORT", 0, lowest=0, highest=65_535)
     for name in ("MASTER_ADDR", "MASTER_PORT"):
@@ -103,12 +103,12 @@ def _met() -> tuple[Any, int, int]:
     try:
         store, number, processes = next(iter(rendezvous("env://", timeout=PATIENCE)))
     except RuntimeError as error:  # torch 2.6 has no error of its own for a port that is taken
-        raise RunFailed(f"the processes do not meet: {str(error).splitlines()[0]}", "process") from None
+        raise RunFailed(f"the processes cannot connect: {str(error).splitlines()[0]}", "process") from None
     return store, number, processes
 
 
 def tell(words: str) -> None:
-    """Leave word for the other processes."""
+    """Send a message to the other processes."""
     global _heard
     if _words is not None:
         _words.set(str(_heard), words)
@@ -116,30 +116,30 @@ def tell(words: str) -> None:
 
 
 def hear() -> str:
-    """Wait, for as long as it takes, for the first process's next words; leave when it has left."""
+    """Wait without a timeout for the first process's next message; exit if it has exited."""
     global _heard
     words = _next_words()
     _heard += 1
     if words in (DONE, FAILED):
-        sys.exit(words == FAILED)  # the first process says why
+        sys.exit(words == FAILED)  # the first process reports the reason
     return words
 
 
 def say_ready() -> None:
-    """Let the first process know that this one can do what it heard of last."""
+    """Report to the first process that this one is ready for the last message's task."""
     _words.add(f"{READY}/{_heard}", 1)
 
 
 def await_ready() -> None:
-    """Wait, for as long as it takes them to read their images, until all others can do what they were told last."""
+    """Wait without a timeout until all other processes are ready for the last message's task."""
     while _words.add(f"{READY}/{_heard}", 0) < world_size() - 1:
         if _words.check([LEFT]):
-            raise RunFailed("another process has left", "process")
+            raise RunFailed("another process has exited", "process")
         time.sleep(LOOK_SECONDS)
 
 
 def await_first() -> None:
-    """Wait until the first process leaves too: one that lost the others' connections before would call it a failure."""
+    """Wait until the first process exits too: if connections closed before, it would report a failure."""
     _next_words()
 
 
@@ -152,7 +152,7 @@ def _next_words() -> str:
 
 
 def first_leaves_too() -> bool:
-    """Return whether the first process leaves within the next seconds because something failed there as well."""
+    """Return whether the first process exits within a few seconds because it failed too."""
     end = time.monotonic() + LEAVING_SECONDS
     while time.monotonic() < end:
         if _words is not None and _words.check([str(_heard)]):
@@ -162,7 +162,7 @@ def first_leaves_too() -> bool:
 
 
 def lost_another(error: BaseException) -> bool:
-    """Return whether an error only says that another process is gone."""
+    """Return whether an error only means that another process has exited."""
     if world_size() == 1 or not isinstance(error, RuntimeError):
         return False
     return isinstance(error, dist.DistError) or any(sign in str(error) for sign in ("gloo", "Gloo", "NCCL"))

@@ -1,4 +1,4 @@
-"""Rows that processes share, and what they tell each other of theirs."""
+"""Shares of rows between processes, and communication between them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from torch import Tensor
 
 from propos.distributed.joining import rank, world_size
 
-PIECE_BYTES = 64 * 2**20  # what is collected for the run folder, in pieces of this size
-FEW_BYTES = 64 * 2**10  # so little is gathered from all rather than reduced
+PIECE_BYTES = 64 * 2**20  # of a message when rows are collected on the first process
+FEW_BYTES = 64 * 2**10  # up to this size tensors are gathered and summed instead of reduced
 
 
 def shares(total: int) -> list[slice]:
-    """Return which of so many rows are each process's: one run of them, all as long to one row."""
+    """Return each process's slice of `total` rows; their lengths differ by at most one."""
     bounds = [total * number // world_size() for number in range(world_size() + 1)]
     return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
 def share(total: int) -> slice:
-    """Return which of so many rows are this process's."""
+    """Return this process's slice of `total` rows."""
     return shares(total)[rank()]
 
 
 def any_process(*flags: bool) -> tuple[bool, ...]:
-    """Return for each flag whether it is raised on any process."""
+    """Return for each flag whether it is true on any process."""
     if world_size() == 1:
         return flags
     return tuple(each_process(torch.tensor(flags)).any(dim=0).tolist())
@@ -38,7 +38,7 @@ def any_process(*flags: bool) -> tuple[bool, ...]:
 def sum_over_processes(local: Tensor) -> Tensor:
     """Return the sum of every process's tensor, the same bits on each; no gradient passes.
 
-    A few numbers are gathered and added up here: one exchange instead of the two of a sum that spares bytes.
+    Small tensors are gathered and summed here: one exchange instead of the two of an all-reduce.
     """
     if world_size() == 1:
         return local
@@ -59,7 +59,7 @@ def each_process(local: Tensor) -> Tensor:
 
 
 def rows_of_all(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total: int) -> Float[Tensor, "M D"]:
-    """Return on every process some rows of a table of which each holds its share; no gradient passes."""
+    """Return rows of a sharded table on every process; no gradient passes."""
     if world_size() == 1:
         return local[positions]
     own = share(total)
@@ -79,7 +79,7 @@ def from_first_process(local: Tensor) -> Tensor:
 
 
 def bytes_from_first_process(content: bytes | None) -> bytes | None:
-    """Return the first process's bytes, or nothing when it has none."""
+    """Return the first process's bytes; None if it has none."""
     if world_size() == 1:
         return content
     length = int(from_first_process(torch.tensor(-1 if content is None else len(content))))
@@ -102,9 +102,9 @@ def texts_of_each_process(text: str) -> list[str]:
 
 
 def collect(local: Float[Tensor, "n ..."], total: int) -> Float[Tensor, "N ..."] | None:
-    """Return all processes' rows, each its share of so many, on the first process and nothing elsewhere.
+    """Return all processes' rows of a table with `total` rows on the first process, None on the others.
 
-    They travel a piece at a time, so that no process but the first ever holds more than its own and a piece.
+    They are sent in pieces, so that only the first process holds more than its own rows and a piece.
     """
     if world_size() == 1:
         return local
@@ -125,9 +125,9 @@ def gather(local: Float[Tensor, "b ..."], total: int | None = None) -> Float[Ten
     """Concatenate every process's tensor in rank order; the backward pass sums over processes.
 
     Each process must compute the same loss from what is gathered, that of the global batch. Then their gradients are
-    alike, the sum of them is W times this process's own and needs no message, and the mean over processes of what
-    reaches the parameters is exactly the one-process gradient. With `total`, each process has its share of so many
-    rows; without, as many as the others.
+    equal, their sum is W times this process's own and needs no message, and the mean over processes of what
+    reaches the parameters is exactly the one-process gradient. With `total`, each process has its share of
+    `total` rows; without, all have equally many.
     """
     if world_size() == 1:
         return local
@@ -136,7 +136,7 @@ def gather(local: Float[Tensor, "b ..."], total: int | None = None) -> Float[Ten
 
 
 def gather_together(tensors: Sequence[Float[Tensor, "b _"]], total: int) -> list[Float[Tensor, "B _"]]:
-    """Gather tables of as many rows in one go; those without a gradient stay without."""
+    """Gather tables with equally many rows in one message; tables without a gradient stay without."""
     if world_size() == 1:
         return list(tensors)
     whole = gather(torch.cat(list(tensors), dim=1), total)

@@ -1,4 +1,4 @@
-"""Tensors on their way to the device that computes."""
+"""Transfer of tensors to the device."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import Tensor
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a tensor of the host on a device, without waiting for what the device still has to do.
+    """Copy a tensor of the host to a device, without waiting for the device.
 
-    A GPU fetches by itself only what lies in pinned memory; anything else the host has to wait for.
+    A GPU copies asynchronously only from pinned memory; for other memory the host has to wait.
     """
     if device.type == "cuda":
         tensor = tensor.pin_memory()
@@ -41,7 +41,7 @@ class PinnedRing:
         self._turn = 0
 
     def send(self, tensor: Tensor) -> Callable[[], Tensor]:
-        """Send a tensor; return what gives it to whoever computes with it, who need not wait for it on the host."""
+        """Send a tensor; return a function that returns it on the device without blocking the host."""
         turn, self._turn = self._turn, (self._turn + 1) % len(self._buffers)
         self._left[turn].synchronize()
         held = self._buffers[turn].hold(tensor)

@@ -1,4 +1,4 @@
-"""The images of a step, and the views of them that a method asks for."""
+"""The images of a step, and their views on demand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from propos.training.reading import read
 
 @dataclass
 class StepBatch:
-    """A batch of a step (`methods.Batch`), of which each process makes the views of its share."""
+    """A batch of a step (`methods.Batch`); each process computes the views of its share."""
 
     config: Config
     source: Source

@@ -1,7 +1,7 @@
-"""Checkpoints: all that resuming needs, in one file whose name carries the hash of its content.
+"""Checkpoints: everything that resuming needs, in one file whose name contains the hash of its content.
 
-A checkpoint is written beside and renamed, so it is whole or absent; one that a disk damaged later no longer
-matches its name, and the one before it, which is kept, is used.
+A checkpoint is written to a temporary file and renamed, so it is complete or absent. If a file was damaged later, its
+content no longer matches its name, and the previous checkpoint, which is kept, is used.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def save_checkpoint(run: RunFolder | None, learner: Learner, state: State) -> No
 
 
 def load_checkpoint(run: RunFolder | None, learner: Learner, progress: Progress) -> tuple[Learner, State]:
-    """Return the learner and the state of the newest whole checkpoint; without any, the start of the run.
+    """Return the learner and the state of the newest intact checkpoint; without any, the start of the run.
 
     The process that has the run folder reads it for all. The learner's network is the one given.
     """
@@ -66,9 +66,9 @@ def _newest(folder: Path, progress: Progress) -> bytes | None:
         content = path.read_bytes()
         if _digest(content) == path.name[7:39]:
             return content
-        progress.warn(f"{path}: is damaged; going back to the checkpoint before it")
+        progress.warn(f"{path}: is damaged; using the previous checkpoint")
     if paths:
-        raise RunFailed(f"{folder}: every checkpoint is damaged; start the run anew with another --out", "checkpoint")
+        raise RunFailed(f"{folder}: every checkpoint is damaged; start a new run with another --out", "checkpoint")
     return None
 
 
@@ -128,7 +128,7 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[L
         measures=plain.measures,
         partition=None if labels is None or prototypes is None else Partition(labels, prototypes),
         streamed=None if streamed is None else streamed[share(len(streamed))].clone(),
-        losses={name: tensors[f"state.losses.{name}"] for name in plain.counts},  # in the order they came in
+        losses={name: tensors[f"state.losses.{name}"] for name in plain.counts},  # in their original order
         counts=plain.counts,
         seconds=plain.seconds,
         # The history is written before the checkpoint; lines of epochs that will be trained again are dropped.
@@ -138,7 +138,7 @@ def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[L
 
 
 def restore_method(method: Method, tensors: Mapping[str, Tensor]) -> None:
-    """Copy weights and buffers into a method; what a memory holds by a new name becomes part of it."""
+    """Copy weights and buffers into a method; tables that a memory does not have yet are added to it."""
     memories = memories_of(method)
     with torch.no_grad():
         for name, tensor in tensors.items():
@@ -160,7 +160,7 @@ def _unpacked(content: bytes, where: str) -> tuple[dict[str, Tensor], Any]:
         header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode(), where)
         return tensors, parse_json(header["__metadata__"]["state"], where)
     except (safetensors.SafetensorError, UnicodeDecodeError, KeyError, TypeError):
-        raise InputError(f"{where}: its newest file is no checkpoint: delete it to go back to the one before") from None
+        raise InputError(f"{where}: its newest file is no checkpoint: delete it to use the previous one") from None
 
 
 def _restore_optimiser(learner: Learner, tensors: dict[str, Tensor]) -> None:
@@ -172,6 +172,6 @@ def _restore_optimiser(learner: Learner, tensors: dict[str, Tensor]) -> None:
     for number, parameter in enumerate(trained_parameters(learner.method)):
         for name, tensor in saved.get(number, {}).items():
             if tensor.shape == parameter.shape:
-                # In the parameter's own memory format, which fused optimisers take for granted.
+                # In the parameter's own memory format, which fused optimisers require.
                 tensor = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
             learner.optimiser_state(parameter)[name] = tensor

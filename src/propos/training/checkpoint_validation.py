@@ -1,4 +1,4 @@
-"""Whether a checkpoint holds what the settings want: its hash says only that it is as it was written."""
+"""Validation of checkpoints against the settings: the hash only shows that a file is as it was written."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 def _measured(measures: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Check what the E-step that opened the epoch measured; an epoch that none opened has nothing."""
+    """Check the measures of the E-step at the start of the epoch; they are empty without one."""
     if measures:
         Measures.model_validate(measures)
     return measures
 
 
 class Plain(BaseModel):
-    """What a checkpoint holds beside tensors."""
+    """The part of a checkpoint that is not tensors."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -46,7 +46,7 @@ class Plain(BaseModel):
 
 
 def check_plain(plain: Any, learner: Learner, where: str) -> Plain:
-    """Refuse what does not say where a run stands, or names a stage that the method has not."""
+    """Check the plain values; refuse those of another method or of a stage that the method does not have."""
     try:
         found = Plain.model_validate(plain)
     except ValidationError as error:
@@ -56,7 +56,7 @@ def check_plain(plain: Any, learner: Learner, where: str) -> Plain:
     if found.method != learner.config.method:
         raise _unfit(where, f"method: it was written by {shown(found.method)}, not by {shown(learner.config.method)}")
     if found.stage >= max(1, len(learner.stages)):
-        raise _unfit(where, f"stage: it stands in stage {found.stage} of {len(learner.stages)}")
+        raise _unfit(where, f"stage: it is in stage {found.stage} of {len(learner.stages)}")
     return found
 
 
@@ -69,15 +69,15 @@ def check_checkpoint(tensors: Mapping[str, Tensor], plain: Plain, learner: Learn
     _check_state(tensors, plain, learner, where)
     kinds = [{key: type(value) for key, value in each.items()} for each in (plain.scaler, learner.scaler.state_dict())]
     if learner.scaler.is_enabled() and kinds[0] != kinds[1]:
-        raise _unfit(where, "scaler: is not that of half precision")
+        raise _unfit(where, "scaler: is not the gradient scaler of half precision")
     _check_progress(tensors, plain, learner, where)
 
 
 def check_labels(labels: Tensor, images: int, clusters: int | None, where: str) -> None:
-    """Refuse labels that are not one an image, each a cluster's or -1."""
+    """Refuse labels unless there is one for each image, each a cluster's number or -1."""
     _check({"labels": labels}, "labels", (images,), torch.int64, where)
     if len(labels) and (int(labels.min()) < -1 or (clusters is not None and int(labels.max()) >= clusters)):
-        raise _unfit(where, f"labels: are not of {clusters} clusters")
+        raise _unfit(where, f"labels: are not numbers of {clusters} clusters")
 
 
 def _check_optimiser(tensors: Mapping[str, Tensor], learner: Learner, where: str) -> None:
@@ -88,7 +88,7 @@ def _check_optimiser(tensors: Mapping[str, Tensor], learner: Learner, where: str
             continue
         match = OPTIMISER.fullmatch(name)
         if match is None or int(match[1]) >= len(trained) or match[2] not in kept:
-            raise _unfit(where, f"{shown(name, quoted=False)}: is not the optimiser's")
+            raise _unfit(where, f"{shown(name, quoted=False)}: is not part of the optimiser's state")
         parameter = trained[int(match[1])]
         _check(tensors, name, () if match[2] == "step" else tuple(parameter.shape), parameter.dtype, where)
         saved.setdefault(int(match[1]), set()).add(match[2])
@@ -98,12 +98,12 @@ def _check_optimiser(tensors: Mapping[str, Tensor], learner: Learner, where: str
 
 
 def memories_of(method: Method) -> dict[str, Memory]:
-    """Return what a method keeps between steps, by dotted name."""
+    """Return a method's memories by dotted name."""
     return {name: module for name, module in method.named_modules() if isinstance(module, Memory)}
 
 
 def _check_memories(tensors: Mapping[str, Tensor], learner: Learner, where: str) -> None:
-    """Refuse what a method keeps between steps if a name, a shape or a value is not what the method would keep."""
+    """Refuse memories if a name, a shape or a value does not fit the method."""
     memories, known = memories_of(learner.method), learner.method.state_dict()
     for name, tensor in tensors.items():
         if not name.startswith("method."):
@@ -111,9 +111,9 @@ def _check_memories(tensors: Mapping[str, Tensor], learner: Learner, where: str)
         owner, _, leaf = name.removeprefix("method.").rpartition(".")
         if owner in memories:
             if not memories[owner].fits(leaf, tensor):
-                raise _unfit(where, f"{shown(name, quoted=False)}: holds other values than the method would keep")
+                raise _unfit(where, f"{shown(name, quoted=False)}: does not fit the method's memory")
         elif name.removeprefix("method.") not in known:
-            raise _unfit(where, f"{shown(name, quoted=False)}: is not the method's")
+            raise _unfit(where, f"{shown(name, quoted=False)}: is not a weight of the method")
 
 
 def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
@@ -122,7 +122,7 @@ def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, 
         check_labels(tensors["state.labels"], images, config.clusters, where)
         prototypes = _rows(tensors, "state.prototypes", dimension, where)
         if config.clusters is None and len(prototypes):
-            raise _unfit(where, "state.prototypes: there are some, and no number of clusters is known")
+            raise _unfit(where, "state.prototypes: exist, but the number of clusters is unknown")
     if "state.streamed" in tensors:
         _check(tensors, "state.streamed", (images, dimension), torch.float32, where)
 
@@ -133,22 +133,22 @@ def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, learner: Learne
         raise _unfit(where, f"epoch {plain.epoch}, step {plain.step}: there are {epochs.stop} epochs of {steps} steps")
     if plain.measures is None:
         if plain.step:
-            raise _unfit(where, f"it stands at step {plain.step} of an epoch that was not opened")
+            raise _unfit(where, f"it is at step {plain.step} of an epoch that has not started")
         return
     if plain.epoch == epochs.stop or "state.labels" not in tensors:
-        raise _unfit(where, "it stands in an epoch that has no clusters, or is past the last")
+        raise _unfit(where, "it is in an epoch without clusters, or after the last")
     losses = {name.removeprefix("state.losses.") for name in tensors if name.startswith("state.losses.")}
     if losses != plain.counts.keys() or any(not 0 < count <= plain.step for count in plain.counts.values()):
-        raise _unfit(where, "state.losses: are not those of the steps that were taken")
+        raise _unfit(where, "state.losses: do not match the steps")
     for name in losses:
         _check(tensors, f"state.losses.{name}", (steps,), torch.float32, where)
 
 
 def _rows(tensors: Mapping[str, Tensor], name: str, dimension: int, where: str) -> Tensor:
-    """Return some rows of a dimension; none may be of any."""
+    """Return rows of a dimension; without rows it may be any."""
     tensor = tensors.get(name)
     if tensor is None or ((len(tensor) if tensor.ndim else 1) and tuple(tensor.shape[1:]) != (dimension,)):
-        raise _unfit(where, f"{name}: has not the dimension {dimension}")
+        raise _unfit(where, f"{name}: does not have the dimension {dimension}")
     return tensor
 
 
@@ -164,4 +164,6 @@ def _check(
 
 def _unfit(where: str, why: str) -> InputError:
     words = why.replace("torch.", "")
-    return InputError(f"{where}: does not fit config.yaml ({words}): put the settings back, or start anew elsewhere")
+    return InputError(
+        f"{where}: does not fit config.yaml ({words}): put the settings back, or start a new run elsewhere"
+    )

@@ -1,4 +1,4 @@
-"""Choosing the number of clusters once the images have been learnt without one."""
+"""Choice of the number of clusters, once the network was trained without clusters."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from propos.training.stages import clusters_needed, first_clusters
 
 
 def first_estep(config: Config) -> int:
-    """Return the epoch of the first E-step: where K is suggested, the first that needs clusters."""
+    """Return the epoch of the first E-step: if K is to be chosen, the first epoch that needs clusters."""
     return 0 if config.suggest.range is None else clusters_needed(config)
 
 
 def estep_due(config: Config, stage: Stage, stage_epoch: int, epoch: int) -> bool:
-    """Return whether an E-step opens an epoch: one when the stage first needs clusters, then every r epochs from there.
+    """Return whether an epoch starts with an E-step: when the stage first needs clusters, then every r epochs.
 
     `stage_epoch` is the same epoch, counted from the start of the stage.
     """
@@ -35,12 +35,12 @@ def estep_due(config: Config, stage: Stage, stage_epoch: int, epoch: int) -> boo
 
 
 def choose_clusters(recorder: Recorder, source: Source) -> Learner:
-    """Return the learner with its number of clusters, chosen now and written into the run if it was not known."""
+    """Return the learner with its number of clusters; choose it and write it into the run if it is not known yet."""
     learner = recorder.learner
     if learner.config.clusters is not None:
         return learner
     suggestion = _suggest(recorder, source)
-    # Unlike machines may round their scores differently; there is one number.
+    # Machines may round scores differently: all processes use the first one's choice.
     chosen = int(from_first_process(torch.tensor(suggestion.chosen)))
     config = learner.config.with_settings({"clusters": chosen})
     recorder.learner = replace(learner, config=config)
@@ -51,7 +51,7 @@ def choose_clusters(recorder: Recorder, source: Source) -> Learner:
 
 
 def _suggest(recorder: Recorder, source: Source) -> Suggestion:
-    """Suggest a number from the present embeddings; a stopped run chooses again, and the same."""
+    """Suggest a number from the present embeddings; a run that was stopped chooses again, with the same result."""
     config = recorder.learner.config
     assert config.suggest.range is not None
 

@@ -1,4 +1,4 @@
-"""What a step offers a method: passes through networks, messages between processes, seeded draws."""
+"""The context of a step: passes through networks, communication between processes, seeded draws."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StepRun:
 
     @classmethod
     def of(cls, learner: Learner, state: State, size: int = 0, when: tuple[int, int] = (0, 0)) -> StepRun:
-        """Return the context of a batch, or of what happens between steps."""
+        """Return the context of a batch, or of a hook between steps."""
         known = state.partition or unassigned(learner.schedule.images, learner.device)
         epoch, momentum = learner.stage_epoch(state.epoch), learner.schedule.momentum(when[0])
         clusters = learner.config.clusters
@@ -49,10 +49,10 @@ class StepRun:
         """Pass views through a module in the run's precision and batch-norm groups."""
         with autocast(self.learner.device, self.learner.schedule.settings.precision):
             if not (shuffled and self.learner.config.network.shuffle_bn):
-                return self._passed(module, views)
+                return self._pass(module, views)
             order = send(torch.randperm(self.size, generator=self._generator("shuffle")), self.learner.device)
             here, home = order[share(self.size)], order.argsort()[share(self.size)]
-            mixed = self._passed(module, [gather(view, self.size)[here] for view in views])
+            mixed = self._pass(module, [gather(view, self.size)[here] for view in views])
             return [gather(output, self.size)[home] for output in mixed]
 
     def predict(self, module: nn.Module, view: Tensor) -> Tensor:
@@ -103,8 +103,8 @@ class StepRun:
     def _generator(self, purpose: str) -> torch.Generator:
         return generator(self.learner.seed, purpose, *self.when)
 
-    def _passed(self, module: Callable[[Tensor], Tensor], views: Any) -> list[Tensor]:
-        """Pass views apart, or together where batch norm is to see both or its messages are to be shared."""
+    def _pass(self, module: Callable[[Tensor], Tensor], views: Any) -> list[Tensor]:
+        """Pass views separately, or together if batch norm is joint or its messages can be shared."""
         network = self.learner.config.network
         groups, count = BatchGroups.of(self.size, network.bn_groups), len(views)
         joint = network.joint_views and count > 1

@@ -1,4 +1,4 @@
-"""Going on from an earlier run: its weights and prototypes, the numbers of its clusters, what people corrected."""
+"""Continuing a finished run: its weights, prototypes, cluster ids and corrections."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ SHAPING = (
     "hidden",
     "dimension",
     "components",
-)  # of the network: what decides which weights there are
-SAME = 1e-3  # the same image through the same network has embeddings closer than this
+)  # settings of the network that determine the shapes of its weights
+SAME = 1e-3  # embeddings of the same image by the same network are closer than this
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What a run begins with instead of chance."""
+    """The initial state of a run that continues another."""
 
     weights: dict[str, Tensor]
     prototypes: Float[Tensor, "L D"]
     labels: Int[Tensor, " N"]  # the row of the prototype each image had; -1 for images that are new
-    shared: int  # images that the earlier run had too
-    corrections: Corrections | None = None  # where people corrected it
+    shared: int  # number of images that the earlier run had too
+    corrections: Corrections | None = None  # of the earlier run, if there are any
 
     def apply(self, learner: Learner, state: State) -> None:
-        """Put the weights in, and the clusters where the first E-step looks for those before it."""
+        """Load the weights into the learner, and the clusters into the state, where the first E-step reads them."""
         check_labels(self.labels, learner.schedule.images, None, f"checkpoint/{FILE}")
         if not state.fresh:
-            return  # a checkpoint has it all
+            return  # a checkpoint contains everything
         load_weights(learner.method, self.weights)
         clusters, device = learner.config.clusters, learner.device
-        if clusters is not None:  # where a number is still to be chosen, the first E-step comes after it
+        if clusters is not None:  # if K is still to be chosen, the first E-step comes later
             state.partition = Partition(_below(self.labels, clusters).to(device), self.prototypes.to(device))
 
     def renumber(self, answer: Assignment) -> Assignment:
-        """Give the final clusters the numbers under which most images were known to the earlier run."""
+        """Renumber the final clusters so that most images keep their number of the earlier run."""
         clusters = len(answer.prototypes)
         before = _below(self.labels, clusters).numpy()
         numbers = torch.tensor(stable_numbers(before, answer.labels.cpu().numpy(), clusters))
@@ -74,7 +74,7 @@ class WarmStart:
         return replace(answer, labels=numbers[answer.labels], prototypes=answer.prototypes[numbers.argsort()])
 
     def write(self, run: RunFolder) -> None:
-        """Keep it in a run folder, so that resuming does not need the earlier run."""
+        """Write it to a run folder, so that resuming does not need the earlier run."""
         (run.path / "checkpoint").mkdir(exist_ok=True)
         write_atomically(run.path / "checkpoint" / FILE, self._packed())
 
@@ -86,14 +86,14 @@ class WarmStart:
 
     @classmethod
     def read(cls, run: Run) -> WarmStart | None:
-        """Read what a run began with; nothing when it began by chance."""
+        """Read the initial state of a run; None if it does not continue another."""
         if run.info.earlier is None:
             return None
         path = run.path / "checkpoint" / FILE
         try:
             start = cls._unpacked(path.read_bytes())
         except (OSError, KeyError, ValueError, RuntimeError, safetensors.SafetensorError):
-            raise InputError(f"{path}: cannot be read: start the run anew with another --out") from None
+            raise InputError(f"{path}: cannot be read: start a new run with another --out") from None
         check_weights(run.config, start.weights, path)
         start._check(path)
         return start
@@ -101,12 +101,12 @@ class WarmStart:
     def _check(self, path: Path) -> None:
         kinds = [(tensor.ndim, tensor.dtype) for tensor in (self.prototypes, self.labels)]
         if kinds != [(2, torch.float32), (1, torch.int64)] or not bool(torch.isfinite(self.prototypes).all()):
-            raise InputError(f"{path}: holds no prototypes and labels: start the run anew with another --out")
+            raise InputError(f"{path}: contains no prototypes and labels: start a new run with another --out")
         check_labels(self.labels, len(self.labels), len(self.prototypes), str(path))
         if self.corrections is not None:
             fixed = self.corrections.fixed
             if fixed.dtype != torch.int64:
-                raise InputError(f"{path}: holds no clusters that people chose: start the run anew with another --out")
+                raise InputError(f"{path}: contains no valid corrections: start a new run with another --out")
             check_labels(fixed.clamp(min=-1), len(self.labels), len(self.prototypes), str(path))
             part, whole = self.corrections.part, self.corrections.whole
             if part is not None and whole is not None:
@@ -115,7 +115,7 @@ class WarmStart:
 
     @classmethod
     def of_first_process(cls, start: WarmStart | None) -> WarmStart | None:
-        """Return what the first process begins with."""
+        """Return the initial state of the first process."""
         content = bytes_from_first_process(None if start is None else start._packed()) if world_size() > 1 else None
         return start if content is None else cls._unpacked(content)
 
@@ -128,10 +128,9 @@ class WarmStart:
 
 
 def continued(run: Run) -> Config:
-    """Return the settings with which to go on from a finished run: a quarter as long, scattering from the start.
+    """Return the settings that continue a finished run: a quarter of its epochs, PSL from the start.
 
-    What was itself a continuation is gone on from for as long as it took. Of a corrected run, K is what it
-    has by now.
+    Continuing a continued run uses the same number of epochs. K is the number of clusters after corrections.
     """
     config = run.config
     if not run.finished:
@@ -146,9 +145,9 @@ def continued(run: Run) -> Config:
 
 
 def start_from(run: Run, source: Source, device: torch.device, config: Config | None = None) -> WarmStart:
-    """Look up which images an earlier run knew, and return what to begin with.
+    """Find the images that an earlier run had, and return the initial state of a run that continues it.
 
-    `config` are the settings to go on with, where they are others than the run's.
+    `config` are the settings of the new run, if they differ from the earlier run's.
     """
     with numerics(run.config.train):
         model = Model.uncorrected(run, device)
@@ -190,12 +189,12 @@ def _initial_weights(model: Model, config: Config) -> dict[str, Tensor]:
             first = next(iter(module.state_dict()), "")
             if _earlier_name(f"{name}.{first}", model.config, config) not in earlier:
                 module.reset()
-    # A tensor of its own each: files take none twice.
+    # Copies, since safetensors refuses shared memory.
     return {name: tensor.clone() for name, tensor in weight_tensors(method).items()}
 
 
 def _earlier_name(name: str, earlier: Config, config: Config) -> str:
-    """Return what weights of the method that settings name were called in an earlier run's method."""
+    """Return the name that a weight of the new method had in the earlier run's method."""
     if config.method != earlier.method and _pretext(config) == earlier.method:
         return name.removeprefix("pretext.") if name.startswith("pretext.") else f"not in {earlier.method}"
     return name
@@ -208,7 +207,7 @@ def _pretext(config: Config) -> str | None:
 
 
 def _weights_to_tune(model: Model, method: Method) -> dict[str, Tensor]:
-    """Return the weights to train a pretrained network from, of a run that left it as it was."""
+    """Return the initial weights to tune a pretrained network that the earlier run kept frozen."""
     tuned, whitening = method.online.backbone, model.method.online.backbone
     assert isinstance(tuned, Tuned)
     assert isinstance(whitening, Whitening)
@@ -222,23 +221,23 @@ def _weights_to_tune(model: Model, method: Method) -> dict[str, Tensor]:
 
 
 def fitting_channels(run: Run, config: Config, unopened: UnopenedSource, name: str) -> int:
-    """Return how to read images so that they fit an earlier run's weights; refuse what does not."""
+    """Return the number of channels to read images with for an earlier run's weights; refuse other images."""
     earlier = run.config
     _refuse_other_networks(run, earlier, config)
     assert earlier.pixels.mean is not None
     channels = len(earlier.pixels.mean)
-    readable = unopened.headers is not None and unopened.channels < channels  # grey files are read as colours
+    readable = unopened.headers is not None and unopened.channels < channels  # greyscale files are read as RGB
     if unopened.channels != channels and not readable:
         raise InputError(
-            f"{name}: holds {KINDS[unopened.channels]} images; {run.path} was trained on {KINDS[channels]} ones"
+            f"{name}: contains {KINDS[unopened.channels]} images; {run.path} was trained on {KINDS[channels]} ones"
         )
     return channels
 
 
 def known_images(run: Run, names: list[str], embeddings: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
-    """Return the row of each image in an earlier run's table, -1 where that did not know it.
+    """Return the row of each image in an earlier run's table; -1 for new images.
 
-    An image is the same when the earlier network makes the same of it: under its old name, or under any other.
+    An image is the same if its embedding is the same, under its old name or another.
     """
     table, old = run.table, run.embeddings
     places = {name: place for place, name in enumerate(table.images)}
@@ -246,7 +245,7 @@ def known_images(run: Run, names: list[str], embeddings: Float[np.ndarray, "N D"
     changed = np.linalg.norm(embeddings - old[earlier_rows], axis=1) >= SAME
     rest = np.flatnonzero((earlier_rows < 0) | changed)
     if len(rest):
-        from scipy.spatial import KDTree  # not before it is needed
+        from scipy.spatial import KDTree  # imported only when needed
 
         _, nearest = KDTree(old).query(embeddings[rest], distance_upper_bound=SAME)
         earlier_rows[rest] = np.where(nearest < len(old), nearest, -1)
@@ -258,7 +257,7 @@ def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
     for key in SHAPING:
         was, now = getattr(earlier.network, key), getattr(config.network, key)
         if was != now:
-            raise InputError(f"network.{key} = {now}: {run.path} has {was}; weights go on only in the same network")
+            raise InputError(f"network.{key} = {now}: {run.path} has {was}; a run continues only with the same network")
     before, corrected = find_method(earlier.method), run.corrected
     if corrected.edited and config.clusters != len(corrected.prototypes.ids):
         there = len(corrected.prototypes.ids)
@@ -290,6 +289,6 @@ def _shape(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 def _below(labels: Int[Tensor, " N"], clusters: int | None) -> Int[Tensor, " N"]:
-    """Forget numbers that fewer clusters do not have."""
+    """Replace numbers at or above the number of clusters by -1."""
     assert clusters is not None
     return torch.where(labels < clusters, labels, -1)

@@ -1,4 +1,4 @@
-"""The E-step: embed all images, cluster them or ask the cluster head, keep the clusters' numbers stable."""
+"""The E-step: embed all images, cluster them by k-means or the cluster head, keep the clusters' numbers stable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Partition:
     prototypes: Float[Tensor, "K D"]
 
     def start(self, clusters: int) -> Float[Tensor, "K D"] | None:
-        """Return the prototypes from which to find so many clusters; None if there are fewer or more."""
+        """Return the prototypes as initial centres; None if their number is not `clusters`."""
         return self.prototypes if len(self.prototypes) == clusters else None
 
 
@@ -53,7 +53,7 @@ class Assignment:
     confidence: Float[Tensor, " n"] | None = None  # the cluster head's, where it decides
 
     def partition(self) -> Partition:
-        """Return what the next E-step starts from."""
+        """Return the labels and prototypes that the next E-step starts from."""
         return Partition(self.labels, self.prototypes)
 
 
@@ -83,7 +83,7 @@ class EmbeddedImages:
 
 
 def embedded_images(learner: Learner, found: Assignment, epoch: int, corrections: Corrections | None) -> EmbeddedImages:
-    """Return what a method may make of an E-step's embeddings."""
+    """Return an E-step's embeddings for a method's further clusterings."""
     points = _for_kmeans(found.embeddings)
     local = LocalCorrections.of(corrections, learner.schedule.images, points.device)
     seed, sharded = learner.config.seed, world_size() > 1
@@ -91,7 +91,7 @@ def embedded_images(learner: Learner, found: Assignment, epoch: int, corrections
 
 
 def _for_kmeans(embeddings: Float[Tensor, "n D"]) -> Float[Tensor, "n D"]:
-    """Return embeddings where k-means can sum them in double precision, which MPS cannot."""
+    """Return embeddings on a device with double precision, which k-means needs and MPS lacks."""
     return embeddings.cpu() if embeddings.device.type == "mps" else embeddings
 
 
@@ -103,11 +103,11 @@ def e_step(
     streamed: Float[Tensor, "N D"] | None = None,
     corrections: Corrections | None = None,
 ) -> Assignment:
-    """Assign every image to a cluster of the network's present embeddings, or of those that training left.
+    """Assign every image to a cluster, by the network's present embeddings or by those that training reported.
 
     Each process embeds its share of the images; all find the same clusters and end with the labels of every image.
     The previous prototypes are one more start for k-means, and the previous labels give the clusters their numbers.
-    Where people corrected an earlier run, its clusters are the only start, and images stay where they were put.
+    With corrections, the earlier run's clusters are the only start, and fixed images stay in their clusters.
     """
     if learner.stage.decides == "head":
         return _by_head(learner, source, epoch, _found(previous), corrections)
@@ -123,12 +123,12 @@ def clusters_now(
     previous: Partition | None,
     corrections: Corrections | None = None,
 ) -> Assignment:
-    """Cluster the network's present embeddings by k-means, whatever answers in the stage."""
+    """Cluster the network's present embeddings by k-means, even where the cluster head decides."""
     return _by_kmeans(learner, embeddings_now(learner, source, epoch), epoch, _found(previous), corrections)
 
 
 def _found(previous: Partition | None) -> Partition | None:
-    """Return the partition before, if it has clusters."""
+    """Return the previous partition, if it has clusters."""
     return previous if previous is not None and len(previous.prototypes) else None
 
 
@@ -139,7 +139,7 @@ def _by_kmeans(
     previous: Partition | None,
     corrections: Corrections | None,
 ) -> Assignment:
-    """Cluster the embeddings; where people corrected the clusters, with images where they put them."""
+    """Cluster the embeddings by k-means, with fixed images in the clusters of the corrections."""
     clusters = learner.config.clusters
     assert clusters is not None
     points = _for_kmeans(embeddings)
@@ -148,7 +148,7 @@ def _by_kmeans(
     start, restarts = _start(learner, points, previous, corrections is not None, draw)
     held = None
     if corrections is not None:
-        assert start is not None, "corrections speak of clusters, which are there from the start"
+        assert start is not None, "corrections refer to clusters, which exist from the start"
         held = local.select(pin_images(points, corrections, start))
     found = spherical_kmeans(
         local.select(points), clusters, restarts, draw, previous=start, fixed=held, sharded=world_size() > 1
@@ -157,7 +157,7 @@ def _by_kmeans(
     if previous is None:
         return Assignment(labels, prototypes, embeddings, None)
     before = previous.labels.cpu().numpy()
-    if corrections is None:  # they speak of clusters by number, which k-means then keeps
+    if corrections is None:  # corrections refer to clusters by number, which k-means then keeps
         numbers = torch.tensor(stable_numbers(before, labels.cpu().numpy(), clusters), device=labels.device)
         labels, prototypes = numbers[labels], prototypes[numbers.argsort()]
     return Assignment(labels, prototypes, embeddings, churn(before, labels.cpu().numpy()))
@@ -170,7 +170,7 @@ def _start(
     corrected: bool,
     draw: torch.Generator,
 ) -> tuple[Float[Tensor, "K D"] | None, int]:
-    """Return the centres that k-means starts from, if any, and how many other starts it tries."""
+    """Return the initial centres of k-means, if any, and the number of further starts."""
     config = learner.config
     assert config.clusters is not None
     if corrected:
@@ -181,18 +181,18 @@ def _start(
     if start is None:
         everyone = gather(points, learner.schedule.images)
         start = start_from_averages(everyone, config.clusters, config.estep.averaged, config.estep.restarts, draw)
-    return start, 0  # another start could end in clusters that straddle kinds
+    return start, 0  # another start could end in clusters that mix classes
 
 
 def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:
-    """Return the embeddings of this process's share of the images by the network as it is."""
+    """Return the embeddings of this process's share of the images by the present network."""
     return _finite(embed(learner.method.embedder, source, learner.config), epoch)
 
 
 def _finite(embeddings: Float[Tensor, "n D"], epoch: int) -> Float[Tensor, "n D"]:
     if any_process(not torch.isfinite(embeddings).all())[0]:
         lower = "start a new run at a lower rate (--set train.lr=…)"
-        raise RunFailed(f"the embeddings hold NaN at the start of epoch {epoch}: {lower}", "nan")
+        raise RunFailed(f"the embeddings contain NaN at the start of epoch {epoch}: {lower}", "nan")
     return embeddings
 
 
@@ -201,7 +201,7 @@ def _by_head(
 ) -> Assignment:
     """Take each image's cluster from the cluster head; a prototype is the normalised mean of its cluster's embeddings.
 
-    A cluster that no image is in has the mean of all images, weighed by how much the head would put them there.
+    The prototype of an empty cluster is the mean of all images, weighted by the head's probabilities.
     """
     outputs = method_output_batches(learner.method, source, learner.config, share(len(source)))
     batches = [(embeddings, assignments) for embeddings, _, assignments in outputs]

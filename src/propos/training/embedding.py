@@ -1,4 +1,4 @@
-"""Images through a network in evaluation mode, as their plain view; embeddings are ℓ2-normalised projections."""
+"""Outputs of networks in eval mode for plain views; embeddings are ℓ2-normalised projections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from propos.training.features import plain
 from propos.training.reading import read, reading_ahead
 
 BATCH = 512
-LARGE = 32  # images at a time through all of a pretrained network: more measured no faster, and take more memory
+LARGE = 32  # batch size for a whole pretrained network: larger ones are no faster and take more memory
 
 
 def embed(encoder: Encoder, source: Source, config: Config) -> Float[Tensor, "n D"]:
@@ -64,7 +64,7 @@ def head_clusters(method: Method, source: Source, config: Config) -> Int[Tensor,
 
 
 class _Assigned(nn.Module):
-    """A backbone and the cluster head that decides."""
+    """The logits of a method's cluster head for images."""
 
     def __init__(self, method: Method) -> None:
         super().__init__()
@@ -75,18 +75,18 @@ class _Assigned(nn.Module):
 
 
 def batch_of(config: Config) -> int:
-    """Return how many images are embedded together."""
+    """Return the batch size for embedding."""
     return LARGE if config.start.learns == "all" else BATCH
 
 
 def batches_in_order(images: slice, batch: int) -> Iterator[Int[np.ndarray, " B"]]:
-    """Yield the positions of a run of images, a batch at a time."""
+    """Yield the positions of consecutive images, a batch at a time."""
     for start in range(images.start, images.stop, batch):
         yield np.arange(start, min(start + batch, images.stop))
 
 
 def _in_float32(made: Any) -> Any:
-    """Return what a network made, a tensor or several, as later arithmetic wants it."""
+    """Return a network's outputs, a tensor or several, in float32."""
     if isinstance(made, tuple):
         return tuple(_in_float32(one) for one in made)
     return None if made is None else made.float()
@@ -96,7 +96,7 @@ def _in_float32(made: Any) -> Any:
 def output_batches(
     part: nn.Module, device: torch.device, source: Source, config: Config, which: slice | None = None
 ) -> Iterator[Any]:
-    """Yield what part of a network, in evaluation mode, makes of images in order, a batch at a time."""
+    """Yield the outputs of a module in eval mode for images in order, a batch at a time."""
     was_training = part.training
     part.eval()
     which = which or slice(0, len(source))

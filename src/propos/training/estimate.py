@@ -1,4 +1,4 @@
-"""How long a run will take, from a few steps of a throw-away learner."""
+"""Estimation of a run's duration from a few steps of a temporary learner."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ ENOUGH_SECONDS = 2.0
 
 
 def estimate_seconds(config: Config, source: Source, device: torch.device) -> float:
-    """Return the seconds that training will take, k-means aside; the run itself is not touched.
+    """Return the estimated duration of training in seconds, without k-means; the run itself is not touched.
 
-    All processes take part, and get the first one's answer.
+    All processes take part, and get the first one's estimate.
     """
     before, source = _with_features(config, source, device)
     with numerics(config.train), reading_ahead(source, device) as ahead:
@@ -51,7 +51,7 @@ def _estimate(config: Config, source: Source, device: torch.device) -> float:
     per_step = 0.0
     for number in range(len(learner.stages)):
         learner = at_stage(learner, number)
-        if not (number and learner.stage.tables_every is not None):  # its tables are not there yet: as the one before
+        if not (number and learner.stage.tables_every is not None):  # without its tables, as the stage before
             per_step = _step_seconds(learner, source)
         steps += per_step * learner.schedule.steps * len(learner.epochs)
         esteps += sum(estep_due(config, learner.stage, learner.stage_epoch(epoch), epoch) for epoch in learner.epochs)
@@ -60,15 +60,15 @@ def _estimate(config: Config, source: Source, device: torch.device) -> float:
 
 
 def _with_features(config: Config, source: Source, device: torch.device) -> tuple[float, Source]:
-    """Return how long a pretrained network, if there is one, will look at the images, and made-up features of them."""
+    """Return how long a pretrained network's features take, 0 without one, and a source of random features."""
     frozen_backbone = frozen_backbone_of(config)
     if frozen_backbone is None:
         return 0.0, source
     some = np.arange(min(PART, len(source)))
     seen = as_features(frozen_backbone, source, device)
     seconds = _seconds(lambda: seen.batch(some), device) * len(source) / len(some)
-    made_up = torch.rand((len(source), frozen_backbone.features), generator=generator(0, "estimate")).numpy()
-    return seconds, FeatureSource(source, lambda positions: made_up[positions], frozen_backbone.features)
+    drawn = torch.rand((len(source), frozen_backbone.features), generator=generator(0, "estimate")).numpy()
+    return seconds, FeatureSource(source, lambda positions: drawn[positions], frozen_backbone.features)
 
 
 def _step_seconds(learner: Learner, source: Source) -> float:
@@ -82,7 +82,7 @@ def _step_seconds(learner: Learner, source: Source) -> float:
 
 
 def late_state(learner: Learner) -> State:
-    """Return a state of the stage's last epoch, every term at work, with made-up labels."""
+    """Return a state of the stage's last epoch, in which every loss acts, with arbitrary labels."""
     state = first_state(learner)
     labels = torch.arange(learner.schedule.images, device=learner.device) % (learner.config.clusters or 2)
     state.stage, state.epoch = learner.number, learner.epochs.stop - 1
@@ -92,10 +92,10 @@ def late_state(learner: Learner) -> State:
 
 
 def _seconds(work: Callable[[], object], device: torch.device) -> float:
-    """Return the median time of some work after a first, slower time."""
+    """Return the median duration of a function, without its first, slower call."""
     times: list[float] = []
-    begin = time.perf_counter()
-    while len(times) < 2 or (len(times) < 6 and _of_first_process(time.perf_counter() - begin) < ENOUGH_SECONDS):
+    started = time.perf_counter()
+    while len(times) < 2 or (len(times) < 6 and _of_first_process(time.perf_counter() - started) < ENOUGH_SECONDS):
         start = time.perf_counter()
         work()
         if device.type == "cuda":
@@ -105,5 +105,5 @@ def _seconds(work: Callable[[], object], device: torch.device) -> float:
 
 
 def _of_first_process(seconds: float) -> float:
-    """Return the first process's measurement."""
+    """Return the first process's value."""
     return float(from_first_process(torch.tensor(seconds, dtype=torch.float64)))

@@ -1,4 +1,4 @@
-"""What the network is fed: a source's images, or what a frozen pretrained network makes of them."""
+"""The inputs of the network: a source's images, or a frozen pretrained network's features of them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from propos.config import Config
 from propos.data import Skipped, Source, Statistics, kept_features, prefetch
 from propos.networks import FrozenBackbone, Weights, find_pretrained, read_pretrained, trunk_features
 
-BATCH = 128  # images that are seen before they are written down
+BATCH = 128  # images whose features are written to the cache at once
 
 
 @dataclass
 class FeatureSource:
-    """A source's images as a row of features each: for the learner, images of another kind."""
+    """A source whose images are vectors of features, for the learner like any other images."""
 
     images: Source
     rows: Callable[[Int[np.ndarray, " B"]], Float[np.ndarray, "B F"]]
-    channels: int  # how many features
+    channels: int  # number of features
     height = width = 1
     aspects: Float[np.ndarray, " N"] | None = None
     frames: Int[np.ndarray, "N 2"] | None = None
@@ -40,7 +40,7 @@ class FeatureSource:
 
     @property
     def skipped(self) -> list[Skipped]:
-        """Files that were left out."""
+        """Files that were skipped."""
         return self.images.skipped
 
     @skipped.setter
@@ -55,14 +55,14 @@ class FeatureSource:
         return self.rows(positions)
 
     def image_names(self) -> Sequence[str]:
-        """Return what each image is called."""
+        """Return the names of the images."""
         return self.images.image_names()
 
 
 def plain(
     batch: UInt8[Tensor, "B C H W"] | Float[Tensor, "B F"], config: Config, shapes: Shapes
 ) -> Float[Tensor, "B ..."]:
-    """Return what a network sees of a batch when nothing is random: images resized and normalised, features as is."""
+    """Return the plain view of a batch: images resized and normalised, features unchanged."""
     if batch.is_floating_point():
         return batch
     assert config.pixels.mean is not None
@@ -72,24 +72,24 @@ def plain(
 
 
 def frozen_backbone_of(config: Config) -> FrozenBackbone | None:
-    """Return the pretrained network that sees images before the learner does, if the settings want one."""
+    """Return the frozen pretrained network of the settings, if they have one."""
     if not config.start.sees_first:
         return None
     return FrozenBackbone(weights_of_start(config), config.start.learns == "last")
 
 
 def weights_of_start(config: Config) -> Weights:
-    """Return the weights of the pretrained network that complete settings start from; they must be the same."""
+    """Return the weights of the settings' pretrained network; they must be the ones that the run started with."""
     start = config.start
     weights = read_pretrained(start.network, start.weights)
     if start.sha256 not in (None, weights.sha256):
         where = start.weights or f"the installed weights of {start.network}"
-        raise InputError(f"{where}: are no longer those the run began with (SHA-256 {str(start.sha256)[:12]}…)")
+        raise InputError(f"{where}: are not the ones that the run started with (SHA-256 {str(start.sha256)[:12]}…)")
     return weights
 
 
 def as_features(frozen_backbone: FrozenBackbone | None, source: Source, device: torch.device) -> Source:
-    """Return a source as its learner sees it, computed whenever it is asked for."""
+    """Return a source of a frozen network's features, computed on demand; without a network, the source itself."""
     if frozen_backbone is None or isinstance(source, FeatureSource):
         return source
     frozen_backbone = frozen_backbone.to(device)
@@ -125,11 +125,11 @@ def prepare_inputs(
 
     def see(positions: Int[np.ndarray, " B"]) -> Float[np.ndarray, "B F"]:
         nonlocal announced
-        if not announced:  # only what is not kept yet is read
+        if not announced:  # only images that are not cached yet are read
             prefetch(source, batches[int(positions[0]) // BATCH :])
             announced = True
         if stop():
-            raise Interrupted("stopped while images were looked at")
+            raise Interrupted("stopped while features were computed")
         return np.asarray(seen.batch(positions), np.float32)
 
     with working(f"Looking at images with {frozen_backbone.weights.network.name}") as progress:
@@ -140,7 +140,7 @@ def prepare_inputs(
 
 
 def input_channels(config: Config) -> int:
-    """Return how many channels, or features, the settings' network is fed."""
+    """Return the number of channels, or of features, of the network's inputs."""
     if not config.start.sees_first:
         assert config.pixels.mean is not None
         return len(config.pixels.mean)

@@ -1,4 +1,4 @@
-"""What is measured each epoch, and the one clear warning when a run goes wrong."""
+"""Measures of each epoch, and warnings when a run goes wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DOMINANT_SHARE = 0.5
 
 
 def measure(assignment: Assignment, labels: Labels) -> Measures:
-    """Measure an E-step; images that take no part in it count nowhere."""
+    """Measure an E-step; excluded images do not count."""
     clusters = assignment.labels.cpu().numpy()
     part = clusters >= 0
     clusters = clusters[part]
@@ -57,7 +57,7 @@ def _spread(embeddings: Float[Tensor, "n D"]) -> float:
 def warnings(
     measures: Mapping[str, Any], history: Sequence[Mapping[str, Any]], images: int, past_warmup: bool
 ) -> list[Warning]:
-    """Return what is newly wrong with a run: each kind is said once."""
+    """Return the new warnings of a run: each kind is given once."""
     if not past_warmup or "uniformity_std" not in measures:
         return []
     reported = {warning["code"] for earlier in history for warning in earlier.get("warnings", [])}
@@ -72,7 +72,7 @@ def _collapse(measures: Mapping[str, Any], history: Sequence[Mapping[str, Any]])
     if spread >= COLLAPSED_SPREAD and spread >= LOST_SPREAD * widest:
         return []
     words = (
-        f"embeddings are closing in on one point (spread {spread:.2f}, healthy near 1): "
+        f"embeddings collapse towards one point (spread {spread:.2f}, healthy near 1): "
         "try a lower rate (--set train.lr=…), a higher network.momentum, or milder views"
     )
     return [{"code": "collapse", "text": words}]
@@ -82,7 +82,7 @@ def _dominance(measures: Mapping[str, Any], images: int) -> list[Warning]:
     share = measures["largest_cluster"] / images
     if share <= DOMINANT_SHARE or measures["n_clusters"] < 3:
         return []
-    words = f"one cluster holds {share:.0%} of the images: try another -k, or milder views"
+    words = f"one cluster contains {share:.0%} of the images: try another -k, or milder views"
     return [{"code": "imbalance", "text": words}]
 
 

@@ -1,4 +1,4 @@
-"""A method, and what its present stage trains it with."""
+"""A method with the optimiser and schedule of its present stage."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from propos.training.stages import stage_epochs
 
 @dataclass(frozen=True)
 class Learner:
-    """What a training step changes and reads."""
+    """The state of training that steps read and change."""
 
     config: Config
     device: torch.device
     method: Method
-    stages: tuple[Stage, ...]  # none where nothing is trained
+    stages: tuple[Stage, ...]  # empty if nothing is trained
     number: int  # of the present stage
     stage: Stage
     epochs: range  # of the run that are the stage's
     seed: int  # of the stage's draws
     images: tuple[int, int, int]  # numbers of images: clustered, only trained on, left out by corrections
-    optimiser: torch.optim.Optimizer | None  # none where nothing is trained: making one loads torch's compiler
+    optimiser: torch.optim.Optimizer | None  # None if nothing is trained: building one loads torch's compiler
     scaler: torch.amp.GradScaler
     schedule: Schedule
 
@@ -43,7 +43,7 @@ class Learner:
         return self.method.embedder.dimension
 
     def optimiser_state(self, parameter: nn.Parameter) -> dict[str, Any]:
-        """Return what the optimiser keeps of a parameter from step to step."""
+        """Return the optimiser's state of a parameter."""
         return {} if self.optimiser is None else self.optimiser.state[parameter]
 
     def stage_epoch(self, epoch: int) -> int:
@@ -52,7 +52,7 @@ class Learner:
 
 
 def build_learner(config: Config, source: Source, device: torch.device, left_out: int = 0) -> Learner:
-    """Build a learner in its first stage, from complete settings, for a source of which some images are left out."""
+    """Build a learner in its first stage from complete settings; `left_out` is the number of excluded images."""
     check_shares(config, len(source) - left_out)
     images = len(source), len(source.unlabelled or ()), left_out
     method = build_method(config, source.channels, *images[:2]).to(device)
@@ -67,7 +67,7 @@ def build_learner(config: Config, source: Source, device: torch.device, left_out
 
 
 def at_stage(learner: Learner, number: int) -> Learner:
-    """Return the learner in one of its stages, with an optimiser of its own; in its present stage, itself."""
+    """Return the learner in a stage, with a new optimiser; the learner itself if it is in that stage."""
     if number == learner.number:
         return learner
     stage = _of_stage(learner.config, learner.method, learner.stages, learner.device, learner.images, number)
@@ -82,7 +82,7 @@ def _of_stage(
     images: tuple[int, int, int],
     number: int,
 ) -> dict[str, Any]:
-    """Return what belongs to a stage, and freeze what it does not train."""
+    """Return the learner's fields that depend on the stage, and freeze the modules that it does not train."""
     stage = stages[number] if stages else Stage()
     epochs = stage_epochs(stages, config.train.epochs)[number] if stages else range(config.train.epochs)
     changes = {f"train.{key}": value for key, value in {**stage.train, "epochs": len(epochs)}.items()}
@@ -98,20 +98,20 @@ def _of_stage(
         "seed": derive(config.seed, "stage", number) if number else config.seed,
         "optimiser": build_optimiser(settings, stage, method, device) if stages else None,
         "scaler": torch.amp.GradScaler(device.type, enabled=settings.precision == "float16"),
-        # Tables are of the images that are clustered: a stage that reads some sees no others.
+        # Tables contain only the clustered images, so a stage with tables trains on no others.
         "schedule": Schedule(settings, config.network, clustered, more if stage.tables_every is None else 0, left_out),
     }
 
 
 def freeze(method: Method, trains: tuple[str, ...] | None) -> None:
-    """Let gradients reach what a stage trains, and nothing else."""
+    """Enable gradients for the modules that a stage trains, and for nothing else."""
     copies = tuple(name for name, module in method.named_modules() if isinstance(module, EmaCopy))
     for name, parameter in method.named_parameters():
         parameter.requires_grad_((trains is None or is_part(name, trains)) and not is_part(name, copies))
 
 
 def is_part(name: str, modules: tuple[str, ...]) -> bool:
-    """Return whether a dotted name is one of these modules or lies in one of them."""
+    """Return whether a dotted name is one of these modules or inside one of them."""
     return any(name == module or name.startswith(f"{module}.") for module in modules)
 
 
@@ -121,7 +121,7 @@ def trained_parameters(method: Method) -> list[nn.Parameter]:
 
 
 def check_shares(config: Config, images: int) -> None:
-    """Refuse more processes, or more groups for batch norm, than a batch can be cut into, and one group to shuffle."""
+    """Refuse more processes or batch-norm groups than a batch can be divided into, and shuffling of one group."""
     batch, groups = min(config.train.batch_size, images), config.network.bn_groups
     if batch < world_size():
         raise InputError(f"{world_size()} processes share batches of {batch} images: start at most {batch}")
@@ -138,7 +138,7 @@ def check_shares(config: Config, images: int) -> None:
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device a person named, or with `auto` the fastest there is."""
+    """Return the named device, or with `auto` the fastest available one."""
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if launched():
         available["mps"] = False  # processes cannot share a batch there
@@ -147,7 +147,7 @@ def choose_device(name: str) -> torch.device:
     if name not in available:
         raise InputError(f"--device {name}: choose auto, cpu, cuda or mps")
     if not available[name]:
-        raise InputError(f"--device {name}: there is none on this machine; use --device auto")
+        raise InputError(f"--device {name}: not available on this machine; use --device auto")
     if name == "cuda" and local_rank() >= torch.cuda.device_count():
         there = torch.cuda.device_count()
         raise InputError(f"more processes than this machine has GPUs ({there}): use --nproc-per-node={there}")

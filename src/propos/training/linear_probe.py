@@ -17,13 +17,13 @@ from propos.training.optimisers import Lars, exempt_vectors
 
 STEPS_AN_EPOCH = 16
 
-# Gives the features of the images at some places, among those that are learnt from, each time they are asked for.
+# A function from positions among the training images to their features.
 Features = Callable[[Int[Tensor, " B"]], Float[Tensor, "B F"]]
 
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """The paper's: 90 epochs of SGD with momentum 0.9, no decay, batches of 4,096, a rate of 1.6 and a cosine to 0.
+    """The paper's settings: 90 epochs of SGD, momentum 0.9, no decay, batches of 4,096, a rate of 1.6, a cosine to 0.
 
     The rate is 0.1 for 256 images; a batch is smaller where 4,096 would leave fewer than 16 steps an epoch. LARS, whose
     steps are in proportion to the weights, keeps the rate of 1.6 then: with a smaller one it would hardly move.
@@ -43,7 +43,7 @@ def train_probe(
     generator: torch.Generator,
     settings: ProbeSettings | None = None,
 ) -> nn.Linear:
-    """Return a linear classifier of features of a width, which depends on them and the generator alone."""
+    """Train a linear classifier and return it; it depends on the features and the generator alone."""
     settings = settings or ProbeSettings()
     count = len(classes)
     batch = min(settings.batch_size, math.ceil(count / STEPS_AN_EPOCH))
@@ -56,7 +56,7 @@ def train_probe(
             group["lr"] = rate * (1 + math.cos(math.pi * step / steps)) / 2
         seen = features(places)
         if not torch.isfinite(seen).all():
-            raise InputError("linear probe: the features hold NaN or infinity: the run has gone wrong")
+            raise InputError("linear probe: the features contain NaN or infinity: the run has failed")
         loss = F.cross_entropy(probe(seen), classes[places.to(classes.device)])
         optimiser.zero_grad()
         loss.backward()
@@ -66,15 +66,15 @@ def train_probe(
 
 @torch.no_grad()
 def probe_accuracy(probe: nn.Linear, features: Iterable[Float[Tensor, "b F"]], classes: Int[Tensor, " N"]) -> float:
-    """Return the share of images, whose features come a few at a time, whose class the probe tells."""
+    """Return the accuracy of the probe on images, whose features come in batches."""
     predicted = torch.cat([probe(batch).argmax(dim=1) for batch in features])
     return int((predicted == classes).sum()) / len(classes)
 
 
 def held_out(count: int, generator: torch.Generator) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:
-    """Return which images to learn from and which to test on, a fifth of them, drawn at random."""
+    """Return the positions of a random training set and of a test set, a fifth of the images."""
     if count < 2:
-        raise InputError("linear probe: one image cannot be both learnt from and tested on: give more images")
+        raise InputError("linear probe: one image cannot be both trained and tested on: give more images")
     order = torch.randperm(count, generator=generator)
     test = max(1, count // 5)
     return order[test:].sort().values, order[:test].sort().values

@@ -46,7 +46,7 @@ def train(
 ) -> Fitted:
     """Train on a source from complete settings, from the run's last checkpoint if it has one.
 
-    Of several processes that share the batches, the first alone has the run and what to start from.
+    Of several processes, only the first has the run folder and the initial state.
     """
     with numerics(config.train):
         fed = prepare_inputs(config, source, device, progress.working, stop)
@@ -63,7 +63,7 @@ def train(
 
 
 def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart | None) -> Fitted:
-    """Run the stages from where the recorder's state stands, and find the run's clusters."""
+    """Run the stages from the recorder's state on, and find the final clusters."""
     learner, state, progress = recorder.learner, recorder.state, recorder.progress
     corrections = None if start is None else start.corrections
     labels = None if source.labels is None else numbered(source.labels)
@@ -101,7 +101,7 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
 def epoch_batches(
     learner: Learner, source: Source, state: State, corrections: Corrections | None = None
 ) -> Iterator[Int[Tensor, " A*B"]]:
-    """Yield the images of each remaining step of the epoch, and have the source read ahead for them."""
+    """Yield the images of each remaining step of the epoch, and prefetch them."""
     assert state.partition is not None
     balance = learner.method.sampling_labels()
     if balance is None and learner.config.train.balanced:

@@ -26,7 +26,7 @@ def m_step(
 
     Batches that accumulate are each a batch of their own for batch norm and prototypes.
     """
-    assert learner.optimiser is not None, "without training no step is taken"
+    assert learner.optimiser is not None, "a method that is not trained takes no step"
     assert state.partition is not None
     step = learner.stage_epoch(state.epoch) * learner.schedule.steps + state.step
     set_rates(learner.optimiser, learner.schedule, step)
@@ -59,7 +59,7 @@ def m_step(
 
 
 def set_modes(learner: Learner) -> None:
-    """Put what the stage trains into training mode and everything else, with its moving averages, into eval mode."""
+    """Set training mode for the modules that the stage trains and their moving averages, eval mode for all others."""
     method, trains = learner.method, learner.stage.trains
     method.train()
     if trains is None:
@@ -73,16 +73,16 @@ def set_modes(learner: Learner) -> None:
 
 
 def running_statistics(learner: Learner) -> list[Tensor]:
-    """Return the buffers that a step moves on each process, to be averaged: those of batch norm in training mode."""
+    """Return the buffers of batch norm in training mode, which are averaged over processes after a step."""
     norms = [module for module in learner.method.modules() if isinstance(module, BatchNorm) and module.training]
     return [norm.get_buffer(name) for norm in norms for name in ("running_mean", "running_var")]
 
 
 def _keep_embeddings(learner: Learner, ctx: StepRun, batch: StepBatch, state: State) -> None:
-    """Keep the embeddings that a step reported, where E-steps use them."""
+    """Store the embeddings that a step reported, if E-steps use them."""
     if state.streamed is None or not ctx.embedded:
         return
     local, positions = share(learner.schedule.images), batch.positions
-    # Asked of the host's copy of the positions: how many are known decides a shape.
+    # From the host's copy of the positions, since their number determines a shape.
     known = send(((positions >= local.start) & (positions < local.stop)).nonzero()[:, 0], learner.device)
     state.streamed[batch.images[known] - local.start] = ctx.mean_embeddings()[known]

@@ -1,4 +1,4 @@
-"""A trained model: what it found in its images, and where it puts new ones."""
+"""A trained model: its results, and predictions for new images."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from propos.training.features import FeatureSource, as_features, frozen_backbone
 from propos.training.health import Record
 from propos.training.learner import Learner, is_part
 
-BACKBONE = "backbone.safetensors"  # the pretrained network that a run started from
+BACKBONE = "backbone.safetensors"  # a copy of the frozen pretrained network
 EDITS = "the edits of the run"
 KINDS = {1: "greyscale", 3: "colour"}
 Rows = Iterator[ImageTable]
@@ -45,7 +45,7 @@ Rows = Iterator[ImageTable]
 
 @dataclass(frozen=True)
 class Prediction:
-    """Where images belong; confidence is a ranking, not a probability."""
+    """The clusters of images; confidence is a ranking, not a calibrated probability."""
 
     cluster: Int[np.ndarray, " N"]  # ids
     confidence: Float[np.ndarray, " N"]
@@ -60,7 +60,7 @@ def predict_from_cosines(
 ) -> Prediction:
     """Return cluster, confidence (a cluster head's, else softmax of cosine / 0.1) and distance of images.
 
-    Each belongs to a row of the prototypes, which stands for the cluster with an id.
+    `rows` are the images' rows of the prototypes, and `ids` the cluster ids of those rows.
     """
     if confidence is None:
         confidence = torch.softmax(cosines / CONFIDENCE_TEMPERATURE, dim=1).gather(1, rows[:, None])[:, 0]
@@ -75,19 +75,19 @@ class Model:
     config: Config
     method: Method
     prototypes: Float[Tensor, "K D"]
-    ids: Int[np.ndarray, " K"]  # of the cluster that each prototype stands for
-    frozen_backbone: FrozenBackbone | None = None  # the pretrained network that sees images first, where there is one
-    names: Mapping[int, str | None] | None = None  # of the clusters by id, where people corrected them
-    regrouped: bool = False  # clusters are others than training's, so that a head knows nothing of them
+    ids: Int[np.ndarray, " K"]  # the cluster id of each prototype
+    frozen_backbone: FrozenBackbone | None = None  # the frozen pretrained network, if there is one
+    names: Mapping[int, str | None] | None = None  # of the clusters by id, after corrections
+    regrouped: bool = False  # corrections changed the clusters, so that the cluster head cannot represent them
 
     @classmethod
     def from_run(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
-        """Load a finished run's model with its clusters as people corrected them."""
+        """Load a finished run's model with its corrected clusters."""
         run.refuse_all_junk()
         return cls.uncorrected(run, device, snapshot).corrected(run.corrected)
 
     def corrected(self, corrected: Corrected) -> Model:
-        """Return a model that puts images into the clusters as people corrected them."""
+        """Return the model with the corrected clusters."""
         if not corrected.edited:
             return self
         prototypes = torch.from_numpy(corrected.prototypes.vectors).to(self.prototypes.device)
@@ -96,7 +96,7 @@ class Model:
 
     @classmethod
     def uncorrected(cls, run: Run, device: torch.device, snapshot: int | None = None) -> Model:
-        """Load a finished run's model as training left it, or its networks as they were after a kept epoch."""
+        """Load a finished run's model without corrections, or with the weights of a kept epoch."""
         config = run.config
         weights = {name: torch.from_numpy(array) for name, array in run.weights(snapshot).items()}
         check_weights(config, weights, run.weights_file(snapshot))
@@ -108,18 +108,18 @@ class Model:
 
     @property
     def encoder(self) -> Encoder:
-        """The network that embeds."""
+        """The encoder whose outputs are the embeddings."""
         return self.method.embedder
 
     @property
     def by_head(self) -> bool:
-        """Whether a cluster head says where an image belongs, and not the nearest prototype."""
+        """Whether the cluster head assigns images, instead of the nearest prototype."""
         stages = stages_of(self.config)
         return bool(stages) and stages[-1].decides == "head" and not self.regrouped
 
     @property
     def channels(self) -> int:
-        """How many channels its images have."""
+        """The number of channels of its images."""
         assert self.config.pixels.mean is not None
         return len(self.config.pixels.mean)
 
@@ -133,35 +133,35 @@ class Model:
         return torch.cat(list(self.embed(source)))
 
     def online_projections(self, source: Source) -> Float[Tensor, "N D"]:
-        """Return the raw projections of a source's images by the online network: what training adds its noise to."""
+        """Return the raw projections of a source's images by the online network, to which training adds noise."""
         return self._outputs(self.method.online, self.inputs(source))
 
     def features(self, source: Source) -> Float[Tensor, "N F"]:
-        """Return the backbone's features of a source's images, before the projector, by the network that embeds."""
+        """Return the backbone's features of a source's images, before the projector, by the embedder."""
         return self._outputs(self.encoder.backbone, self.inputs(source))
 
     def _outputs(self, network: nn.Module, source: Source) -> Float[Tensor, "N D"]:
         return torch.cat(list(_finite(output_batches(network, self.encoder.device, source, self.config), source)))
 
     def inputs(self, source: Source) -> Source:
-        """Check images and return them as the network is fed them."""
+        """Check images and return them as inputs of the network."""
         if isinstance(source, FeatureSource):
             return source
         if source.channels != self.channels:
             raise InputError(
-                f"{source.name}: holds {KINDS[source.channels]} images; this run was trained on "
+                f"{source.name}: contains {KINDS[source.channels]} images; this run was trained on "
                 f"{KINDS[self.channels]} ones: convert them first"
             )
         return as_features(self.frozen_backbone, source, self.encoder.device)
 
     def predict(self, source: Source) -> Prediction:
-        """Put each image into a cluster."""
+        """Assign each image to a cluster."""
         parts = list(self.predict_batches(source))
         columns = zip(*((part.cluster, part.confidence, part.distance) for part in parts), strict=True)
         return Prediction(*(np.concatenate(column) for column in columns))
 
     def predict_batches(self, source: Source) -> Iterator[Prediction]:
-        """Put images into the cluster of their nearest prototype, or the head's, a batch at a time, in order."""
+        """Assign images to the cluster of their nearest prototype, or by the head, a batch at a time, in order."""
         if self.by_head:
             yield from self._predict_by_head(source)
             return
@@ -177,7 +177,7 @@ class Model:
             yield predict_from_cosines(embeddings @ self.prototypes.T, rows, self.ids, confidence)
 
     def tabulate(self, source: Source, progress: Callable[[int, int], object] = lambda done, total: None) -> Rows:
-        """Yield the rows of the images in order, a batch at a time, without those that turn out to be unreadable."""
+        """Yield the rows of the images in order, a batch at a time, without unreadable images."""
         names, done, rows = source.image_names(), 0, 0
         for prediction in self.predict_batches(source):
             here = np.arange(done, done + len(prediction.cluster))
@@ -199,13 +199,13 @@ class Model:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What training gives."""
+    """The results of training."""
 
     model: Model
     table: ImageTable
     embeddings: Float[np.ndarray, "N D"]
     history: list[Record]
-    edits: tuple[Edit, ...] = ()  # what people corrected, since or in a run before; all else is as training left it
+    edits: tuple[Edit, ...] = ()  # corrections, of this run or of the earlier one; all other fields are without them
 
     @classmethod
     def from_run(cls, run: Run, device: torch.device) -> Fitted:
@@ -213,17 +213,17 @@ class Fitted:
         return cls(Model.uncorrected(run, device), run.table, run.embeddings, run.history, tuple(run.edits.edits))
 
     def corrected(self) -> Corrected:
-        """Return table and clusters as people corrected them; refuse where no cluster is left."""
+        """Return the corrected table and clusters; refuse corrections that leave no cluster."""
         prototypes = Prototypes(self.model.prototypes.cpu().numpy(), self.model.ids)
         corrected = correct(self.table, prototypes, lambda: self.embeddings, self.edits)
         if corrected.junk.all():
-            raise InputError(f"{EDITS}: leave no cluster: every image is junk; undo some of it")
+            raise InputError(f"{EDITS}: leave no cluster: every image is junk; undo some of them")
         return corrected
 
     def write(self, run: RunFolder) -> None:
         """Write the results into a run folder."""
         run.write_weights(weights_of(self.model.method))
-        if self.model.frozen_backbone is not None:  # so that new images need nothing but the run
+        if self.model.frozen_backbone is not None:  # so that predictions need only the run folder
             state = self.model.frozen_backbone.weights.state
             run.write_weights({name: tensor.numpy() for name, tensor in state.items()}, BACKBONE)
         run.write_array("prototypes.npy", self.model.prototypes.cpu().numpy())
@@ -237,9 +237,9 @@ class Fitted:
 def fitted(
     learner: Learner, source: Source, answer: Assignment, history: list[Record], corrections: Corrections | None = None
 ) -> Fitted:
-    """Gather what training gives after the last E-step; of several processes only the first has the embeddings.
+    """Return the results of training after the last E-step; of several processes only the first has the embeddings.
 
-    Images that took no part have the nearest cluster in the table, and edits say that they are junk.
+    Excluded images have the nearest cluster in the table, and edits mark them as junk.
     """
     images = len(source)
     cosines = answer.embeddings @ answer.prototypes.T
@@ -265,12 +265,12 @@ def fitted(
 
 
 def weights_of(method: Method) -> dict[str, np.ndarray]:
-    """Return a method's weights as arrays, without what it keeps between steps."""
+    """Return a method's weights as arrays, without memories."""
     return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in weight_tensors(method).items()}
 
 
 def weight_tensors(method: Method) -> dict[str, Tensor]:
-    """Return a method's weights by name, without what it keeps between steps."""
+    """Return a method's weights by name, without memories."""
     memories = tuple(memories_of(method))
     return {name: tensor for name, tensor in method.state_dict().items() if not is_part(name, memories)}
 
@@ -283,29 +283,31 @@ def load_weights(method: Method, weights: Mapping[str, Tensor]) -> None:
 
 
 def check_weights(config: Config, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse weights that are not those of the network that the settings describe."""
-    with torch.device("meta"):  # no memory is asked for before the sizes are known to be right
+    """Refuse weights that do not fit the network of the settings."""
+    with torch.device("meta"):  # no memory is allocated before the sizes are checked
         expected = weight_tensors(build_method(config, input_channels(config)))
     for name in sorted(expected.keys() | weights.keys()):
         if name not in weights:
-            raise InputError(f"{path}: has no {name}, which the network of config.yaml has")
+            raise InputError(f"{path}: {name} is missing, which the network of config.yaml has")
         if name not in expected:
-            raise InputError(f"{path}: holds {shown(name, quoted=False)}, which the network of config.yaml has not")
+            raise InputError(
+                f"{path}: contains {shown(name, quoted=False)}, which the network of config.yaml does not have"
+            )
         was, wanted = weights[name], expected[name]
         if was.shape != wanted.shape or was.dtype != wanted.dtype:
             raise InputError(f"{path}: {name} is {_kind(was)}; the network of config.yaml has {_kind(wanted)}")
 
 
 def _finite(batches: Iterator[Tensor], source: Source) -> Iterator[Tensor]:
-    """Yield what a network makes of images, and refuse what no sound one does."""
+    """Yield a network's outputs; refuse NaN and infinity."""
     for batch in batches:
         if not bool(torch.isfinite(batch).all()):
-            raise InputError(f"{source.name}: the run's network makes NaN of its images: model.safetensors is damaged")
+            raise InputError(f"{source.name}: the run's network returns NaN: model.safetensors is damaged")
         yield batch
 
 
 def _frozen_backbone(config: Config, path: Path) -> FrozenBackbone | None:
-    """Return the pretrained network that sees images before a run's own does, from the run's copy."""
+    """Return the frozen pretrained network of a run from the run's copy, if it has one."""
     start = config.start
     if not start.sees_first:
         return None

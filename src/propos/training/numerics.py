@@ -1,4 +1,4 @@
-"""How torch computes while a run trains: which of its algorithms it may take."""
+"""The algorithms that torch may use during training: fast or deterministic ones."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch.backends import cudnn
 from propos.config import TrainSettings
 
 CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
-CUBLAS_REPEATS = ":4096:8"  # with this much memory of its own cuBLAS adds up in one order
+CUBLAS_REPEATS = ":4096:8"  # with a fixed workspace cuBLAS is deterministic
 
 
 def usual_precision(device: torch.device) -> str:
-    """Return what the backbone of a recipe computes in on a device: half precision where it makes a GPU faster."""
+    """Return the default precision of a backbone on a device: half precision on GPUs that are faster with it."""
     if device.type != "cuda":
         return "float32"
     return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
@@ -24,9 +24,9 @@ def usual_precision(device: torch.device) -> str:
 
 @contextmanager
 def numerics(settings: TrainSettings) -> Iterator[None]:
-    """Have torch take, for as long as the block runs, its fastest algorithms or those that repeat to the bit.
+    """Use torch's fastest algorithms within the block, or deterministic ones.
 
-    Convolutions may round to TF32. Other products may not: they are those of heads, losses and k-means.
+    Convolutions may use TF32. Other matrix products may not: they belong to heads, losses and k-means.
     """
     repeats = settings.deterministic
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
@@ -39,5 +39,5 @@ def numerics(settings: TrainSettings) -> Iterator[None]:
         yield
     finally:
         cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32 = flags
-        if repeats:  # which loads torch's compiler: not for nothing
+        if repeats:  # only then, since it loads torch's compiler
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])

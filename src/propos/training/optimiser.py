@@ -17,7 +17,7 @@ from propos.training.schedule import Schedule
 def build_optimiser(
     settings: TrainSettings, stage: Stage, method: Method, device: torch.device
 ) -> torch.optim.Optimizer:
-    """Build the optimiser that the settings name; each group keeps its rate relative to the schedule's."""
+    """Build the optimiser that the settings name; each group has its `Rate`."""
     by_rate: dict[Rate, list[nn.Parameter]] = {}
     for name, parameter in method.named_parameters():
         if parameter.requires_grad:
@@ -56,7 +56,7 @@ def _rate(stage: Stage, name: str) -> Rate:
 def _groups(
     parameters: Iterable[nn.Parameter], shared: dict[str, Any], settings: TrainSettings
 ) -> list[dict[str, Any]]:
-    """Return one group, or two where biases and batch norm (all that has one dimension) are not to decay."""
+    """Return one group, or two if biases and batch norm (all one-dimensional parameters) have no weight decay."""
     if settings.decay_norms:
         return [{"params": list(parameters), **shared}]
     return [{**group, **shared} for group in exempt_vectors(parameters, adapts=settings.optimiser == "lars")]

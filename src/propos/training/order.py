@@ -1,4 +1,4 @@
-"""Which images each step of an epoch sees."""
+"""The order of images in an epoch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def epoch_order(
 ) -> Int[Tensor, "S A*B"]:
     """Return the images of each step of an epoch: a function of seed and epoch alone.
 
-    Images that are no part of the clustering come first, in steps of their own; their positions follow the others'.
-    With labels to balance, every cluster is drawn from as often, so that images of small clusters come several times.
-    `drawn` are the positions of those that take part, where not all do.
+    Images that are not clustered come first, in steps of their own; their positions follow the others'.
+    With labels to balance, clusters are sampled equally often, so images of small clusters occur several times.
+    `drawn` are the positions of the included images; None: all.
     """
     draw = generator(seed, "order", epoch)
     if balance is None:

@@ -1,4 +1,4 @@
-"""Which images have to stay in which cluster in an E-step, by what people said of an earlier run."""
+"""The images that an E-step keeps in given clusters, by the corrections of an earlier run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor
 from propos.distributed import rows_of_all, share, sum_over_processes
 from propos.training.corrections import FREE, Corrections
 
-MOST_SPEAKERS = 4_096  # images that speak for others; of more, some from all of them
-CHUNK = 8_192  # images at a time that are compared with them
+MOST_FIXED = 4_096  # fixed images that others are compared with; of more, an evenly spaced subset
+CHUNK = 8_192  # images that are compared with them at a time
 
 
 def pin_images(
     points: Float[Tensor, "n D"], corrections: Corrections, prototypes: Float[Tensor, "K D"]
 ) -> Int[Tensor, " n"]:
-    """Return where this process's images have to stay, as far as people's words reach; −1 elsewhere."""
+    """Return the cluster that each of this process's images is pinned to; −1 if it is free."""
     held = pin_neighbours(points, corrections.fixed, prototypes)
     if corrections.part is None or corrections.whole is None:
         return held
@@ -27,18 +27,18 @@ def pin_images(
 def pin_neighbours(
     points: Float[Tensor, "n D"], fixed: Int[Tensor, " N"], prototypes: Float[Tensor, "K D"]
 ) -> Int[Tensor, " n"]:
-    """Return where this process's images have to stay: where people put them, or the image that speaks for them.
+    """Pin the images that are fixed by corrections, and the images near them.
 
-    An image that a person put somewhere speaks for those that are nearer to it than to any prototype, and to no other
-    such image nearer: a cluster is then as many places as people showed, not one mean.
+    An image that is nearer to a fixed image than to any prototype is pinned to the cluster of its nearest fixed image.
+    So a cluster may have several centres, one for each fixed image, and not only its mean.
     """
-    local, speakers = fixed[share(len(fixed))].to(points.device), (fixed >= 0).nonzero()[:, 0]
-    if len(speakers) > MOST_SPEAKERS:
-        speakers = speakers[torch.linspace(0, len(speakers) - 1, MOST_SPEAKERS).round().long()]
-    if not len(speakers):
+    local, holders = fixed[share(len(fixed))].to(points.device), (fixed >= 0).nonzero()[:, 0]
+    if len(holders) > MOST_FIXED:
+        holders = holders[torch.linspace(0, len(holders) - 1, MOST_FIXED).round().long()]
+    if not len(holders):
         return local
-    theirs = fixed[speakers].to(points.device)
-    rows = rows_of_all(points, speakers.to(points.device), len(fixed))
+    theirs = fixed[holders].to(points.device)
+    rows = rows_of_all(points, holders.to(points.device), len(fixed))
     followed = []
     for chunk in points.split(CHUNK):
         nearness, nearest = (chunk @ rows.T).max(dim=1)
@@ -53,13 +53,13 @@ def pin_merged_parts(
     whole: Int[Tensor, " P"],
     prototypes: Float[Tensor, "K D"],
 ) -> Int[Tensor, " n"]:
-    """Return where this process's images have to stay, with the clusters that people made one in one.
+    """Pin the images of merged clusters, in addition to those that are pinned already.
 
-    The mean of two clusters may lie where neither is. So each part keeps a place of its own, the mean of the images it
-    had, and holds those that are nearer to it than to the prototype of any other cluster.
+    The mean of two clusters may be far from both. So each part of a merged cluster keeps its own mean, and images that
+    are nearer to it than to the prototype of any other cluster are pinned to the merged cluster.
     """
     local, whole = part[share(len(part))].to(points.device), whole.to(points.device)
-    members = F.one_hot(local + 1, len(whole) + 1)[:, 1:].to(torch.float64)  # −1: of no part
+    members = F.one_hot(local + 1, len(whole) + 1)[:, 1:].to(torch.float64)  # −1: in no part
     places = F.normalize(sum_over_processes(members.T @ points.double()), dim=1).to(points.dtype)
     others = F.one_hot(whole, len(prototypes)) == 0
     kept = []

@@ -1,4 +1,4 @@
-"""From settings and a source to complete, checked settings."""
+"""Completion and validation of settings for a source."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from propos.networks import find_pretrained, smallest_side
 from propos.training.learner import check_shares
 from propos.training.stages import clusters_needed, stage_epochs
 
-USUAL_RANGE = (2, 40)  # where K is to be suggested and nobody says from which numbers
+USUAL_RANGE = (2, 40)  # of K by default
 
 
 def prepare(config: Config, source: Source) -> Config:
-    """Fill in what depends on the source (K, the meaning of pixels) and refuse what cannot work.
+    """Fill in settings that depend on the source (K, the normalisation of pixels) and refuse invalid ones.
 
-    Without labels, or where a range is asked for, K stays open: training chooses it from `suggest.range`.
+    Without labels, or if a range is given, K stays open: training chooses it from `suggest.range`.
     """
     smallest = smallest_side(config.network.backbone, config.network.stem)
     if config.views.size < smallest:
@@ -34,9 +34,9 @@ def prepare(config: Config, source: Source) -> Config:
             f"keep_epochs names epoch {late[0]}: the last of {config.train.epochs} is {config.train.epochs - 1}"
         )
     if config.train.compile and config.train.recompute:
-        raise InputError("train.compile and train.recompute: compiled blocks cannot pass again: set one of them")
+        raise InputError("train.compile and train.recompute: compiled blocks cannot be recomputed: set one of them")
     if len(source) < 2:
-        raise InputError(f"{source.name}: holds one image: there is nothing to cluster")
+        raise InputError(f"{source.name}: contains one image: there is nothing to cluster")
     if config.clusters is None and (source.labels is None or config.suggest.range is not None):
         number: dict[str, Any] = {"suggest.range": _range(config, source)}
     else:
@@ -44,7 +44,7 @@ def prepare(config: Config, source: Source) -> Config:
     check_shares(config, len(source))
     _check_method(config.with_settings(number), source)
     mean, std = config.pixels.mean, config.pixels.std
-    if config.start.network is not None:  # its weights say what pixels mean to it
+    if config.start.network is not None:  # its weights determine the normalisation
         mean, std = (values[: source.channels] for values in find_pretrained(config.start.network).pixels)
     if mean is None or std is None:
         measured = source.statistics or pixel_statistics(source)
@@ -52,7 +52,7 @@ def prepare(config: Config, source: Source) -> Config:
     if len(mean) != source.channels or len(std) != source.channels:
         raise InputError(
             f"pixels.mean and pixels.std have {len(mean)} and {len(std)} values; "
-            f"the images have {source.channels}: give one a channel"
+            f"the images have {source.channels}: give one for each channel"
         )
     return config.with_settings(
         {
@@ -66,7 +66,7 @@ def prepare(config: Config, source: Source) -> Config:
 
 
 def _check_method(config: Config, source: Source) -> None:
-    """Refuse fewer epochs than stages, and what the method itself refuses of these images."""
+    """Refuse fewer epochs than stages, and settings that the method itself refuses."""
     check_inputs(config)
     kind, stages = find_method(config.method), stages_of(config)
     if stages:
@@ -82,7 +82,7 @@ def _clusters(config: Config, source: Source) -> int:
         assert source.labels is not None
         clusters = len(np.unique(source.labels))
     if clusters < 2:
-        raise InputError(f"-k {clusters}: at least 2 clusters are needed to tell images apart")
+        raise InputError(f"-k {clusters}: at least 2 clusters are needed")
     if clusters > images:
         raise InputError(f"-k {clusters}: there are only {images} images; choose from 2 to {images}")
     distinct = _distinct(source, enough=clusters)
@@ -92,7 +92,7 @@ def _clusters(config: Config, source: Source) -> int:
 
 
 def _range(config: Config, source: Source) -> tuple[int, int]:
-    """Return the numbers of clusters to choose from; each needs two different images a cluster."""
+    """Return the range of K to choose from; every cluster needs two different images."""
     kind = find_method(config.method)
     if kind.has_head or kind.needs_clusters:
         raise InputError(f"{config.method} needs the number of clusters from the start: give it, as in -k 10")
@@ -106,24 +106,24 @@ def _range(config: Config, source: Source) -> tuple[int, int]:
     if distinct < 2 * lowest:
         raise InputError(
             f"{source.name}: only {distinct} images differ, too few to choose among {lowest} or more clusters: "
-            "say how many, as in -k 2"
+            "give the number, as in -k 2"
         )
     return lowest, min(highest, distinct // 2)
 
 
 def _needed_later(config: Config) -> str:
-    """Say what would have training need clusters later."""
+    """Return the changes to settings that make training need clusters later."""
     if config.train.epochs == 1:
         return ", or train longer (--epochs)"
     own = config.sections[config.method]
     starts = [f"set {config.method}.{key} to 1 or more" for key in own if key.endswith("_start") and own[key] == 0]
-    drawing = ["draw images evenly (--set train.balanced=false)"] if config.train.balanced else []
+    drawing = ["sample images uniformly (--set train.balanced=false)"] if config.train.balanced else []
     changes = " and ".join(starts + drawing)
     return changes and f", or {changes}"
 
 
 def _distinct(source: Source, enough: int) -> int:
-    """Count different images up to `enough`; one alone cannot be clustered."""
+    """Count different images up to `enough`; refuse images that are all identical."""
     distinct = distinct_images(source, enough)
     if distinct == 1:
         raise InputError(f"{source.name}: all {len(source)} images are identical: there is nothing to cluster")

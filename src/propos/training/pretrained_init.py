@@ -1,4 +1,4 @@
-"""What a learner takes over from a pretrained network before its first epoch."""
+"""Initialisation of a learner from a pretrained network."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from propos.training.embedding import output_batches
 from propos.training.features import weights_of_start
 from propos.training.learner import Learner
 
-FEATURES = 1024  # rows of features that are looked at together
+FEATURES = 1024  # rows of features in a batch
 
 
 def initialise_from_pretrained(learner: Learner, source: Source) -> None:
-    """Give what learns of a pretrained network its weights, and fit what evens out its features to all images."""
+    """Load pretrained weights into the part that is trained, and fit the whitening to all images' features."""
     online = learner.method.online.backbone
     if isinstance(online, Tuned):
-        _begin_tuning(online, learner, source)
+        _initialise_tuned(online, learner, source)
     elif isinstance(online, Whitening):
         parts = (np.arange(start, min(start + FEATURES, len(source))) for start in range(0, len(source), FEATURES))
         online.fit((torch.from_numpy(source.batch(part)) for part in parts), learner.config.network.whitening)
@@ -30,7 +30,7 @@ def initialise_from_pretrained(learner: Learner, source: Source) -> None:
             module.reset()
 
 
-def _begin_tuning(online: Tuned, learner: Learner, source: Source) -> None:
+def _initialise_tuned(online: Tuned, learner: Learner, source: Source) -> None:
     config = learner.config
     online.load_pretrained(weights_of_start(config))
     local = torch.cat(list(output_batches(online.top, learner.device, source, config, share(len(source)))))

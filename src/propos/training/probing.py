@@ -1,4 +1,4 @@
-"""What a finished run is measured by: a linear probe of its backbone, and its embeddings in other clusters."""
+"""Evaluation of a finished run: a linear probe of its backbone, and other clusterings of its embeddings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Positions = Int[Tensor, " B"]
 
 @dataclass(frozen=True)
 class BackboneFeatures:
-    """The features of a source's images by a model's frozen backbone, a batch at a time; none are held."""
+    """The features of a source's images by a model's frozen backbone, a batch at a time; none are stored."""
 
     model: Model
     source: Source
@@ -34,15 +34,15 @@ class BackboneFeatures:
 
     @property
     def width(self) -> int:
-        """How many features an image has."""
+        """The number of features of an image."""
         return self.model.encoder.features or self.model.channels * self.model.config.views.size**2
 
     def of_crops(self, positions: Positions) -> Float[Tensor, "B F"]:
-        """Return the features of a random crop of each image, mirrored or not, drawn as the run's views draw theirs."""
+        """Return the features of a random crop of each image, flipped at random, as in the run's views."""
         config, device = self.model.config, self.model.encoder.device
         if self.model.frozen_backbone is not None:
             raise InputError(
-                f"--linear paper: {config.start.network} sees the run's images first, and whole: use --linear fast"
+                f"--linear paper: {config.start.network} has features of whole images only: use --linear fast"
             )
         assert config.pixels.mean is not None
         assert config.pixels.std is not None
@@ -57,7 +57,7 @@ class BackboneFeatures:
         return torch.cat(features)
 
     def of_plain_views(self, positions: Positions) -> Iterator[Float[Tensor, "b F"]]:
-        """Yield the features of the images as they are, a few at a time."""
+        """Yield the features of plain views, a batch at a time."""
         fed, parts = self.model.inputs(self.source), positions.split(BATCH)
         prefetch(self.source, (part.numpy() for part in parts))
         for part in parts:
@@ -65,7 +65,7 @@ class BackboneFeatures:
             yield self._pass(plain(images.to(self.model.encoder.device), self.model.config, shapes))
 
     def held(self, positions: Positions) -> Float[Tensor, "N F"]:
-        """Return the features of the images as they are in one table, which is all that is held of them."""
+        """Return the features of plain views in one table."""
         table = torch.empty((len(positions), self.width), device=self.model.encoder.device)
         start = 0
         for features in self.of_plain_views(positions):
@@ -82,7 +82,7 @@ class BackboneFeatures:
 
 @dataclass(frozen=True)
 class Classified:
-    """Some images of a source, and the class of each."""
+    """Images of a source and their classes."""
 
     source: Source
     positions: Positions
@@ -90,7 +90,7 @@ class Classified:
 
 
 def probe_draws(config: Config) -> torch.Generator:
-    """Return what draws the images that a linear probe learns from, and its steps."""
+    """Return the generator of a linear probe: of its training images and its steps."""
     return generator(config.seed, "linear probe")
 
 
@@ -104,7 +104,7 @@ def linear_accuracy(
 ) -> float:
     """Train a linear classifier on a model's frozen backbone and return its accuracy on plain views of other images.
 
-    It learns from a random crop of each image in every epoch, or from fixed features of the images as they are.
+    It is trained on a random crop of each image in every epoch, or on fixed features of plain views.
     """
     own = BackboneFeatures(model, learnt.source, generator(model.config.seed, "probe crops"))
     if crops:
@@ -125,7 +125,7 @@ def recluster(embeddings: Float[Tensor, "N D"], clusters: int, config: Config) -
 
 
 def crops_alone(views: ViewSettings) -> ViewSettings:
-    """Return the settings of views that are crops, mirrored as often, with no other change."""
+    """Return settings of views with crops and flips only."""
     nothing = dict.fromkeys(("rotation", "brightness", "contrast", "saturation", "hue", "jitter", "grey"), 0.0)
     return ViewSettings(
         **{

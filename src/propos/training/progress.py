@@ -1,4 +1,4 @@
-"""What the loop tells whoever watches."""
+"""Progress callbacks of training."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from propos.common.work import Working, unseen
 
 
 class Progress(Protocol):
-    """A watcher of a run; the command line draws bars, the estimator stays silent."""
+    """A progress reporter of a run."""
 
     @property
     def working(self) -> Working:
-        """What shows a long piece of work."""
+        """The reporter of long tasks."""
         ...
 
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
-        """Training begins, or goes on, at an epoch."""
+        """Report that training starts, or resumes, at an epoch."""
         ...
 
     def step(self, epoch: int, step: int) -> None:
-        """A step is done."""
+        """Report a finished step."""
         ...
 
     def epoch(self, record: Mapping[str, Any]) -> None:
-        """An epoch is done."""
+        """Report a finished epoch."""
         ...
 
     def suggestion(self, suggestion: Suggestion) -> None:
-        """A number of clusters was chosen."""
+        """Report the chosen number of clusters."""
         ...
 
     def note(self, text: str) -> None:
-        """Something a person would want to know."""
+        """Report a note."""
         ...
 
     def warn(self, text: str) -> None:
-        """Something a person should act on."""
+        """Report a warning."""
         ...
 
 
 class Silent:
-    """A watcher that keeps quiet, but for warnings where it is told how."""
+    """A progress reporter that reports warnings only, if a function for them is given."""
 
     def __init__(self, warn: Callable[[str], object] = lambda text: None, working: Working = unseen) -> None:
         self._warn, self.working = warn, working
@@ -64,5 +64,5 @@ class Silent:
         """Ignore it."""
 
     def warn(self, text: str) -> None:
-        """Pass it on."""
+        """Pass the warning on."""
         self._warn(text)

@@ -1,4 +1,4 @@
-"""Images read before they are asked for: by one thread, a few batches ahead, whatever the source."""
+"""Prefetching of images by one thread, a few batches ahead, for any source."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ AHEAD = 3  # batches that are ready or being read
 
 Positions = Int[np.ndarray, " B"]
 Images = UInt8[Tensor, "B C H W"]
-Arriving = Callable[[], Images]  # gives images to the device that computes with them
+Arriving = Callable[[], Images]  # returns images on the device
 
 
 @contextmanager
 def reading_ahead(source: Source, device: torch.device) -> Iterator[Source]:
-    """Give a source that reads the batches it is told of before they are asked for, for as long as the block runs."""
+    """Return a context with a source that prefetches announced batches."""
     if isinstance(source, ReadAhead):
         yield cast(Source, source)
         return
@@ -32,20 +32,20 @@ def reading_ahead(source: Source, device: torch.device) -> Iterator[Source]:
     try:
         yield cast(Source, ahead)
     except BaseException:
-        ahead.close(wait=False)  # a batch may never come, as from a pipe; whoever closes the source ends its reading
+        ahead.close(wait=False)  # a read may never end, as from a pipe; closing the source ends it
         raise
     ahead.close()
 
 
 def read(source: Source, positions: Positions, device: torch.device) -> Images:
-    """Return images on a device; positions past those that are clustered name the unlabelled ones."""
+    """Return images on a device; positions after the clustered images refer to the unlabelled ones."""
     if isinstance(source, ReadAhead):
         return source.on_device(positions)
     return send(torch.from_numpy(_batch(source, positions)), device)
 
 
 class ReadAhead:
-    """A source like the one it is made of, whose announced batches are on their way to the device."""
+    """A wrapper of a source that reads announced batches ahead and sends them to the device."""
 
     def __init__(self, source: Source, device: torch.device) -> None:
         self._source, self._device = source, device
@@ -55,8 +55,8 @@ class ReadAhead:
         self._announced: Iterator[Positions] = iter(())
 
     @property
-    def behind(self) -> Source:
-        """The source it is made of."""
+    def wrapped(self) -> Source:
+        """The wrapped source."""
         return self._source
 
     def __getattr__(self, name: str) -> Any:
@@ -66,15 +66,15 @@ class ReadAhead:
         return len(self._source)
 
     def prefetch(self, batches: Iterable[Positions]) -> None:
-        """Read these batches, which will be asked for in this order, a few ahead, and forget those before."""
+        """Announce the batches that will be read next, in this order; earlier announcements are dropped."""
         self._forget()
         announced = list(batches)
-        self._thread.submit(prefetch, self._source, announced)  # one thread alone speaks with the source
+        self._thread.submit(prefetch, self._source, announced)  # only this thread uses the source
         self._announced = iter(announced)
         self._look_ahead()
 
     def readable(self, positions: Positions) -> Bool[np.ndarray, " B"]:
-        """Tell which of the images asked for so far could be decoded."""
+        """Return which of the images read so far could be decoded."""
         return readable(self._source, positions)
 
     def on_device(self, positions: Positions) -> Images:
@@ -84,7 +84,7 @@ class ReadAhead:
         return reading.result()()
 
     def close(self, wait: bool = True) -> None:
-        """Stop reading; a batch that is being read is waited for unless it is said not to be."""
+        """Stop reading; with `wait`, wait for the batch that is being read."""
         self._forget()
         self._thread.shutdown(wait=wait, cancel_futures=True)
 

@@ -1,4 +1,4 @@
-"""The book-keeping around the loop: history, warnings, checkpoints, stopping."""
+"""History, warnings, checkpoints and stopping of a run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAN_CHECK_EVERY = 50  # steps; reading a loss makes a GPU wait
 class Recorder:
     """Records a run: its state, history and checkpoints; without a run folder nothing is written.
 
-    Of several processes the first has the folder. Stopping and saving are the same step on all of them.
+    Of several processes the first has the folder. All of them stop and save at the same step.
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class Recorder:
         self.clock = time.perf_counter()
         self.board: Board | None = None
         if learner.config.log.tensorboard and self.saves:
-            # The E-step that opened the epoch is not shown again where the run goes on within it.
+            # If the run resumes within an epoch, its E-step is not shown again.
             self.board = Board(learner.config, run, state.epoch if state.measures is None else state.epoch + 1)
 
     def show(self, assignment: Assignment, source: Source, last: bool = False) -> None:
-        """Have TensorBoard show what an E-step found, where it is wanted."""
+        """Write the result of an E-step to TensorBoard, if it is enabled."""
         if self.board is not None:
             self.board.show(assignment, source, self.state.epoch, last)
 
     def open_epoch(self, assignment: Assignment | None, labels: Labels) -> None:
-        """Take in the E-step that opens an epoch, or that there was none."""
+        """Record the E-step at the start of an epoch; None if there was none."""
         state = self.state
         state.measures = {}
         if assignment is not None:
@@ -72,7 +72,7 @@ class Recorder:
         self._stop_if(any_process(self.stop())[0])
 
     def after_step(self, losses: dict[str, Float[Tensor, ""]]) -> None:
-        """Take in a step; stop on NaN or when asked; save when it is time to."""
+        """Record a step; stop on NaN or on request; save a checkpoint when it is due."""
         state = self.state
         state.record(losses, self.learner.schedule.steps)
         state.step += 1
@@ -87,7 +87,7 @@ class Recorder:
         self._stop_if(asked)
 
     def close_epoch(self) -> None:
-        """Write an epoch's line and, when it is time to, a checkpoint."""
+        """Write an epoch's line and, when it is due, a checkpoint."""
         self._stop_on_nan()
         record = self._record()
         self.state.next_epoch()
@@ -103,7 +103,7 @@ class Recorder:
         return self.state.epoch == self.learner.epochs.stop
 
     def close_run(self, assignment: Assignment, labels: Labels, by_head: Int[Tensor, " N"] | None) -> None:
-        """Write the line of the E-step after the last step, which gives the run's answer."""
+        """Write the line of the final E-step."""
         measures = measure(assignment, labels)
         if by_head is not None and labels is not None:
             part = (assignment.labels >= 0).cpu().numpy()
@@ -121,12 +121,12 @@ class Recorder:
         self._write(record)
 
     def close(self) -> None:
-        """Let go of the files that it holds open, however the run ended."""
+        """Close the open files, however the run ended."""
         if self.board is not None:
             self.board.close()
 
     def _keep_embeddings(self, epoch: int, assignment: Assignment) -> None:
-        """Keep the embeddings after an epoch whose weights are kept: the report shows them and knows no networks."""
+        """Write the embeddings after a kept epoch: the report shows them without networks."""
         if not self.saves or epoch not in self.learner.config.keep_epochs:
             return
         whole = collect(assignment.embeddings.cpu(), self.learner.schedule.images)

@@ -1,4 +1,4 @@
-"""How many steps there are, and the rates at each."""
+"""The number of steps, and the learning rate and momentum at each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from propos.config import NetworkSettings, TrainSettings
 
-TENTH = 0.1  # of the rate is left from each milestone on
+TENTH = 0.1  # the factor of the rate at each milestone
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,11 @@ class Schedule:
     network: NetworkSettings
     images: int
     unlabelled: int = 0  # images that are trained on but not clustered
-    left_out: int = 0  # of the images, those that take no part
+    left_out: int = 0  # number of excluded images
 
     @property
     def drawn(self) -> int:
-        """Images of which an epoch is made."""
+        """The number of images in an epoch."""
         return self.images - self.left_out
 
     @property
@@ -42,7 +42,7 @@ class Schedule:
 
     @property
     def unlabelled_steps(self) -> int:
-        """Those of them, the first of the epoch, that see images which are trained on but not clustered."""
+        """The number of steps on images that are trained on but not clustered; they come first in an epoch."""
         return self.unlabelled // (self.batch * self.accumulate)
 
     @property
@@ -51,7 +51,7 @@ class Schedule:
         return self.settings.lr * self.batch * self.accumulate / 256
 
     def learning_rate(self, step: int) -> float:
-        """Return the rate at a step counted over the whole run: a linear warm-up, then what the schedule says."""
+        """Return the learning rate at a step of the stage: a linear warm-up, then the schedule."""
         warmup = self.settings.warmup * self.steps
         if step < warmup:
             by_epoch = self.settings.schedule == "cosine-by-epoch"
@@ -59,7 +59,7 @@ class Schedule:
         return self._after_warmup(step)
 
     def _after_warmup(self, step: int) -> float:
-        """Return the rate at a step that is no longer part of the warm-up."""
+        """Return the learning rate at a step after the warm-up."""
         warmup, total = self.settings.warmup * self.steps, self.settings.epochs * self.steps
         match self.settings.schedule:
             case "constant":

@@ -1,4 +1,4 @@
-"""Opening a stage: the tables that it computes of all images."""
+"""The start of an epoch or a stage: tables of all images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from propos.training.state import State
 
 
 def begin_epoch(learner: Learner, source: Source, state: State, corrections: Corrections | None = None) -> None:
-    """Have the method compute the tables that an epoch starts with; put a state at the start of a stage that opens."""
+    """Start an epoch: reset the state if a stage starts, and let the method compute its tables."""
     since, opens = learner.stage_epoch(state.epoch), state.stage != learner.number
     if opens:
         state.stage, state.streamed = learner.number, None
@@ -29,7 +29,7 @@ def begin_epoch(learner: Learner, source: Source, state: State, corrections: Cor
         images = EveryImage(learner, source, state, corrections, share(len(source)))
         learner.method.make_tables(images, StepRun.of(learner, state))
     if opens and state.partition is not None and learner.stage.decides == "head":
-        # A head's clusters have nothing to do with those of k-means before it.
+        # A head's clusters are unrelated to the earlier clusters of k-means.
         state.partition = Partition(state.partition.labels, state.partition.prototypes[:0])
     learner.method.begin_epoch(StepRun.of(learner, state))
 

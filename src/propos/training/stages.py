@@ -1,4 +1,4 @@
-"""When the stages of a run take place, and when clusters are first needed."""
+"""The epochs of stages, and when clusters are first needed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def clusters_needed(config: Config) -> int:
 
 
 def late_losses(config: Config) -> list[str]:
-    """Say which losses would start after the last epoch of their stage, and what would start them earlier."""
+    """Return a warning for each loss that would start after the last epoch of its stage."""
     stages, texts = stages_of(config), []
     for stage, span in zip(stages, stage_epochs(stages, config.train.epochs) if stages else (), strict=True):
         if not stage.starts and (stage.first_clusters or 0) >= len(span):
@@ -52,7 +52,7 @@ def late_losses(config: Config) -> list[str]:
 
 
 def first_clusters(config: Config, stage: Stage) -> int | None:
-    """Return the first epoch of a stage that needs clusters: the first one where they are drawn from evenly."""
+    """Return the first epoch of a stage that needs clusters: 0 if clusters are sampled equally often."""
     return 0 if config.train.balanced else stage.first_clusters
 
 

@@ -1,4 +1,4 @@
-"""Where a run stands between two steps."""
+"""The state of a run between two steps."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from propos.training.learner import Learner
 class State:
     """All that changes during a run besides the method and its optimiser."""
 
-    stage: int = 0  # the one that is open
+    stage: int = 0  # the present one
     epoch: int = 0
     step: int = 0  # within the epoch
-    measures: Record | None = None  # the measures of the E-step that opens this epoch; None before it
+    measures: Record | None = None  # of the E-step at the start of this epoch; None before it
     partition: Partition | None = None
     streamed: Float[Tensor, "n D"] | None = None  # the last embedding of each image of this process's share
     losses: dict[str, Float[Tensor, " S"]] = field(default_factory=dict)  # of this epoch's steps; 0: no such term
@@ -33,7 +33,7 @@ class State:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
     def record(self, losses: dict[str, Float[Tensor, ""]], steps: int) -> None:
-        """Take in the loss terms of a step."""
+        """Record the losses of a step."""
         for name, loss in losses.items():
             if name not in self.losses:
                 self.losses[name] = torch.zeros(steps, device=loss.device)
@@ -54,7 +54,7 @@ class State:
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing has happened yet."""
+        """Whether the run has not started yet."""
         return (self.epoch, self.step, self.measures) == (0, 0, None)
 
     def next_epoch(self) -> None:
@@ -65,6 +65,6 @@ class State:
 
 def first_state(learner: Learner) -> State:
     """Return the start of a run."""
-    # Where K is suggested, training begins before there is an E-step.
+    # If K is to be chosen, training starts without an E-step.
     suggested = learner.config.suggest.range is not None
     return State(partition=unassigned(learner.schedule.images, learner.device) if suggested else None)

@@ -1,4 +1,4 @@
-"""A run's curves and its most typical images for TensorBoard, written beside the run's own files."""
+"""A run's curves and its most typical images for TensorBoard, written next to the run's own files."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
 
 FOLDER = "tensorboard"
-SHEETS = 10  # about so many in a run
+SHEETS = 10  # in a run, approximately
 ROWS, COLUMNS, SIDE, GAP = 40, 12, 48, 2  # of a sheet: clusters, images of each, pixels of an image, and between
 SIZES = {"smallest_cluster": "smallest", "largest_cluster": "largest", "imbalance_ratio": "balance", "churn": "moved"}
 SCORES = ("nmi", "ami", "ari", "accuracy")
 
 
 def check_board(config: Config) -> None:
-    """Refuse to begin where TensorBoard is wanted and not installed."""
+    """Refuse settings that need TensorBoard if it is not installed."""
     if config.log.tensorboard and find_spec("tensorboard") is None:
         raise InputError("log.tensorboard: TensorBoard is not installed: pip install 'propos[tensorboard]'")
 
 
 class Board:
-    """Writes a run's measures and sheets; of several processes the first has the folder, and all are asked."""
+    """A writer of a run's measures and sheets; all processes call it, and the first one writes."""
 
     def __init__(self, config: Config, run: RunFolder | None, forgotten: int) -> None:
-        """Write on; what was written of epochs from `forgotten` on, after a run's last checkpoint, counts no longer."""
+        """Open the log; entries of epochs from `forgotten` on, written after the last checkpoint, are discarded."""
         self._every = max(1, config.train.epochs // SHEETS)
         self._writer = None if run is None else _writer(run.path / FOLDER, forgotten)
 
@@ -67,13 +67,13 @@ class Board:
         self._writer.flush()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         if self._writer is not None:
             self._writer.close()
 
 
 def scalars(record: Record) -> dict[str, float]:
-    """Return an epoch's numbers by the names under which TensorBoard shows them; what does not apply is left out."""
+    """Return an epoch's numbers by their names in TensorBoard; missing measures are left out."""
     measures = record["measures"]
     named = {f"losses/{name}": value for name, value in record["losses"].items()}
     named |= {f"rates/{name}": value for name, value in record["rates"].items()}
@@ -101,11 +101,11 @@ def sheet(source: Source, rows: list[Int[np.ndarray, " m"]]) -> UInt8[np.ndarray
 
 
 def _pictures(source: Source, positions: Int[np.ndarray, " B"]) -> list[Image.Image]:
-    """Return images as people see them, whatever the network is fed."""
+    """Return images for people to look at, also where the network's inputs are features."""
     if not len(positions):
         return []
-    fed = source.behind if isinstance(source, ReadAhead) else source
-    seen = fed.images if isinstance(fed, FeatureSource) else source
+    inner = source.wrapped if isinstance(source, ReadAhead) else source
+    seen = inner.images if isinstance(inner, FeatureSource) else source
     pixels = read(seen, positions, torch.device("cpu")).cpu().numpy()
     images = [upright(seen, image, int(position)) for image, position in zip(pixels, positions, strict=True)]
     return [Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0)) for image in images]

@@ -121,7 +121,7 @@ def test_weights_that_do_not_fit_are_told_the_first_and_the_nearest(tmp_path):
 def test_a_hub_that_cannot_be_reached_is_said_with_what_to_do():
     said = refusal("timm/tiny.some_in1k")
     assert "could not be downloaded (cannot reach the hub: no route)" in said
-    assert "get model.safetensors of timm/tiny.some_in1k there by other means and add --weights FILE" in said
+    assert "download model.safetensors of timm/tiny.some_in1k elsewhere and add --weights FILE" in said
 
 
 @pytest.mark.usefixtures("_collection")

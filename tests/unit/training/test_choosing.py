@@ -69,7 +69,7 @@ def test_the_method_says_when_clusters_are_first_needed():
     assert first_estep(open_config(method="propos", psl_start=2)) == 2
     for method in ("byol", "simclr", "moco", "propos-no-psl"):
         assert first_estep(open_config(method=method)) == 3
-    with pytest.raises(InputError, match=r"needed from the first epoch on: .*draw images evenly"):
+    with pytest.raises(InputError, match=r"needed from the first epoch on: .*sample images uniformly"):
         open_config(method="byol", train__balanced=True)
     assert first_estep(open_config(method="propos", psl_start=5)) == 3  # which no epoch reaches
 

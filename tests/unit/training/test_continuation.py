@@ -68,7 +68,7 @@ def test_old_images_keep_their_numbers_whatever_the_number_of_clusters(earlier, 
 def test_a_start_is_read_back_as_it_was_written(earlier, tmp_path):
     start = start_from(earlier, some_digits(np.arange(200)), CPU)
     run = RunFolder.create(tmp_path / "run", {"status": "running", "from": "earlier"}, earlier.config)
-    with pytest.raises(InputError, match="start the run anew"):
+    with pytest.raises(InputError, match="start a new run with another --out"):
         WarmStart.read(Run.open(run.path))
     start.write(run)
     again = WarmStart.read(Run.open(run.path))

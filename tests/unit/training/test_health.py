@@ -24,7 +24,7 @@ def test_a_healthy_run_has_no_warning():
 def test_a_collapse_is_said_with_what_to_try():
     (warning,) = warnings(record(spread=0.1), [], images=100, past_warmup=True)
     assert warning["code"] == "collapse"
-    assert "closing in on one point" in warning["text"]
+    assert "collapse towards one point" in warning["text"]
     assert "train.lr" in warning["text"]
 
 

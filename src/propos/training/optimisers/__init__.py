@@ -1,4 +1,4 @@
-"""Optimisers that torch does not have, and groups of parameters for any."""
+"""Optimisers that torch does not have, and parameter groups."""
 
 from propos.training.optimisers.groups import exempt_vectors
 from propos.training.optimisers.lars import Lars

@@ -1,4 +1,4 @@
-"""Parameters in groups: what decays, and what does not."""
+"""Groups of parameters with and without weight decay."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import nn
 
 
 def exempt_vectors(parameters: Iterable[nn.Parameter], *, adapts: bool) -> list[dict[str, Any]]:
-    """Return weights, and biases and batch norm (all that has one dimension), which are not to decay.
+    """Return two groups: weights, and biases and batch norm (all one-dimensional parameters), without weight decay.
 
-    With `adapts`, for LARS, the latter do not adapt either.
+    With `adapts`, for LARS, the second group has no adaptive rates either.
     """
     every = list(parameters)
     exempt = {"weight_decay": 0.0, **({"adapt": False} if adapts else {})}

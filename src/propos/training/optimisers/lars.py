@@ -43,7 +43,7 @@ class Lars(torch.optim.Optimizer):
     def step(self, closure: Callable[[], float]) -> float: ...
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Take one step and return what the closure, if there is one, returns."""
+        """Take one step and return the closure's result, if there is one."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -75,7 +75,7 @@ class Lars(torch.optim.Optimizer):
 
 
 def _trusted(parameters: list[Tensor], updates: list[Tensor], trust: float) -> tuple[Float[Tensor, ""], ...]:
-    """Return η·‖p‖/‖u‖ of every parameter, 1 where a norm is 0; nothing waits for a number."""
+    """Return η·‖p‖/‖u‖ of every parameter, 1 where a norm is 0; the host does not wait for the device."""
     lengths = torch.stack(torch._foreach_norm(parameters))
     steps = torch.stack(torch._foreach_norm(updates))
     ratios = torch.where((lengths > 0) & (steps > 0), trust * lengths / steps, 1.0)
