@@ -89,9 +89,11 @@ release: $(PAGE)
 	$(BIN)/python .ci/release.py . dist
 	@echo "Ready: git tag v$$($(BIN)/propos --version | cut -d' ' -f2), push the tag, and upload dist/"
 
-# The documentation as a site, in site/: open site/index.html.
-docs: $(VENV)/.docs
+# The documentation as a site with a live demo, in site/: open site/index.html. The demo trains for a minute or two.
+docs: $(VENV)/.docs $(PAGE)
+	@$(BIN)/python docs/reference.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/python docs/demo.py site
 	@echo "The documentation is at site/index.html"
 
 bench-step: $(VENV)/.peers

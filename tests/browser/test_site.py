@@ -26,6 +26,7 @@ def site(tmp_path_factory):
     done = subprocess.run([sys.executable, *words], cwd=ROOT, env=quiet, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
+    subprocess.run([sys.executable, ROOT / "docs" / "demo.py", folder, "1"], check=True)
     return folder
 
 
@@ -87,6 +88,22 @@ def look(browser, site):
         context.close()
     assert complaints == []
     assert elsewhere == []
+
+
+@pytest.mark.parametrize("name", ["digits", "scenes"])
+def test_the_demo_works_from_a_file(look, site, name):
+    page = look(f"demo/{name}/index.html")
+    page.wait_for_selector(".card")
+    assert page.locator(".card").count() >= 8
+    data = (site / "demo" / name / "data.js").read_text()
+    assert "file:" not in data, "originals of another machine"
+    assert str(Path.home()) not in data
+
+
+def test_the_demo_is_shown_within_the_site(look):
+    page = look("demo.html")
+    frame = page.frame_locator("iframe.demo").first
+    frame.locator(".card").first.wait_for()
 
 
 def test_its_search_works_from_a_file(look):
