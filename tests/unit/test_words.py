@@ -1,0 +1,41 @@
+"""Phrases that stay out of what people read; CONTRIBUTING.md has the rules."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+GENERATED = {"settings.md", "commands.md"}  # from the source
+PAGES = [*ROOT.glob("*.md"), *(page for page in sorted(DOCS.glob("*.md")) if page.name not in GENERATED)]
+# Each with the term to use instead.
+PHRASES = {
+    r"(go|goes|going|gone|went) on (from|with|where)": "continue, resume",
+    r"anew": "again, from scratch, re-initialise",
+    r"beside": "next to, compared with",
+    r"(is|are) there already|(is|are) not there yet": "already exists, must not exist",
+    r"written over": "overwritten",
+    r"none of this name": "unknown",
+    r"sureness|surest": "confidence, most confident",
+    r"heads? answers?|who answers": "the head decides",
+    r"those nearest": "nearest neighbours",
+    r"taken to its end": "trained",
+    r"nothing is said of": "not measured",
+    r"holds? no colour": "greyscale",
+    r"known again": "recognised",
+    r"unless told|as told": "by default",
+    r"whoever|that which": "name the subject",
+    r"about so long": "approximate time",
+}
+FORBIDDEN = re.compile("|".join(rf"\b(?:{phrase})\b" for phrase in PHRASES), flags=re.IGNORECASE)
+
+
+def found(text, name):
+    lines = enumerate(text.splitlines(), start=1)
+    return [f"{name}:{number}: {match[0]!r}" for number, line in lines for match in FORBIDDEN.finditer(line)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_use_the_fields_words(page):
+    assert found(page.read_text(), page.name) == []
