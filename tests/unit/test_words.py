@@ -1,5 +1,6 @@
 """Phrases that stay out of what people read; CONTRIBUTING.md has the rules."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -39,3 +40,41 @@ def found(text, name):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_use_the_fields_words(page):
     assert found(page.read_text(), page.name) == []
+
+
+def parsed():
+    """Yield the source files, parsed."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        yield path.relative_to(ROOT), ast.parse(path.read_text())
+
+
+def documented(tree):
+    """Yield whatever in a file has a docstring, with it."""
+    kinds = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+    for node in ast.walk(tree):
+        if isinstance(node, kinds) and (text := ast.get_docstring(node)):
+            yield getattr(node, "lineno", 1), text
+
+
+def test_messages_and_docstrings_use_the_fields_words():
+    wrong = []
+    for path, tree in parsed():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                wrong += found(node.value.replace("\n", " "), f"{path}:{node.lineno}")
+    assert wrong == []
+
+
+def test_docstrings_begin_with_what_a_thing_does_or_is():
+    wrong = [
+        f"{path}:{line}: {text.splitlines()[0]}"
+        for path, tree in parsed()
+        for line, text in documented(tree)
+        if text.split()[0] in {"What", "Where", "Who", "How", "Of"}
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_generated_pages_use_the_fields_words(name):
+    assert found((DOCS / name).read_text(), name) == []
