@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from propos.augment import ask_what_is_kept
+from propos.augment import measure_invariance
 from propos.data.arrays import ArraySource
 from propos.runner import Request, plan
 from propos.training import Silent, train
@@ -64,7 +64,7 @@ def table(found: list[Row]) -> Iterator[str]:
     """Yield a row a set: what was asked, what both ways reached by seed, and whether the two agree."""
     yield "| images | asked | epochs | mirrored | not mirrored | agrees |\n|---|---|---|---|---|---|"
     for name in dict.fromkeys(row["set"] for row in found):
-        kept = ask_what_is_kept(SETS[name]())
+        kept = measure_invariance(SETS[name]())
         asked = "mirrored" if kept is None or kept.flip else "not mirrored"
         of = {way: [row for row in found if (row["set"], row["way"]) == (name, way)] for way in WAYS}
         cells = [", ".join(f"{row['accuracy']:.3f} / {row['nmi']:.3f}" for row in rows) for rows in of.values()]

@@ -177,7 +177,7 @@ def test_evaluate_scores_the_images_that_have_labels(finished, tmp_path, capsys)
     path = tmp_path / "some.csv"
     path.write_text("image,label\n" + "".join(f"{image},class {label}\n" for image, label in enumerate(labels)))
     result = command(capsys, "evaluate", out, "--labels", path, "--json")
-    assert f"has labels for 40 of {len(clusters)} images: the scores are of these" in result.err
+    assert f"labels for 40 of {len(clusters)} images: scores are computed on these" in result.err
     nmi = metrics.normalized_mutual_info_score(labels, clusters[:40])
     assert json.loads(result.out)["nmi"] == pytest.approx(nmi)
     result = command(capsys, "evaluate", out, "--labels", path, "--knn")

@@ -46,7 +46,7 @@ def test_apply_takes_a_file_in_once_and_lists_images_that_are_gone(folder, tmp_p
     )
     result = command(capsys, "apply", folder, file)
     assert (result.code, result.out.splitlines()[0][:18]) == (0, "2 edits taken in. ")
-    assert "keeps edits of 1 image that is gone: long gone.png" in result.err
+    assert "contains edits of 1 image that is missing: long gone.png" in result.err
     again = command(capsys, "apply", folder, file)
     assert again.out.startswith("0 edits taken in (2 were there already).")
     corrected = Run.open(folder).corrected
@@ -69,12 +69,12 @@ def test_apply_refuses_in_one_line_and_changes_nothing(folder, tmp_path, capsys)
     with (tmp_path / "large").open("wb") as large:
         large.truncate(100_000_000)
     words = {
-        unknown: "line 2: rename: the run has no cluster 10",
-        other: 'has none of its images, the first "another run\'s.png": give the run it was made for',
-        strange: "line 1: op = 'explode': no operation; there are rename, describe",
+        unknown: "line 2: rename: unknown cluster 10",
+        other: 'contains none of its images, such as "another run\'s.png": give the run that it was made for',
+        strange: "line 1: op = 'explode': unknown operation: choose one of rename, describe",
         newer: "line 1: was written by a newer propos (edits 2, this one reads 1): upgrade propos",
         undone: "line 1: undo: ",
-        tmp_path / "empty": "holds no edits",
+        tmp_path / "empty": "contains no edits",
         tmp_path / "large": "it is larger than 64,000,000 bytes",
         tmp_path / "none": "no such file",
         tmp_path: "it is no file",
@@ -147,7 +147,7 @@ def test_corrections_survive_a_renamed_source_and_the_report_of_it(folder, tmp_p
 def test_a_run_of_junk_alone_is_opened_read_exported_and_undone(folder, tmp_path, capsys):
     junk = [{"op": "junk", "cluster": number} for number in range(10)]
     applied = command(capsys, "apply", folder, write_edits(tmp_path / "junk.jsonl", *junk))
-    left = f"every image is junk, so there is no cluster left: undo that: propos open {folder}"
+    left = f"every image is marked as junk, so no cluster is left: undo that: propos open {folder}"
     assert (applied.code, applied.err) == (0, f"warning: {folder}: {left}\n")
     server = Served(folder)
     assert f"{folder}: {left}" in server.process.complaints()
@@ -224,7 +224,7 @@ def test_predict_puts_new_images_into_corrected_clusters_and_says_their_names(pi
 def test_what_needs_a_cluster_is_refused_in_one_line_where_all_is_junk(pixels, tmp_path, capsys):
     folder = shutil.copytree(pixels / "run", tmp_path / "run")
     write_edits(folder / "edits.jsonl", *({"op": "junk", "cluster": number} for number in range(5)))
-    left = f"{folder}: every image is junk, so there is no cluster left: undo that: propos open {folder}"
+    left = f"{folder}: every image is marked as junk, so no cluster is left: undo that: propos open {folder}"
     images = pixels / "images.npy"
     for words in (["predict", folder, images, "-o", tmp_path / "a.csv"], ["run", images, "--from", folder]):
         result = command(capsys, *words)

@@ -78,7 +78,7 @@ def test_two_processes_divide_the_cells_and_leave_each_others_alone(tmp_path, no
     # Whoever asks for all leaves to the first what it is about to finish, and says so.
     third = run("reproduce", "figure-3", "--seeds", 1, "--out", out)
     assert third.code == 1
-    assert "trains into it" in third.err
+    assert "is training into this folder" in third.err
     assert "1 of 2 cells are finished" in (out / "figure-3.md").read_text()
     before = started(out)
     stop.go_on()

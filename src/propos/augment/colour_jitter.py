@@ -1,8 +1,8 @@
-"""Brightness, contrast, saturation and hue one after the other, in an order drawn for each view, as torchvision's.
+"""Colour jitter as in torchvision: brightness, contrast, saturation and hue in a random order for each view.
 
-Each but hue is an affine transform of the pixel, so a turn is one product for the whole batch, whatever each view's
-change in that turn is; a view whose turn it is not is multiplied by 1. Between turns values are clipped, which is why
-their order matters. Hue is that of HSV.
+Each change except hue is an affine transform of the pixel, so one round is one matrix product for the whole batch, even
+though the views' changes differ; a view without a change in this round is multiplied by 1. Values are clipped between
+rounds, which is why the order matters. Hue is that of HSV.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def jitter_in_turn(views: Float[Tensor, "V B C S S"], draw: ViewDraw) -> Float[T
 
 @dataclass(frozen=True)
 class _Parts:
-    """What products are made of, on a device."""
+    """Constant matrices of the transforms, on a device."""
 
     identity: Float[Tensor, "3 3"]
     grey: Float[Tensor, "3 3"]
@@ -81,7 +81,7 @@ def _changed(
 
 
 def turn_hue(pixels: Float[Tensor, "N 3 P"], turns: Float[Tensor, " N"]) -> Float[Tensor, "N 3 P"]:
-    """Shift the hue of HSV by so many turns; value and saturation stay."""
+    """Shift the HSV hue by a fraction of a turn; value and saturation stay."""
     red, green, blue = pixels.unbind(dim=1)
     highest, lowest = pixels.amax(dim=1), pixels.amin(dim=1)
     spread = highest - lowest

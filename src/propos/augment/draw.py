@@ -1,4 +1,4 @@
-"""What is random about a view, drawn for a whole batch at once from the run's own generator."""
+"""The random choices of views, drawn for a whole batch at once from the run's generator."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class ViewDraw:
     solarise: Bool[Tensor, "V B"]
 
     def to(self, device: torch.device) -> ViewDraw:
-        """Move the choices to the device of the images, but for which views are blurred and solarised.
+        """Move the choices to the images' device, except which views are blurred and solarised.
 
-        Of those the host makes a list, whose length the device would have to be waited for.
+        The host makes a list of these; reading its length from the device would wait for it.
         """
         return ViewDraw(
             **{name: value if name in ON_HOST else send(value, device) for name, value in vars(self).items()}

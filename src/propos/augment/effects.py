@@ -11,7 +11,7 @@ from propos.distributed.transfer import send
 
 
 def blur_(views: Float[Tensor, "V B C S S"], sigma: Float[Tensor, "V B"]) -> None:
-    """Blur each view with a Gaussian of its own σ, known to the host, in place; σ = 0 leaves a view as it is.
+    """Blur each view with a Gaussian of its own σ, known to the host, in place; σ = 0 leaves a view unchanged.
 
     As in SimCLR and BYOL the kernel is about a tenth of the side. Beyond the border the view is mirrored. The kernel
     is separable: every row becomes a weighted sum of rows, then every column one of columns, laid out as rows.

@@ -1,4 +1,4 @@
-"""Where in a batch's tensor each image lies, when images keep their shape."""
+"""Frames: the part of a batch's tensor that each image fills, when images keep their shape."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Frames:
 
 @dataclass(frozen=True)
 class Shapes:
-    """What is known of the shapes of images beyond their tensor's: true width over height, and frames in it."""
+    """The shapes of images within a batch's tensor: true width over height, and frames."""
 
     aspects: Float[Tensor, " B"] | None = None
     frames: Frames | None = None

@@ -1,8 +1,8 @@
-"""Which changes leave an image what it is, asked of the images themselves.
+"""Tests of which flips and turns preserve the kind of an image, from the images themselves.
 
-A shirt in the mirror still looks like other shirts; a 2 in the mirror looks like a 5, or like nothing. So a sample of
-images is grouped by pixels, and each image of it is asked for its nearest other image, as it is and changed: how often
-does that lie in the image's own group, and how much farther away is it? Labels take no part.
+A mirrored shirt still looks like other shirts; a mirrored 2 looks like a 5, or like nothing. So a sample of images is
+grouped by pixels, and the nearest neighbour of each image is found before and after the change: how often is it in the
+image's own group, and how much farther away is it? Labels are not used.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from propos.clustering import spherical_kmeans
 from propos.config import VIEW_PRESETS
 from propos.data import Source
 
-FEWEST = 100  # images, below which chance would answer
+FEWEST = 100  # images; with fewer, the result would be random
 COMPARED, ASKED = 2_000, 600
-SIDE = 16  # larger images are looked at in this size
+SIDE = 16  # larger images are resized to it
 GROUPS = 20
 NOTHING = 1e-4  # a distance that rounding makes
 # Where the lines lie between written characters, things, photographs and textures: docs/views.md.
@@ -34,20 +34,20 @@ STAYS, FARTHER, AS_WELL = 0.65, 1.1, 0.85
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of images that are changed in one way."""
+    """The effect of one change on a sample of images."""
 
-    stays: float  # how often they stay among their kind, over how often they are found there as they are
-    farther: float  # how far the nearest other image is, over how far it is from the image as it is: the third quartile
+    stays: float  # how often changed images stay near their own group, relative to unchanged ones
+    farther: float  # distance to the nearest other image, relative to the unchanged image's: third quartile
 
     @property
     def unseen(self) -> bool:
-        """Tell whether nobody would see that they were changed: as near to others as those are to each other."""
+        """Return whether changed images are as near to the others as those are to each other."""
         return self.farther <= FARTHER
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What became of a sample of images in the mirror, on their heads, and turned by a quarter."""
+class Invariance:
+    """The effects of mirroring, turning upside down, and quarter turns on a sample of images."""
 
     mirrored: Change
     upside_down: Change
@@ -55,12 +55,12 @@ class Kept:
 
     @property
     def flip(self) -> float:
-        """How often to mirror a view."""
+        """The probability of mirroring a view."""
         return 0.5 if self.mirrored.unseen or self.mirrored.stays >= STAYS else 0.0
 
     @property
     def turns(self) -> Literal[1, 2, 4]:
-        """The positions to show images in; a further one must be as usual as a mirror image is."""
+        """The number of orientations to show images in; each further one must fit as well as mirroring."""
         usual = [self.flip > 0 and self._as_usual(change) for change in (self.upside_down, self.turned)]
         return 4 if all(usual) else 2 if usual[0] else 1
 
@@ -68,9 +68,9 @@ class Kept:
         return change.unseen and change.stays >= AS_WELL * self.mirrored.stays
 
     def settings(self, channels: int) -> dict[str, Any]:
-        """Return the settings of views that suit such images.
+        """Return settings of views that suit such images.
 
-        Grey images that are others in the mirror are taken for characters: cropped less, and turned a little.
+        Greyscale images that change their kind when mirrored are taken for characters: cropped less, rotated a little.
         """
         views: dict[str, Any] = {"views.flip": self.flip, "views.turns": self.turns}
         if self.flip == 0 and channels == 1:
@@ -86,11 +86,11 @@ class Kept:
         return f"mirror images look like the others here ({share}): {further[self.turns]}"
 
 
-def ask_what_is_kept(source: Source) -> Kept | None:
-    """Try changes on a sample of the images; nothing where they are too few to tell."""
+def measure_invariance(source: Source) -> Invariance | None:
+    """Test changes on a sample of the images; None if there are too few images."""
     if len(source) < FEWEST:
         return None
-    draw = np.random.default_rng(0)  # the same views whatever the run's seed
+    draw = np.random.default_rng(0)  # the same for every seed of the run
     images = _looked_at(source, np.sort(draw.permutation(len(source))[:COMPARED]))
     asked = torch.from_numpy(draw.permutation(len(images))[:ASKED])
     neighbourhood = _Neighbourhood(images, asked)
@@ -103,7 +103,7 @@ def ask_what_is_kept(source: Source) -> Kept | None:
         farther = (there.distances / as_they_are.distances.clamp(min=NOTHING)).quantile(0.75)
         return Change(there.stays / as_they_are.stays, farther.item())
 
-    return Kept(
+    return Invariance(
         mirrored=tried(lambda pixels: pixels.flip(-1)),
         upside_down=tried(lambda pixels: pixels.flip(-2)),
         turned=tried(lambda pixels: pixels.rot90(1, (-2, -1))),
@@ -124,14 +124,14 @@ def _looked_at(source: Source, positions: Int[np.ndarray, " N"]) -> Float[Tensor
 
 @dataclass(frozen=True)
 class _Found:
-    """How often the nearest image is of the same group, and how far it is."""
+    """Return how often the nearest image is of the same group, and its distance."""
 
     stays: float
     distances: Float[Tensor, " A"]
 
 
 class _Neighbourhood:
-    """Images, the groups they fall into, and those that are asked."""
+    """A sample of images, their groups, and the images that are tested."""
 
     def __init__(self, images: Float[Tensor, "N C S S"], asked: Int[Tensor, " A"]) -> None:
         self._images, self._asked = images, asked

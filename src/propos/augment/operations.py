@@ -79,7 +79,7 @@ def _cut(values: Float[Tensor, "n ..."]) -> UInt8[Tensor, "n ..."]:
 
 
 def _blended(from_: Tensor, to: Tensor, share: Float[Tensor, "n 1 1 1"]) -> UInt8[Tensor, "n ..."]:
-    """Go so far from one to the other, cut to whole numbers, as Pillow does."""
+    """Interpolate between two images, truncated to whole numbers as in Pillow."""
     start = from_.float()
     return _cut((to.float() - start).mul_(share).add_(start))
 
@@ -99,7 +99,7 @@ def _solarized(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) ->
 
 
 def _posterized(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
-    """Keep so many bits of each value."""
+    """Keep the highest bits of each value."""
     dropped = (8 - _each(values, pixels).int()).clamp(min=0)
     return pixels & (255 >> dropped << dropped).to(torch.uint8)
 
@@ -203,7 +203,7 @@ def _moved_across(pixels: Pixels, names: list[str], values: Float[Tensor, " n"])
     at_first = 0.5 + 0.5 * slope + offset
     shifts = _fixed(slope)[:, None] * torch.arange(side) + _fixed(at_first)[:, None] >> 16
     room = int(shifts.abs().max())
-    framed = F.pad(pixels, (room, room))  # black, where whatever comes from outside is read
+    framed = F.pad(pixels, (room, room))  # black: the value of pixels outside the image
     rows = torch.arange(count * channels * side).view(count, channels, side) * framed.shape[-1]
     runs = framed.flatten().unfold(0, side, 1)  # as many pixels as a row has, from every pixel on
     return runs.index_select(0, send((rows + room + shifts[:, None]).flatten(), pixels.device)).view(pixels.shape)
@@ -215,7 +215,7 @@ def _moved_down(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -
 
 
 def _rotated(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> Pixels:
-    """Turn each image around its middle by so many degrees."""
+    """Rotate each image about its centre, in degrees."""
     count, channels, side, _ = pixels.shape
     each = [_turn(value, side) for value in values.tolist()]
     maps = send(_fixed(torch.tensor(each, dtype=torch.float64)), pixels.device)
@@ -223,7 +223,7 @@ def _rotated(pixels: Pixels, names: list[str], values: Float[Tensor, " n"]) -> P
     a, b, c, d, e, f = maps[:, :, None, None].unbind(dim=1)
     x = (a * ticks + (b * ticks[:, None] + c)).bitwise_right_shift_(16).clamp_(-1, side)
     y = (d * ticks + (e * ticks[:, None] + f)).bitwise_right_shift_(16).clamp_(-1, side)
-    framed = F.pad(pixels, (1, 1, 1, 1))  # black, where whatever comes from outside is read
+    framed = F.pad(pixels, (1, 1, 1, 1))  # black: the value of pixels outside the image
     places = y.add_(1).mul_(side + 2).add_(x).add_(1).long().view(count, 1, -1).expand(-1, channels, -1)
     return framed.flatten(2).gather(2, places).view(pixels.shape)
 

@@ -1,4 +1,4 @@
-"""Cutting a box out of each image, mirrored and turned as asked, and resizing it to a square: one resample."""
+"""Crop, mirror, turn and resize each image to a square in a single resampling."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def resample_turned(
     A turned box is not separable: every output pixel is a bilinear sample. Larger images are first resized to the
     square, so that views show what the plain view of the whole image shows, as sharp as it is there: cut from the image
     itself they were sharper, and clusters of the plain views worse for it (docs/results.md). Outside the image its
-    border goes on.
+    border pixels are repeated.
     """
     views, batch = flip.shape
     _, channels, height, width = images.shape
@@ -127,9 +127,9 @@ def _taps(
     most_pixels: int,
     size: int,
 ) -> tuple[Int[Tensor, "V B S K"], Float[Tensor, "V B S K"]]:
-    """Return which of an image's pixels along one axis each of the output's is a sum of, and their weights.
+    """Return the input pixels, along one axis, that each output pixel is a weighted sum of, and their weights.
 
-    All images have so many pixels, or each its own number, at most `most_pixels`.
+    All images have the same number of pixels, or each its own, at most `most_pixels`.
     """
     step = extent * (pixels / size)
     reach = step.clamp(min=1)[..., None, None]

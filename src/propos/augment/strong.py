@@ -30,7 +30,7 @@ class StrongDraw:
 
 
 def draw_strong(views: ViewSettings, strong: StrongSettings, batch: int, generator: torch.Generator) -> StrongDraw:
-    """Draw the choices for a strong view of each of so many images."""
+    """Draw the random choices for a strong view of each of `batch` images."""
     flip = torch.rand(batch, generator=generator) < views.flip
     operation = torch.randint(len(NAMES), (batch, strong.operations), generator=generator)
     uniform = torch.rand((batch, strong.operations), generator=generator, dtype=torch.float64)

@@ -18,8 +18,8 @@ from propos.augment.resample import resample, resample_turned, resized, turned, 
 from propos.config import ViewSettings
 from propos.distributed.transfer import send
 
-# On a CPU a batch is made a part at a time, so that what lies between image and view stays in the cache and
-# memory is not asked of the system anew for every batch: so many pixel values made and read measured fastest.
+# On a CPU a batch is made in parts of this many pixel values, so that intermediate results stay in the cache and no
+# memory is allocated for every batch; this size measured fastest.
 PART = 3 << 18
 
 
@@ -51,12 +51,12 @@ class RandomViews:
         share: tuple[int, slice] | None = None,
         frames: Frames | None = None,
     ) -> Float[Tensor, "V B C S S"]:
-        """Return so many views of each image, normalised.
+        """Return `count` normalised views of each image.
 
         `aspects` are the widths over heights the images had before they were squashed into this tensor, so that a
-        crop has the shape it would have had in them. With `share`, the images are some of a batch of so many; what is
-        random is drawn for the whole batch, whose aspects are given, so that it does not depend on who makes it.
-        `frames` say where these images, if they keep their shape, lie in their tensor.
+        crop has the shape it would have had in them. With `share`, the images are a slice of a larger batch; random
+        choices are drawn for the whole batch, whose aspects are given, so that they do not depend on the process.
+        `frames` are the parts of the tensor that images fill, if they keep their shape.
         """
         device, size, (batch, channels, height, width) = images.device, self.settings.size, images.shape
         whole, part = share or (batch, slice(batch))
@@ -136,7 +136,7 @@ def _in_shape(
 
 
 def _filled(images: UInt8[Tensor, "B C H W"], frames: Frames | None) -> UInt8[Tensor, "B C H w"]:
-    """Return the columns that any of the images fills; a device is not asked, who would have to be waited for."""
+    """Return the columns that any of the images fills; all of them on a device, which would have to be waited for."""
     return images if frames is None or images.device.type != "cpu" else images[..., : int(frames.columns.max())]
 
 

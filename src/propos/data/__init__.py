@@ -1,8 +1,8 @@
-"""Sources: where images come from, as batches of uint8.
+"""Sources of images, as batches of uint8.
 
-`open` turns what a person names into a source. Files are found and their headers read (`files/`), decoded (`decoding/`)
-and kept (`cache/`), and are then one of the two sources of `folder`; arrays are that of `arrays`; published sets
-(`published/`) are either, read by name. `source` says what all of them offer.
+`open` turns a path or name into a source. Image files are found and their headers read (`files/`), decoded
+(`decoding/`), cached (`cache/`) and served by `folder`; arrays are served by `arrays`; published sets (`published/`) are
+read by name. `source` defines the interface.
 """
 
 from propos.data.arrays import ArraySource, from_array

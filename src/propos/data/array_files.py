@@ -24,7 +24,7 @@ LABEL_KEYS = ("labels", "y", "Y", "targets", "target", "arr_1")
 
 @dataclass(frozen=True)
 class _Header:
-    """What an array's header says, and how long it is itself."""
+    """The header of an array file, and its length."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -84,7 +84,7 @@ def _find(
     at_least: int,
     at_most: int = 99,
 ) -> np.ndarray | None:
-    """Read the first of these arrays that has so many axes."""
+    """Read the first of these arrays with this number of axes."""
     for member in (members[key] for key in keys if key in members):
         name = f"{path}: {member.filename}"
         with archive.open(member) as file:
@@ -97,7 +97,7 @@ def _find(
 
 
 def _read_header(file: IO[bytes], size: int, name: str) -> _Header:
-    """Read what an array is said to be, and refuse what is not there or is not numbers."""
+    """Read an array's header; raise InputError if the array is incomplete or not numeric."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -107,12 +107,12 @@ def _read_header(file: IO[bytes], size: int, name: str) -> _Header:
             shape, fortran, dtype = read(file)
     except OSError:
         raise
-    except Exception:  # whatever a stranger's header makes the parser raise; its own advice is not to be followed
+    except Exception:  # a damaged header may make the parser raise anything; its advice does not apply
         raise InputError(f"{name}: cannot be read as a numpy file: it has no sound header") from None
     if dtype.hasobject:
         raise InputError(f"{name}: cannot be read: it holds Python objects; save the images as an array of numbers")
     header = _Header(shape, fortran and len(shape) > 1, dtype, file.tell())
     if min(shape, default=0) < 0 or header.length + header.bytes > size:
-        wanted = f"{header.bytes:,} bytes for an array of {shape}, {size - header.length:,} are there"
+        wanted = f"{header.bytes:,} bytes for an array of {shape}, but has {size - header.length:,}"
         raise InputError(f"{name}: cannot be read, it is cut short: it needs {wanted}")
     return header

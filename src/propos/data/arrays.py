@@ -111,7 +111,7 @@ def _words(labels: Shaped[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
 
 
 def _unlike(labels: np.ndarray) -> str:
-    """Say what labels are that are none."""
+    """Return in words what given labels are instead of labels."""
     if labels.ndim != 1:
         return f"an array of shape {labels.shape}"
     if labels.dtype.kind == "f":

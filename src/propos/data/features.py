@@ -1,7 +1,7 @@
-"""What a frozen network makes of images, computed once and kept beside the decoded images.
+"""Features of a frozen network, computed once and cached next to the decoded images.
 
-Features are kept as their bytes, four each, in the same growing file and journal as pixels: so a kill costs one batch,
-two processes do not compute the same, and `propos cache` lists and cleans them too.
+Features are stored as float32 bytes in the same kind of file and journal as pixels: a kill costs one batch, two
+processes do not compute the same features, and `propos cache` lists and cleans them too.
 """
 
 from __future__ import annotations

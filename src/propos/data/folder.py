@@ -79,9 +79,9 @@ class FolderSource:
 
 
 class StreamedSource:
-    """Images decoded from their files whenever they are asked for, in worker processes.
+    """Images decoded from their files on demand, in worker processes.
 
-    For sets too large to cache. A file that turns out damaged is grey, and from then on listed in `skipped`.
+    For sets too large to cache. A damaged file becomes a grey image and is listed in `skipped`.
     """
 
     black, white = 0.0, 255.0
@@ -119,13 +119,13 @@ class StreamedSource:
         return len(self.entries)
 
     def prefetch(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
-        """Decode these batches, which will be asked for in this order, four ahead, and forget those before."""
+        """Decode these batches in this order, four ahead; earlier requests are dropped."""
         self._forget()
         self._announced = iter(batches)
         self._look_ahead()
 
     def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
-        """Tell which of the images asked for so far could be decoded."""
+        """Return a mask of the images that could be decoded; images that were not read yet count as good."""
         return np.array([self.entries[int(position)].name not in self._damaged for position in positions], dtype=bool)
 
     def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
@@ -141,7 +141,7 @@ class StreamedSource:
                 if self.frames is None or image.shape[:2] == tuple(self.frames[positions[place]]):
                     images[place] = image
                 else:
-                    self._note(self.entries[int(positions[place])], DAMAGED)  # it is not as large as its header says
+                    self._note(self.entries[int(positions[place])], DAMAGED)  # it is smaller than its header says
             for index, reason in decoded.failed.items():
                 self._note(self.entries[int(positions[share[index]])], reason)
         return in_frames(images, self.height, self.width)
@@ -207,11 +207,11 @@ def open_folder(
     headers: Headers | None = None,
     shaped: bool = False,
 ) -> FolderSource:
-    """Open a folder, list, archive or image as a source of squares of this side, building its cache if need be.
+    """Open a folder, list, archive or image as a source of squares of this side; build its cache if needed.
 
-    With `shaped` images keep their shape, their shorter side being `side`. Channels are 1 where all images are
-    greyscale, else 3. Images that all share one size up to 64 × 64 keep it (as a square of the longer side), whatever
-    `side` says. Headers that were read already are not read again.
+    With `shaped` images keep their shape, with `side` as their shorter side. Channels are 1 if all images are
+    greyscale, else 3. Images of one common size up to 64 × 64 keep it (as a square of the longer side), regardless of
+    `side`. Headers that were read before are not read again.
     """
     headers = headers or read_headers(scan(what))
     scanned, side, shaped = headers.scan, headers.small_side or side, shaped and headers.small_side is None
@@ -232,7 +232,7 @@ def open_streamed(
     headers: Headers | None = None,
     shaped: bool = False,
 ) -> StreamedSource:
-    """Open a folder, list, archive or image as a source that is decoded anew for every batch."""
+    """Open a folder, list, archive or image as a source that decodes images for every batch."""
     headers = headers or read_headers(scan(what))
     side, shaped = headers.small_side or side, shaped and headers.small_side is None
     name = _name(what, headers.scan.root)

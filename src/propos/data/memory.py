@@ -1,4 +1,4 @@
-"""What fits into memory."""
+"""Available memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_fits(needed: int, name: str, advice: str) -> None:
 
 
 def free_memory() -> int | None:
-    """Return the bytes that can still be taken; None where the system does not say."""
+    """Return the available bytes; None if the system does not report them."""
     known = [free for free in (_of_system(), *(_of_container(*files) for files in _CONTAINERS)) if free is not None]
     return min(known, default=None)
 
@@ -34,7 +34,7 @@ def _of_system() -> int | None:
     except (OSError, ValueError, IndexError, StopIteration):
         pass
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # all there is, where what is free is not told
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # total memory, if free memory is not reported
     except (AttributeError, ValueError, OSError):
         return None
 
@@ -42,5 +42,5 @@ def _of_system() -> int | None:
 def _of_container(limit: Path, taken: Path) -> int | None:
     try:
         return max(0, int(limit.read_text()) - int(taken.read_text()))
-    except (OSError, ValueError):  # there is none, or it has no limit
+    except (OSError, ValueError):  # no such file, or no limit
         return None

@@ -31,7 +31,7 @@ What = str | Path | Sequence[str | Path] | np.ndarray
 
 
 def find_configured(config: Config, data: str | Path | None = None) -> UnopenedSource:
-    """Look at the source that a run's settings name, read as they say; `data` goes before the settings' own."""
+    """Find the source that a run's settings name, with their labels and pixel range; `data` overrides the settings'."""
     assert config.source is not None
     pixels = config.pixels
     return find_source(config.source, pixels.black, pixels.white, config.labels, data or config.data)
@@ -69,19 +69,19 @@ def find_source(
 
 
 def is_named(what: What) -> bool:
-    """Tell whether this is the name of a built-in or published set, and no path that exists."""
+    """Return whether this names a built-in or published set and is not an existing path."""
     if not isinstance(what, str) or Path(what).exists():
         return False
     return what in BUILT_IN or named(what) is not None
 
 
 def is_benchmark(what: What) -> bool:
-    """Tell whether this is the name of a published set, looked for under the data root."""
+    """Return whether this names a published set, which is read from the data root."""
     return is_named(what) and what not in BUILT_IN
 
 
 def is_array(what: str | Path) -> bool:
-    """Tell files of arrays from image files."""
+    """Return whether a file contains arrays, by its ending."""
     return Path(what).suffix.lower() in ARRAY_FILES
 
 

@@ -1,4 +1,4 @@
-"""Rows of an array in a file, read when they are asked for."""
+"""Rows of an array in a file, read on demand."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BINARY = getattr(os, "O_BINARY", 0)  # Windows would otherwise take some bytes 
 
 
 class ArrayFile:
-    """An array in a file, whose rows are read when they are asked for, their axes in another order if need be.
+    """An array in a file, whose rows are read on demand, with their axes in another order if needed.
 
-    Not mapped into memory: a file that is cut short while it is mapped ends the process.
+    It is not memory-mapped: truncating a mapped file kills the process that reads it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What every source offers, and what is measured on it before training."""
+"""The interface of sources, and measurements on a source before training."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Source(Protocol):
 
 @runtime_checkable
 class Streams(Protocol):
-    """What a source that decodes its images anew offers besides."""
+    """The interface of a source that decodes its images for every batch."""
 
     def prefetch(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
-        """Prepare these batches, which will be asked for in this order."""
+        """Prepare these batches, which will be read in this order."""
         ...
 
     def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
-        """Tell which of the images asked for so far could be decoded."""
+        """Return a mask of the images that could be decoded; images that were not read yet count as good."""
         ...
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class Streams(Protocol):
 
 @contextmanager
 def using(source: Source) -> Iterator[None]:
-    """Let nothing decode any longer when the work with a source ends, however it ends."""
+    """Stop a source's decoding at the end of the block, also after an error."""
     try:
         yield
     finally:
@@ -79,18 +79,18 @@ def using(source: Source) -> Iterator[None]:
 
 
 def prefetch(source: Source, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
-    """Say which batches will be asked for next; only a source that streams makes use of it."""
+    """Announce the next batches; only a streaming source uses it."""
     if isinstance(source, Streams):
         source.prefetch(batches)
 
 
 def readable(source: Source, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
-    """Tell which of the images asked for so far could be decoded; other sources hold none that could not."""
+    """Return a mask of the images that could be decoded; all of them unless the source streams."""
     return source.readable(positions) if isinstance(source, Streams) else np.ones(len(positions), dtype=bool)
 
 
 def upright(source: Source, image: UInt8[np.ndarray, "C H W"], position: int) -> UInt8[np.ndarray, "C h w"]:
-    """Return an image of a batch as it is seen: among those that keep their shape, upright ones lie on their side."""
+    """Return an image of a batch upright: portrait images that keep their shape are stored on their side."""
     if source.frames is None:
         return image
     assert source.aspects is not None
@@ -120,7 +120,7 @@ def pixel_statistics(source: Source) -> Statistics:
 
 
 def image_digests(source: Source) -> Iterator[bytes]:
-    """Yield what each image's pixels are known by, in order: images of the same pixels share it."""
+    """Yield a hash of each image's pixels, in order."""
     for start in range(0, len(source), CHUNK):
         positions = np.arange(start, min(start + CHUNK, len(source)))
         for image, position in zip(source.batch(positions), positions.tolist(), strict=True):

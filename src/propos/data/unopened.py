@@ -1,4 +1,4 @@
-"""What a person named, looked at but not yet read."""
+"""A source that was surveyed but not opened yet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Open(Protocol):
 
 @dataclass(frozen=True)
 class UnopenedSource:
-    """What a person named, looked at but not yet read: enough to choose how to read it."""
+    """A source that was surveyed but not opened yet: enough to choose how to read it."""
 
     images: int
     channels: int

@@ -1,6 +1,6 @@
-"""How good a clustering and a representation are: against labels, and by themselves.
+"""Scores of clusterings and representations, with and without labels.
 
-What needs torch (neighbours, linear, preservation, silhouette) is imported from its own module: scores stay without it.
+Modules that need torch (neighbours, preservation, silhouette) are not imported here.
 """
 
 from propos.evaluation.scores import (

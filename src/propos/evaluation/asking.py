@@ -1,10 +1,9 @@
-"""Which images to ask a person about: those whose answers say most about the others.
+"""Active selection of images for a person to check: those whose correction tells most about other images.
 
-An answer speaks for the images that are nearer to the one asked about than to their own prototype and to whatever was
-answered before: so the run that learns from it takes it (`propos run --from`). How much nearer, summed over all images,
-is what an answer is worth: much where many images are badly stood for by their prototype (doubtful), are alike
-(typical), and are not spoken for yet (different from those chosen). Images are chosen greedily, one after another.
-Labels take no part.
+A correction extends to the images that are nearer to the checked image than to their own prototype and to every image
+checked before; continuing the run uses it that way (`propos run --from`). The value of a check is how much nearer these
+images are, summed: large for images far from their prototype (uncertain) that have many similar images (typical) and
+are unlike those already chosen (diverse). Images are chosen greedily. Labels are not used.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 CANDIDATES = 4_096  # of more images, as many, spread over all, may be chosen
-AUDIENCE = 4_096  # and as many are spoken for
+AUDIENCE = 4_096  # images over which the value is summed
 
 
 @dataclass(frozen=True)
@@ -36,27 +35,27 @@ def choose_questions(
     confirmed: Bool[np.ndarray, " N"],
     count: int,
 ) -> Asked:
-    """Choose at most `count` images that nobody answered for yet; clusters go by id, those of junk are below 0."""
+    """Choose at most `count` images that are not checked yet; cluster ids of junk are below 0."""
     unanswered = np.flatnonzero(~confirmed & (cluster >= 0))
     answered = np.flatnonzero(confirmed & (cluster >= 0))
     served_by = np.concatenate([prototypes, embeddings[_some(answered, AUDIENCE)]])
-    chosen = _speakers(embeddings, unanswered, served_by, min(count, len(unanswered)))
+    chosen = _choose_greedily(embeddings, unanswered, served_by, min(count, len(unanswered)))
     own, other = _between(embeddings[chosen], prototypes, ids, cluster[chosen])
     group = _largest_first(np.sort(np.stack([own, other], axis=1), axis=1))
     order = np.lexsort((np.arange(len(chosen)), own, group))
     return Asked(chosen[order], group[order], ids[own[order]], ids[other[order]])
 
 
-def _speakers(
+def _choose_greedily(
     embeddings: Float[np.ndarray, "N D"],
     unanswered: Int[np.ndarray, " M"],
     served_by: Float[np.ndarray, "S D"],
     count: int,
 ) -> Int[np.ndarray, " Q"]:
-    """Choose the images that come nearest to all, one after another; where nothing is gained, the worst served.
+    """Choose images greedily by their gain; if none gains anything, the ones least similar to those chosen.
 
-    What an image would gain only shrinks as others are chosen. So the gain that was last computed bounds it, and only
-    while the largest bound is an old one is it computed anew.
+    An image's gain only shrinks as others are chosen, so its last computed gain is an upper bound. It is computed again
+    only while the largest bound is outdated (lazy greedy).
     """
     candidates, audience = _some(unanswered, max(CANDIDATES, count)), _some(unanswered, AUDIENCE)
     nearness = embeddings[candidates] @ embeddings[audience].T

@@ -123,7 +123,7 @@ def _ami(counts: Counts) -> float:
         return float(counts.size == 1)
     by_chance = expected_mutual_information(counts.sum(axis=1), counts.sum(axis=0))
     over, most = _mutual_information(counts) - by_chance, _mean_entropy(counts) - by_chance
-    # As scikit-learn has it: where chance gives all there is, the ratio keeps its sign and is no 0/0.
+    # As in scikit-learn: if the expected value is the maximum, the denominator keeps its sign and is not 0.
     smallest = float(np.finfo(np.float64).eps)
     over, most = (min(part, -smallest) if part < 0 else max(part, smallest) for part in (over, most))
     return over / most

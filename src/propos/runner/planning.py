@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped
 
-from propos.augment import ask_what_is_kept
+from propos.augment import measure_invariance
 from propos.config import Config
 from propos.data import Source, StreamedSource, UnopenedSource, What, refusal
 from propos.data.arrays import check_labels
@@ -128,7 +128,7 @@ def _fit_views(config: Config, source: Source, request: Request) -> Choice:
     """Choose views that keep these images recognisable; settings of the request stay as they are."""
     if "views.preset" in request.settings or config.start.network is not None:  # a pretrained network has no views
         return Choice(config, ())
-    kept = ask_what_is_kept(source)
+    kept = measure_invariance(source)
     if kept is None:
         return Choice(config, ())
     fitting = {key: value for key, value in kept.settings(source.channels).items() if key not in request.settings}

@@ -3,7 +3,7 @@
 from propos.runs.applying import apply_file, refuse_other_images
 from propos.runs.atomic import write_atomically
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, rows_of
-from propos.runs.corrections import JUNK, Corrected, correct
+from propos.runs.corrections import JUNK, CorrectedRun, correct
 from propos.runs.edit_log import EditLog, LogChanged
 from propos.runs.edits import Confirm, Describe, Edit, Junk, Rename, as_line, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
@@ -17,7 +17,7 @@ __all__ = [
     "JUNK",
     "Cluster",
     "Confirm",
-    "Corrected",
+    "CorrectedRun",
     "Describe",
     "Edit",
     "EditLog",

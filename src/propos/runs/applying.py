@@ -1,4 +1,4 @@
-"""A file of edits that a person brings, taken into the log of a run."""
+"""Applying a file of edits to a run: they are appended to its log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from propos.runs.reader import Run
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of a file: edits taken in, those that were there already, and what a person should know."""
+    """The result of applying a file: the edits added, the number already known, and warnings."""
 
     fresh: list[Edit]  # as they are in the run
     known: int
@@ -23,14 +23,14 @@ class Applied:
 
 
 def apply_file(run: Run, path: Path) -> Applied:
-    """Take in the edits of a file: all that are new, or none and a reason."""
+    """Append the new edits of a file to a run's log; raise InputError, and append none, if one is refused."""
     if not path.exists():
-        raise InputError(f"{path}: no such file; give one that was downloaded from a run's page")
+        raise InputError(f"{path}: no such file: give one that was downloaded from a run's page")
     where = str(path)
     numbered, torn = parse_edits(read_bounded(path), where)
     edits = [edit for _, edit in numbered]
     if not edits:
-        raise InputError(f"{path}: holds no edits")
+        raise InputError(f"{path}: contains no edits")
     refuse_other_images(set(run.table.images), edits, where, str(run.path))
     fresh = run.edits.append(numbered, where)
     named = {edit.id: edit.into for edit in edits if isinstance(edit, Split)}
@@ -39,9 +39,9 @@ def apply_file(run: Run, path: Path) -> Applied:
 
 
 def refuse_other_images(images: Collection[str], edits: list[Edit], where: str, run: str) -> None:
-    """Refuse edits that speak of images, and of none that the run has: they are another run's."""
+    """Raise InputError if edits name images but none of the run's: they belong to another run."""
     named = [name for edit in edits for name in getattr(edit, "images", None) or ()]
     if named and not any(name in images for name in named):
         raise InputError(
-            f"{where}: {run} has none of its images, the first {shown(named[0])}: give the run it was made for"
+            f"{where}: {run} contains none of its images, such as {shown(named[0])}: give the run that it was made for"
         )

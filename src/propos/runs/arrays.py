@@ -16,15 +16,15 @@ BLOCK = 65_536  # rows that are checked at once
 
 
 def array_shape(path: Path) -> tuple[int, ...]:
-    """Return the shape that a .npy file of float32 holds, after checking that it is all there."""
+    """Return the shape of a float32 .npy file, after checking that the file is complete."""
     try:
         with path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
-                raise InputError(f"{path}: cannot be read: it is no .npy file")
+                raise InputError(f"{path}: cannot be read: not a .npy file")
             file.seek(0)
             major, _ = np.lib.format.read_magic(file)
             if major != 1:
-                raise InputError(f"{path}: cannot be read: it is a .npy file of another version than propos writes")
+                raise InputError(f"{path}: cannot be read: unsupported version of the .npy format")
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)
             there = path.stat().st_size - file.tell()
     except InputError:
@@ -36,7 +36,7 @@ def array_shape(path: Path) -> tuple[int, ...]:
     if dtype != np.float32:
         raise InputError(f"{path}: holds {dtype}, not float32")
     if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != there:
-        raise InputError(f"{path}: holds {there:,} bytes, which are no array of the shape {shape} that it claims")
+        raise InputError(f"{path}: {there:,} bytes do not match the shape {shape} in its header")
     return shape
 
 
@@ -58,7 +58,7 @@ def read_unit_vectors(path: Path) -> Float[np.ndarray, "N D"]:
     for start in range(0, len(array), BLOCK):
         rows = array[start : start + BLOCK]
         if not (np.einsum("nd,nd->n", rows, rows) <= UNIT**2).all():
-            raise InputError(f"{path}: holds rows longer than 1, so they are not embeddings")
+            raise InputError(f"{path}: rows are longer than 1: not embeddings")
     return array
 
 

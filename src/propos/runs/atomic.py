@@ -1,4 +1,4 @@
-"""Writing files so that a reader, or a crash, only ever sees the old file or the whole new one."""
+"""Atomic writes: readers see the old file or the complete new one, even after a crash."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 
 
 def write_atomically(path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
-    """Write beside the file, flush to the disk, then rename over it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write to a temporary file in the same folder, flush it to disk, then rename it over the target."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             if callable(content):
                 content(file)
             else:
                 file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 
@@ -35,7 +35,7 @@ def write_array(path: Path, array: np.ndarray) -> None:
 
 
 class _Writer:
-    """A file that numpy does not know for one: its own way to write those leaves out why it failed."""
+    """A wrapper that hides a file from numpy, whose own writing of files loses the reason of a failure."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.write = file.write

@@ -1,7 +1,6 @@
-"""What a cluster is to everyone who reads a run: an identity, a name if it has one, and its images.
+"""Clusters of a run: an id, a name if it has one, and its images.
 
-Neither a row of prototypes nor a place in a list is a cluster's identity; the one place that says which row stands for
-which cluster is here.
+A cluster is identified by its id, never by a row of the prototypes or a position in a list; `Prototypes` maps the two.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Prototypes:
-    """The prototypes, and for each the id of the cluster it stands for."""
+    """The prototypes, and the cluster id of each."""
 
     vectors: Float[np.ndarray, "K D"]
     ids: Int[np.ndarray, " K"]
 
     @classmethod
     def in_order(cls, vectors: Float[np.ndarray, "K D"]) -> Prototypes:
-        """Give the ids under which training writes them: that of each row is its number."""
+        """Return prototypes whose ids are their row numbers, as training writes them."""
         return cls(vectors, np.arange(len(vectors)))
 
     def of(self, clusters: Sequence[Cluster]) -> Float[np.ndarray, "C D"]:
@@ -47,7 +46,7 @@ class Prototypes:
 
 
 def rows_of(wanted: Int[np.ndarray, " N"], ids: Int[np.ndarray, " K"]) -> Int[np.ndarray, " N"]:
-    """Return for each wanted id the row of the prototypes, whose ids are given, that stands for its cluster."""
+    """Return the row of each wanted id among the given ids of prototypes."""
     order = np.argsort(ids)
     return order[np.searchsorted(ids, wanted, sorter=order)]
 

@@ -1,4 +1,4 @@
-"""A run's clusters as a person corrected them: the one place that applies edits, so that every reader sees the same."""
+"""Corrections applied to a run's clusters; everything that shows or exports corrected clusters goes through here."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, ga
 from propos.runs.edits import Confirm, Describe, Edit, Junk, Merge, Move, Redo, Rename, Split, Undo
 from propos.runs.tables import ImageTable
 
-JUNK = -1  # in the place of a cluster's id: the image belongs to none
-NOWHERE = -2  # where no image is
+JUNK = -1  # the cluster id of images that belong to none
+NOWHERE = -2  # no image
 BLOCK = 65_536  # images whose cosines are computed at once, if clusters are few
 CELLS = 128 * BLOCK  # cosines that are computed at once
 
 
 @dataclass(frozen=True)
-class Review:
-    """What edits say, before anything is computed of it."""
+class Corrections:
+    """The combined effect of all edits: each image's cluster, confirmed images, names and descriptions."""
 
     cluster: Int[np.ndarray, " N"]  # ids; −1: junk
-    confirmed: Bool[np.ndarray, " N"]  # a person said so, or put the image there
-    standing: frozenset[int]  # ids of clusters that were not made part of another
+    confirmed: Bool[np.ndarray, " N"]  # a person confirmed the image or put it there
+    standing: frozenset[int]  # ids of clusters that were not merged into another
     names: dict[int, str]
     descriptions: dict[int, str]
-    gone: tuple[str, ...]  # images that edits speak of and the run does not have
+    gone: tuple[str, ...]  # images that edits name and the run does not have
 
 
 @dataclass(frozen=True)
-class Corrected:
-    """A run as it stands after its edits; without any, as it was trained."""
+class CorrectedRun:
+    """A run with its corrections applied; without any, as training left it."""
 
     table: ImageTable  # its clusters are ids; −1: junk
     prototypes: Prototypes
     clusters: tuple[Cluster, ...]
     confirmed: Bool[np.ndarray, " N"]
     gone: tuple[str, ...]
-    edited: bool  # there are edits at all
-    regrouped: bool  # images changed clusters, so some prototypes are other ones than training's
+    edited: bool  # there are corrections
+    regrouped: bool  # images changed clusters, so some prototypes differ from training's
 
     @property
     def junk(self) -> Bool[np.ndarray, " N"]:
-        """Which images belong to no cluster."""
+        """A mask of the images that are junk."""
         junk: Bool[np.ndarray, " N"] = self.table.cluster == JUNK
         return junk
 
     def names(self) -> dict[int, str | None]:
-        """Return the name of each cluster by its id; None where nobody gave it one."""
+        """Return the name of each cluster by its id; None if it has no name."""
         return {cluster.id: cluster.name for cluster in self.clusters}
 
 
 def replay(
     images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Int[np.ndarray, " K"], edits: Sequence[Edit]
-) -> Review:
-    """Apply edits, one after another, to the clusters that a run found; those that were undone take no part.
+) -> Corrections:
+    """Apply edits in order to the clusters that a run found; edits that were undone are skipped.
 
-    Whoever speaks of a cluster that has become part of another means that other. An edit of a cluster that was split
-    off, where the splitting was undone, has no effect.
+    An edit of a cluster that was merged into another applies to that other cluster. An edit of a cluster whose split
+    was undone has no effect.
     """
     counting = _counting(edits)
     splits = sum(isinstance(edit, Split) for edit in edits)
@@ -67,11 +67,11 @@ def replay(
     for edit in edits:
         if edit.id in counting:
             state.apply(edit)
-    return state.review()
+    return state.corrections()
 
 
 def _counting(edits: Sequence[Edit]) -> set[str]:
-    """Return the ids of edits that count."""
+    """Return the ids of edits that are not undone."""
     counting: set[str] = set()
     for edit in edits:
         if isinstance(edit, Undo):
@@ -84,9 +84,9 @@ def _counting(edits: Sequence[Edit]) -> set[str]:
 
 
 class _State:
-    """Where each image is put, which cluster is part of which, and what they are called.
+    """The state while edits are applied: each image's cluster, merged clusters, names and descriptions.
 
-    Clusters are numbered as they come up, so that an array can say what has become of each.
+    Clusters are numbered in order of appearance, so that an array maps each to the cluster it was merged into.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class _State:
         self.gone: dict[str, None] = {}
 
     def apply(self, edit: Edit) -> None:
-        """Let an edit have its effect."""
+        """Apply an edit."""
         match edit:
             case Move():
                 self._put(edit.images, self._standing(edit.into))
@@ -122,9 +122,9 @@ class _State:
                 for row in self._rows_of(edit.images):
                     self._place[row], self._confirmed[row] = JUNK, False
             case Rename():
-                self._say(self.names, edit.cluster, edit.name)
+                self._set_text(self.names, edit.cluster, edit.name)
             case Describe():
-                self._say(self.descriptions, edit.cluster, edit.text)
+                self._set_text(self.descriptions, edit.cluster, edit.text)
             case Merge():
                 self._merge(edit.clusters, edit.into)
             case Split():
@@ -133,16 +133,16 @@ class _State:
                 self._put(edit.images, self._standing(edit.into))
 
     def _standing(self, cluster: int) -> int | None:
-        """Return the number of the cluster that one is part of by now; nothing where its splitting off was undone."""
+        """Return the number of the cluster that an id refers to now; None if its split was undone."""
         number = self.number.get(cluster)
         return None if number is None else self._whole[number]
 
-    def _say(self, said: dict[int, str], cluster: int, text: str | None) -> None:
+    def _set_text(self, texts: dict[int, str], cluster: int, text: str | None) -> None:
         number = self._standing(cluster)
         if number is not None and text is None:
-            said.pop(self.ids[number], None)
+            texts.pop(self.ids[number], None)
         elif number is not None and text is not None:
-            said[self.ids[number]] = text
+            texts[self.ids[number]] = text
 
     def _merge(self, clusters: Sequence[int], into: int) -> None:
         whole = self._standing(into)
@@ -170,19 +170,19 @@ class _State:
         return rows
 
     def _members(self, cluster: int | None) -> Int[np.ndarray, " M"]:
-        """Return the rows of the images that a cluster holds by now."""
+        """Return the rows of the images that are in a cluster now."""
         assert cluster is not None
         number = self._standing(cluster)
         return np.flatnonzero(self._standing_places() == (NOWHERE if number is None else number))
 
     def _standing_places(self) -> Int[np.ndarray, " N"]:
-        """Return the number of the cluster that each image is in by now; −1: junk."""
+        """Return the number of each image's cluster now; −1: junk."""
         places: Int[np.ndarray, " N"] = self.whole[self.place]
         return places
 
-    def review(self) -> Review:
-        """Return what came of the edits."""
-        return Review(
+    def corrections(self) -> Corrections:
+        """Return the combined effect of the edits."""
+        return Corrections(
             cluster=np.array([*self.ids, JUNK], dtype=np.int32)[self._standing_places()],
             confirmed=self.confirmed,
             standing=frozenset(self.ids[number] for number in self.whole[: len(self.ids)].tolist()),
@@ -197,25 +197,25 @@ def correct(
     prototypes: Prototypes,
     embeddings: Callable[[], Float[np.ndarray, "N D"]],
     edits: Sequence[Edit],
-) -> Corrected:
-    """Return a run as its edits leave it; embeddings are asked for only if images changed clusters.
+) -> CorrectedRun:
+    """Apply corrections to a run; embeddings are read only if images changed clusters.
 
-    A prototype is the normalised mean of its cluster's images where these are others than training's. Clusters that
-    lost all their images are none; where every image is junk, no cluster may be left.
+    If a cluster's images changed, its prototype is their normalised mean. Clusters that lost all their images are
+    removed; if every image is junk, no cluster is left.
     """
-    review = replay(table.images, table.cluster, prototypes.ids, edits)
-    changed = review.cluster != table.cluster
-    regrouped = bool(changed.any()) or review.standing != set(prototypes.ids.tolist())
+    corrections = replay(table.images, table.cluster, prototypes.ids, edits)
+    changed = corrections.cluster != table.cluster
+    regrouped = bool(changed.any()) or corrections.standing != set(prototypes.ids.tolist())
     if regrouped:
-        touched = np.union1d(table.cluster[changed], review.cluster[changed])
-        prototypes = _prototypes(table, prototypes, embeddings(), review, touched)
-        table = _table(table, prototypes, embeddings(), review, touched)
-    return Corrected(
+        touched = np.union1d(table.cluster[changed], corrections.cluster[changed])
+        prototypes = _prototypes(table, prototypes, embeddings(), corrections, touched)
+        table = _table(table, prototypes, embeddings(), corrections, touched)
+    return CorrectedRun(
         table=table,
         prototypes=prototypes,
-        clusters=gather_clusters(prototypes, table.cluster, review.names, review.descriptions),
-        confirmed=review.confirmed,
-        gone=review.gone,
+        clusters=gather_clusters(prototypes, table.cluster, corrections.names, corrections.descriptions),
+        confirmed=corrections.confirmed,
+        gone=corrections.gone,
         edited=bool(edits),
         regrouped=regrouped,
     )
@@ -225,17 +225,17 @@ def _prototypes(
     table: ImageTable,
     trained: Prototypes,
     embeddings: Float[np.ndarray, "N D"],
-    review: Review,
+    corrections: Corrections,
     touched: Int[np.ndarray, " T"],
 ) -> Prototypes:
-    held = set(review.cluster.tolist())
+    held = set(corrections.cluster.tolist())
     empty_before = set(trained.ids.tolist()) - set(table.cluster.tolist())
-    ids = np.array(sorted(review.standing & (held | empty_before)), dtype=np.int64)
+    ids = np.array(sorted(corrections.standing & (held | empty_before)), dtype=np.int64)
     vectors = np.zeros((len(ids), trained.vectors.shape[1]), dtype=np.float32)
     kept = np.isin(ids, np.setdiff1d(trained.ids, touched))
     vectors[kept] = trained.vectors[rows_of(ids[kept], trained.ids)]
     for place in np.flatnonzero(~kept):
-        mean = embeddings[review.cluster == ids[place]].mean(axis=0, dtype=np.float64)
+        mean = embeddings[corrections.cluster == ids[place]].mean(axis=0, dtype=np.float64)
         vectors[place] = mean / max(float(np.linalg.norm(mean)), np.finfo(np.float64).tiny)
     return Prototypes(vectors, ids)
 
@@ -244,19 +244,19 @@ def _table(
     table: ImageTable,
     prototypes: Prototypes,
     embeddings: Float[np.ndarray, "N D"],
-    review: Review,
+    corrections: Corrections,
     touched: Int[np.ndarray, " T"],
 ) -> ImageTable:
-    """Return the table with the clusters of the review; of junk, confidence and distance stay as they were found."""
+    """Return the table with corrected clusters; junk keeps the confidence and distance of training."""
     confidence, distance = table.confidence.copy(), table.distance.copy()
-    sorted_out = np.flatnonzero(review.cluster != JUNK)
+    sorted_out = np.flatnonzero(corrections.cluster != JUNK)
     block = min(BLOCK, max(1, CELLS // max(1, len(prototypes.ids))))
     for start in range(0, len(sorted_out), block):
         rows = sorted_out[start : start + block]
         cosines = embeddings[rows] @ prototypes.vectors.T
-        own = cosines[np.arange(len(rows)), rows_of(review.cluster[rows], prototypes.ids)]
+        own = cosines[np.arange(len(rows)), rows_of(corrections.cluster[rows], prototypes.ids)]
         weight = np.exp((cosines - cosines.max(axis=1, keepdims=True)) / CONFIDENCE_TEMPERATURE).sum(axis=1)
         confidence[rows] = np.exp((own - cosines.max(axis=1)) / CONFIDENCE_TEMPERATURE) / weight
-        moved = np.isin(review.cluster[rows], touched)
+        moved = np.isin(corrections.cluster[rows], touched)
         distance[rows[moved]] = 1 - own[moved]
-    return replace(table, cluster=review.cluster, confidence=confidence, distance=distance)
+    return replace(table, cluster=corrections.cluster, confidence=confidence, distance=distance)

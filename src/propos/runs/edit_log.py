@@ -1,4 +1,4 @@
-"""The log of a run's edits on the disk, read and appended to by several processes at a time."""
+"""The log of a run's edits on disk, which several processes read and append to."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CHECKED = 4_096  # bytes before the appended lines that are compared after writi
 Stamp = tuple[int, int, int, int]  # device, inode, size and time of the last change
 
 
-class LogChanged(InputError):  # noqa: N818 - reads as what is the matter
-    """The log, or its run, is not the one that was read: nothing can be appended."""
+class LogChanged(InputError):  # noqa: N818 - the name says what happened
+    """The log or its run was replaced since it was read: nothing can be appended."""
 
 
 class _Shorter(LogChanged):
-    """The log is missing or ends early; all that it holds is known."""
+    """The log is missing or was cut; its remaining lines are unchanged."""
 
     def __init__(self, path: Path, size: int) -> None:
         super().__init__(f"{path}: lost edits after it was read: run the command again")
@@ -34,14 +34,14 @@ class _Shorter(LogChanged):
 
 
 class _Replaced(LogChanged):
-    """The log is another one."""
+    """The log was replaced by another one."""
 
 
 class EditLog:
-    """All edits of a run so far, each checked; empty where nobody corrected anything.
+    """All edits of a run, each checked; empty if there are no corrections.
 
-    Other programs may delete, cut or replace the file. What was appended is therefore kept in memory and compared with
-    the file: a log that is missing or cut is written whole again, any other log is left as it is and refused.
+    Other programs may delete, cut or replace the file. Its text is therefore kept in memory and compared with the file:
+    a log that is missing or cut is restored, any other change is refused and the file left untouched.
     """
 
     def __init__(self, folder: Path, ids: Iterable[int]) -> None:
@@ -51,14 +51,14 @@ class EditLog:
         self._known = Known(ids)
         self._text = bytearray()  # the lines of the edits, as the file holds them
         self._torn = b""
-        self._stamp: Stamp | None = None  # of the file when it last held just this; None: not known
+        self._stamp: Stamp | None = None  # the file's, when its content was exactly this; None: unknown
         self._kept: tuple[Path, int] | None = None  # a copy of the log that was replaced, and its size
         self._run = self._read_run()
         self.catch_up()
 
     @property
     def note(self) -> str | None:
-        """What a person should know of how it was read."""
+        """A warning if the last line is incomplete, else None."""
         return torn_note(self.path, self._torn) if self._torn else None
 
     def catch_up(self) -> None:
@@ -80,18 +80,17 @@ class EditLog:
         self._torn, self._stamp = torn, stamp
 
     def mend(self) -> None:
-        """Read what was appended; write the log whole again where it is missing or cut, or say why it cannot be."""
+        """Read appended edits; restore the log if it is missing or cut, else raise LogChanged."""
         try:
             self.catch_up()
         except InputError:
             self.append((), "")
 
     def append(self, edits: Iterable[Numbered], where: str) -> list[Edit]:
-        """Check edits against all that are there, write those that are new, and return them as they were written.
+        """Check edits against the log, append the new ones, and return them as written.
 
-        What was split off under an id that another cluster got since has a free one here (`Known.take_in`).
-        Either all are taken in or none. They are on the disk when this returns. Raises LogChanged where the log is not
-        the one that was read.
+        A cluster that was split off under an id that is taken by now gets a free one (`Known.take_in`). Either all
+        edits are appended or none, and they are on disk when this returns. Raises LogChanged if the log was replaced.
         """
         edits = list(edits)
         self._refuse_if_gone()
@@ -135,7 +134,7 @@ class EditLog:
         return True
 
     def _replaced(self) -> str:
-        """Keep the edits of a log that was replaced in a file of their own; say where they are and what to do."""
+        """Save the edits of a replaced log to a separate file; return the message that names it and says what to do."""
         replaced, size = f"{self.path}: was replaced by another program", len(self._text)
         if self._kept is None or self._kept[1] != size or not self._kept[0].exists():
             names = (self.path.with_name(f"edits-kept-{number}.jsonl") for number in count(1))
@@ -147,7 +146,7 @@ class EditLog:
         return f"{replaced}; {held}: rename that file to {LOG}, or open the run again"
 
     def _write(self, lines: bytes, where: str) -> bool:
-        """Append lines to a log that holds all that is known; return whether they are there."""
+        """Append lines to an up-to-date log; return whether the file then ends in them."""
         if self._text and self._text[-1:] != b"\n":
             lines = b"\n" + lines
         if len(self._text) + len(lines) > MOST_BYTES:
@@ -184,7 +183,7 @@ class EditLog:
         return True
 
     def _holds(self, content: bytes, start: int, file: FileIO, stamp: Stamp) -> bool:
-        """Tell whether an open file with this stamp is the run's log still, and ends in what was just appended."""
+        """Return whether an open file with this stamp is still the run's log and ends in the appended lines."""
         before = self._text[max(0, start - CHECKED) : start]
         file.seek(start - len(before))
         there, now = file.read() == before + content, self._look()
@@ -199,7 +198,7 @@ class EditLog:
             raise InputError(f"{self.path}: cannot be read: {error.strerror}") from None
 
     def _read_run(self) -> bytes | None:
-        """Read what tells the run from any other that takes its folder's place."""
+        """Read what distinguishes the run from any other in the same folder."""
         try:
             return (self.path.parent / RUN).read_bytes()
         except OSError:
@@ -230,7 +229,7 @@ def _write_all(content: bytes, file: FileIO) -> None:
 
 
 def _take_back(lines: bytes, file: FileIO) -> None:
-    """Remove lines from the end of a file, if they are there."""
+    """Remove lines from the end of a file, if it ends in them."""
     start = max(0, _size(file) - len(lines))
     file.seek(start)
     if file.read() == lines:
@@ -238,15 +237,15 @@ def _take_back(lines: bytes, file: FileIO) -> None:
 
 
 def torn_note(path: Path, torn: bytes) -> str:
-    """Say that a file ends in what a torn write left."""
-    return f"{path}: its last line is cut short and is left out ({len(torn):,} bytes of an edit never confirmed)"
+    """Return the warning for a file whose last line is incomplete."""
+    return f"{path}: ignoring its incomplete last line ({len(torn):,} bytes; this edit was never confirmed as saved)"
 
 
 def read_bounded(path: Path) -> bytes:
-    """Read a file of edits, or say why it cannot be read."""
+    """Read a file of edits; raise InputError if it cannot be read."""
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path}: cannot be read: it is no file")
+            raise InputError(f"{path}: cannot be read: not a file")
         if path.stat().st_size > MOST_BYTES:
             raise InputError(f"{path}: cannot be read: it is larger than {MOST_BYTES:,} bytes")
         with path.open("rb") as file:

@@ -1,6 +1,6 @@
-"""What a person corrected in a run: edits.jsonl, an edit a line, only ever appended to (docs/review.md).
+"""The edits of a run: lines of edits.jsonl, which is only appended to (docs/review.md).
 
-Who applies them is propos.runs.corrections.
+propos.runs.corrections applies them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from propos.common.errors import InputError, shown
 
 VERSION = 1
-MOST_BYTES = 64_000_000  # of a log, and of a file of edits
-MOST_CLUSTERS = 2**31  # their ids are below it
+MOST_BYTES = 64_000_000  # size limit of a log and of a file of edits
+MOST_CLUSTERS = 2**31  # cluster ids are below it
 
-# What would break a line or turn the direction of writing.
+# Characters that break a line or change the writing direction.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def _one_line(name: str) -> str:
     if not name.strip() or _UNSEEN.search(name):
-        raise ValueError("a name is one line of letters that are seen")
+        raise ValueError("a name is one line of visible characters")
     return name
 
 
@@ -37,17 +37,17 @@ Name = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
 
 
 class _Edit(BaseModel):
-    """Whatever is not known is refused: an edit that is half understood would be half applied."""
+    """Base of all edits; unknown keys are refused, because half an edit must not be applied."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     v: Literal[1]
-    id: Key  # by which it is undone, and known when it comes a second time
+    id: Key  # undo refers to it, and an edit that arrives twice counts once
     at: Annotated[str, Field(max_length=40)] | None = None
 
 
 class Rename(_Edit):
-    """Give a cluster a name, or take it away."""
+    """Set or remove a cluster's name."""
 
     op: Literal["rename"]
     cluster: ClusterId
@@ -55,7 +55,7 @@ class Rename(_Edit):
 
 
 class Describe(_Edit):
-    """Say of a cluster what it is, or take that away."""
+    """Set or remove a cluster's description."""
 
     op: Literal["describe"]
     cluster: ClusterId
@@ -63,7 +63,7 @@ class Describe(_Edit):
 
 
 class Merge(_Edit):
-    """Make clusters part of another, whose name and id stay."""
+    """Merge clusters into another, which keeps its name and id."""
 
     op: Literal["merge"]
     clusters: Annotated[tuple[ClusterId, ...], Field(min_length=1)]
@@ -71,7 +71,7 @@ class Merge(_Edit):
 
 
 class Split(_Edit):
-    """Put images, of one cluster or several, into a new one, whose id nobody had before."""
+    """Put images of one or several clusters into a new cluster with an unused id."""
 
     op: Literal["split"]
     images: Images
@@ -79,7 +79,7 @@ class Split(_Edit):
 
 
 class Move(_Edit):
-    """Put images into a cluster, junk too."""
+    """Put images, or junk, into a cluster."""
 
     op: Literal["move"]
     images: Images
@@ -87,7 +87,7 @@ class Move(_Edit):
 
 
 class _Selection(_Edit):
-    """Images, or all that a cluster holds then."""
+    """Images, or all images that a cluster holds at that point of the log."""
 
     images: Images | None = None
     cluster: ClusterId | None = None
@@ -100,33 +100,33 @@ class _Selection(_Edit):
 
 
 class Junk(_Selection):
-    """Let images belong to no cluster."""
+    """Mark images as junk: they belong to no cluster."""
 
     op: Literal["junk"]
 
 
 class Confirm(_Selection):
-    """Say of images that they are where they belong."""
+    """Confirm that images are in the right cluster."""
 
     op: Literal["confirm"]
 
 
 class Undo(_Edit):
-    """Let an edit count no longer."""
+    """Undo an edit."""
 
     op: Literal["undo"]
     edit: Key
 
 
 class Redo(_Edit):
-    """Let an edit count again."""
+    """Redo an edit that was undone."""
 
     op: Literal["redo"]
     edit: Key
 
 
 Edit = Rename | Describe | Merge | Split | Move | Junk | Confirm | Undo | Redo
-Numbered = tuple[int, Edit]  # the line it stands in
+Numbered = tuple[int, Edit]  # its line number
 OPERATIONS = ("rename", "describe", "merge", "split", "move", "junk", "confirm", "undo", "redo")
 
 _line: TypeAdapter[Edit] = TypeAdapter(Annotated[Edit, Field(discriminator="op")])
@@ -135,7 +135,7 @@ _anything: TypeAdapter[object] = TypeAdapter(object)
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Make objects by the hundred thousand, none of them garbage, which would be looked at again and again."""
+    """Pause garbage collection while hundreds of thousands of objects are created, none of them garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -146,7 +146,7 @@ def uncollected() -> Iterator[None]:
 
 
 def parse_edit(text: bytes, where: str) -> Edit:
-    """Read one edit; `where` names it in the error."""
+    """Parse one edit; `where` names it in the error."""
     try:
         return _line.validate_json(text)
     except ValidationError as error:
@@ -154,9 +154,9 @@ def parse_edit(text: bytes, where: str) -> Edit:
 
 
 def parse_edits(content: bytes, where: str, before: int = 0) -> tuple[list[Numbered], bytes]:
-    """Read the edits of some lines, counted on from `before`, and return with them what a torn write left at the end.
+    """Parse lines of edits, numbered from `before` on; return them and the rest of an incomplete last line.
 
-    A last line without its end counts if it is a whole edit: people's editors leave that end out.
+    A last line without a line break counts if it is a complete edit: text editors leave the line break out.
     """
     whole, end, tail = content.rpartition(b"\n")
     lines = enumerate(whole.split(b"\n"), start=before + 1)
@@ -175,7 +175,7 @@ def as_line(edit: Edit) -> bytes:
 
 
 class Known:
-    """What edits may speak of: the run's clusters, those that were split off, and earlier edits."""
+    """The clusters and edits that an edit may refer to: the run's, those split off, and earlier edits."""
 
     def __init__(self, ids: Iterable[int]) -> None:
         self.trained = frozenset(int(number) for number in ids)
@@ -184,10 +184,11 @@ class Known:
         self.edits: dict[str, Edit] = {}
 
     def take_in(self, edits: Iterable[Numbered], where: str, others: bool = False) -> list[Edit]:
-        """Check edits one after another and return those that were not known; a known one may come again unchanged.
+        """Check edits in order and return the new ones; a known edit may arrive again unchanged.
 
-        Those of `others` were made by who did not know all that is known here: what they split off under an id that was
-        taken since gets a free one, also where they speak of it. Where one is refused, none of them is known.
+        With `others`, the edits come from another program that may not have seen the whole log: a cluster that it split
+        off under an id that is taken by now gets a free id, wherever its edits refer to it. If one edit is refused,
+        none of them is added.
         """
         fresh: list[Edit] = []
         renumbered = _Renumbered()
@@ -203,7 +204,7 @@ class Known:
                     fresh.append(edit)
                 elif before != edit:
                     raise InputError(
-                        f"{where}: line {line}: id = {edit.id!r} is that of another edit: give it one of its own"
+                        f"{where}: line {line}: id = {edit.id!r} already belongs to another edit: use a unique id"
                     )
         except BaseException:
             self.forget(fresh)
@@ -211,7 +212,7 @@ class Known:
         return fresh
 
     def forget(self, edits: Iterable[Edit]) -> None:
-        """Know nothing of the edits that were taken in last."""
+        """Remove the edits that were added last."""
         for edit in edits:
             del self.edits[edit.id]
             if isinstance(edit, Split):
@@ -219,15 +220,15 @@ class Known:
         self._most = max(self.clusters, default=-1)
 
     def free(self) -> int:
-        """Return an id that no cluster ever had."""
+        """Return an unused cluster id."""
         if self._most + 1 < MOST_CLUSTERS:
             return self._most + 1
         return next(number for number in count() if number not in self.clusters)
 
     def _number(self, split: Split, before: Edit | None, renumbered: _Renumbered, where: str) -> None:
-        """Say under which id a cluster is known here that others split off."""
+        """Choose the id here of a cluster that another program split off."""
         if split.into in renumbered.given:
-            raise InputError(f"{where}: split: cluster {split.into} was split off before: give another id")
+            raise InputError(f"{where}: split: cluster {split.into} was already split off: use another id")
         renumbered.given.add(split.into)
         if isinstance(before, Split):
             renumbered.ids[split.into] = before.into
@@ -237,29 +238,31 @@ class Known:
     def _check(self, edit: Edit, where: str) -> None:
         for number in _spoken_of(edit):
             if number not in self.clusters:
-                raise InputError(f"{where}: {edit.op}: the run has no cluster {number}")
+                raise InputError(f"{where}: {edit.op}: unknown cluster {number}")
         if isinstance(edit, Split):
             if edit.into in self.clusters:
-                raise InputError(f"{where}: split: there is a cluster {edit.into} already; {self.free()} is free")
+                raise InputError(f"{where}: split: cluster {edit.into} already exists: use {self.free()}")
             self.clusters.add(edit.into)
             self._most = max(self._most, edit.into)
         if isinstance(edit, Undo | Redo):
             meant = self.edits.get(edit.edit)
             if meant is None:
-                raise InputError(f"{where}: {edit.op}: there is no edit {edit.edit!r} before it")
+                raise InputError(f"{where}: {edit.op}: unknown edit {edit.edit!r}: only earlier edits can be named")
             if isinstance(meant, Undo | Redo):
-                raise InputError(f"{where}: {edit.op}: {edit.edit!r} is itself an {meant.op}; name the edit it meant")
+                raise InputError(
+                    f"{where}: {edit.op}: {edit.edit!r} is itself an {meant.op}: name the edit that it refers to"
+                )
 
 
 class _Renumbered:
-    """Clusters that have another id here than those gave them who split them off: `after` of the page's edits.ts."""
+    """Clusters that have another id here than in the program that split them off; mirrors `after` in edits.ts."""
 
     def __init__(self) -> None:
-        self.given: set[int] = set()  # ids that their splits have had so far
+        self.given: set[int] = set()  # ids that their splits used
         self.ids: dict[int, int] = {}
 
     def edit(self, edit: Edit) -> Edit:
-        """Return an edit as it is meant here."""
+        """Return an edit with the ids that its clusters have here."""
         if not self.ids:
             return edit
         changed: dict[str, object] = {}
@@ -276,7 +279,7 @@ class _Renumbered:
 
 
 def _spoken_of(edit: Edit) -> tuple[int, ...]:
-    """Return the ids of clusters that have to be there for an edit."""
+    """Return the ids of the clusters that an edit refers to."""
     match edit:
         case Move():
             return (edit.into,)
@@ -291,7 +294,7 @@ def _spoken_of(edit: Edit) -> tuple[int, ...]:
 
 
 def _problem(text: bytes, error: ValidationError) -> str:
-    """Say what is wrong with a line."""
+    """Return what is wrong with a line, in words."""
     try:
         value = _anything.validate_json(text)
     except ValidationError:
@@ -302,12 +305,12 @@ def _problem(text: bytes, error: ValidationError) -> str:
     if type(version) is int and version > VERSION:
         return f"was written by a newer propos (edits {version}, this one reads {VERSION}): upgrade propos"
     if operation not in OPERATIONS:
-        return f"op = {shown(operation)}: no operation; there are {', '.join(OPERATIONS)}"
+        return f"op = {shown(operation)}: unknown operation: choose one of {', '.join(OPERATIONS)}"
     first = error.errors(include_url=False, include_context=False)[0]
     key = shown(".".join(str(part) for part in first["loc"][1:]), quoted=False)
     if first["type"] == "missing":
-        return f"{operation}: has no {key}"
+        return f"{operation}: key {key} is missing"
     if first["type"] == "extra_forbidden":
-        return f"{operation}: {key}: there is no such key"
+        return f"{operation}: unknown key {key}"
     named = f"{key} = {shown(first['input'])}: " if key else ""
     return f"{operation}: {named}{first['msg'].removeprefix('Value error, ')}"

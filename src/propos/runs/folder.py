@@ -52,16 +52,16 @@ class RunFolder:
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """Refuse a folder that holds something already."""
+        """Raise InputError if the folder exists and is not empty."""
         if path.exists() and not path.is_dir():
-            raise InputError(f"{path}: is a file; choose another --out")
+            raise InputError(f"{path}: is a file: choose another --out")
         if (path / "run.json").exists():
-            raise InputError(f"{path}: already holds a run; add --resume to go on with it, or choose another --out")
+            raise InputError(f"{path}: already contains a run: add --resume to continue it, or choose another --out")
         if path.is_dir() and not all(_is_remains(each) for each in path.iterdir()):
-            raise InputError(f"{path}: the folder is not empty; choose another --out")
+            raise InputError(f"{path}: the folder is not empty: choose another --out")
 
     def info(self) -> RunInfo:
-        """Read what was written of the run itself."""
+        """Read run.json."""
         return read_info(self.path / "run.json")
 
     def update_info(self, **changes: Any) -> None:
@@ -76,14 +76,14 @@ class RunFolder:
         self.write_text("history.jsonl", "".join(json.dumps(record) + "\n" for record in history))
 
     def write_skipped(self, skipped: Iterable[tuple[str, str]]) -> None:
-        """Write which files of the source were left out, and why."""
+        """Write the skipped files of the source, with reasons."""
         text = io.StringIO(newline="")
         rows = [(guarded(image), guarded(reason)) for image, reason in skipped]
         csv.writer(text).writerows([("image", "reason"), *rows])
         self.write_text("skipped.csv", text.getvalue())
 
     def write_suggestion(self, suggestion: Mapping[str, Any], config: configuration.Config) -> None:
-        """Write which number of clusters was chosen and why, then the settings that hold it."""
+        """Write the suggested number of clusters with its reasons, then the settings with that number."""
         self.write_text("suggestion.json", json.dumps(suggestion, indent=2) + "\n")
         self.write_text("config.yaml", config.to_yaml())
 
@@ -107,9 +107,9 @@ class RunFolder:
 
 @contextmanager
 def next_free_folder(parent: Path, name: str) -> Iterator[Path]:
-    """Make parent/name-N with the first number above every one in use, be there others who do the same.
+    """Create parent/name-N with the next free number, safely next to other processes that do the same.
 
-    If nothing is put into it, it is removed again.
+    The folder is removed again if it stays empty.
     """
     while True:
         folder = parent / f"{name}-{max(_numbers(parent, name), default=0) + 1}"
@@ -122,7 +122,7 @@ def next_free_folder(parent: Path, name: str) -> Iterator[Path]:
 
 
 def _is_remains(path: Path) -> bool:
-    """Tell whether a file is what a run leaves that was killed before it began, and not a person's own."""
+    """Return whether a file is a remnant of a run that was killed before it started."""
     if path.name == "config.yaml":
         try:
             text = path.read_text(encoding="utf-8")
@@ -133,7 +133,7 @@ def _is_remains(path: Path) -> bool:
 
 
 def newest_folder(parent: Path, name: str) -> Path:
-    """Return the parent/name-N with the highest number, or say that there is none."""
+    """Return the folder parent/name-N with the highest number; raise InputError if there is none."""
     numbers = _numbers(parent, name)
     if not numbers:
         raise InputError(f"--resume: no run of {name} in {parent}; name its folder with --out")

@@ -1,4 +1,4 @@
-"""A run folder is made, and trained into, by one process at a time; whoever only reads it needs no lock."""
+"""Locks of run folders: one process at a time creates a folder or trains into it; reading needs no lock."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ class Held(InputError):  # noqa: N818 - reads as what is the matter
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Be the only one to train into a folder, which is made if need be, or say who is.
+    """Hold a folder's lock, or raise Held with the process that holds it; the folder is created if it is missing.
 
-    The system lets go of the lock of a process that dies. A folder that was made and stayed empty goes again.
+    The system releases the lock of a process that dies. A folder that was created here and stayed empty is removed.
     """
     path = folder / LOCK
     made = make_folder(folder)
     lock = _acquired(path)
     try:
-        with suppress(OSError):  # a full disk is met by what matters more; Windows lets nobody write what is locked
+        with suppress(
+            OSError
+        ):  # a full disk fails later, at more important files; Windows allows no writing to a locked file
             path.write_text(json.dumps(_this_process()), encoding="utf-8")
         yield
     finally:
@@ -42,9 +44,9 @@ def held(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def waited_for(path: Path) -> Iterator[None]:
-    """Be the only one to hold a lock for a moment, as soon as nobody else does; its folder has to be there."""
+    """Wait for a lock and hold it; its folder must exist."""
     folder = path.parent
-    holds_files = any(folder.iterdir())  # raises where there is no folder: the lock would make one
+    holds_files = any(folder.iterdir())  # raises if the folder is missing: the lock would create it
     lock = FileLock(path)
     lock.acquire()
     try:
@@ -52,28 +54,28 @@ def waited_for(path: Path) -> Iterator[None]:
     finally:
         _release(lock, path)
         if holds_files:
-            remove_if_empty(folder)  # it was taken away in this very moment, and the lock made it again
+            remove_if_empty(folder)  # the folder was removed in this moment, and the lock created it again
 
 
 def make_folder(path: Path) -> bool:
-    """Make the folder of a run to be, and return whether it was not there."""
+    """Create the folder of a run, and return whether it is new."""
     try:
         path.mkdir(parents=True)
     except OSError as error:
         if isinstance(error, FileExistsError) and path.is_dir():
             return False
-        raise InputError(f"{path}: the folder cannot be made: {error.strerror}; choose another --out") from None
+        raise InputError(f"{path}: cannot create the folder: {error.strerror}: choose another --out") from None
     return True
 
 
 def remove_if_empty(folder: Path) -> None:
-    """Remove a folder in which nothing is."""
+    """Remove a folder if it is empty."""
     with suppress(OSError):
         folder.rmdir()
 
 
 def refuse_if_held(folder: Path) -> None:
-    """Refuse a folder that another process trains into, before any work is done for it."""
+    """Raise Held if another process trains into a folder."""
     path = folder / LOCK
     if path.is_file():
         _release(_acquired(path), path)
@@ -84,12 +86,14 @@ def _acquired(path: Path) -> FileLock:
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        raise Held(f"{path.parent}: {_holder(path)} trains into it; stop that first or let it finish") from None
+        raise Held(
+            f"{path.parent}: {_holder(path)} is training into this folder: stop it or wait until it finishes"
+        ) from None
     return lock
 
 
 def _release(lock: FileLock, path: Path) -> None:
-    # While it is still ours: who takes the file that goes here looks for a new one. Elsewhere the lock does it itself.
+    # Removed while it is still locked: a process that waits for this file then looks for a new one.
     if isinstance(lock, UnixFileLock):
         with suppress(OSError):
             path.unlink()
@@ -102,7 +106,7 @@ def _this_process() -> dict[str, str | int]:
 
 
 def _holder(path: Path) -> str:
-    """Say who holds a lock, as far as it is known."""
+    """Return the process that holds a lock, in words, as far as it is known."""
     try:
         holder = json.loads(path.read_text(encoding="utf-8"))
         return f"process {holder['process']} on {holder['host']}, since {holder['since']},"

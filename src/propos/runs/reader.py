@@ -1,4 +1,4 @@
-"""Reading a run folder: every file is checked once, so that whoever reads may trust what they are given."""
+"""Reading a run folder: every file is checked once, when it is first read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from propos.common.words import counted
 from propos.config import Config, from_yaml
 from propos.runs.arrays import check_shape, read_finite, read_unit_vectors
 from propos.runs.clusters import Cluster, Prototypes, gather_clusters
-from propos.runs.corrections import Corrected, correct
+from propos.runs.corrections import CorrectedRun, correct
 from propos.runs.edit_log import EditLog
 from propos.runs.schema import Record, RunInfo, Suggestion, read_history, read_info, read_skipped, read_suggestion
 from propos.runs.table_reading import check_table, read_table
@@ -32,9 +32,9 @@ MOST_NAMED = 20  # images that a note names
 
 
 class Run:
-    """A run folder as it is read.
+    """A run folder, read-only.
 
-    Opening checks texts, headers and shapes; what large arrays hold is checked when they are first read, and kept.
+    Opening it checks texts, headers and shapes; the content of large arrays is checked when they are first read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,17 +57,17 @@ class Run:
                 raise no_such_run(path)
             if path.is_file():
                 raise InputError(f"{path}: is a file: give the run's folder{_folder_of(path)}")
-            raise InputError(f"{path}: holds no run (no run.json in it); propos run SOURCE makes one")
+            raise InputError(f"{path}: not a run (no run.json in it): create one with propos run SOURCE")
         return cls(path)
 
     @property
     def finished(self) -> bool:
-        """Whether it has its results."""
+        """Whether the run is finished."""
         return self.info.status == "finished"
 
     @cached_property
     def table(self) -> ImageTable:
-        """Where each image belongs."""
+        """The cluster of each image, as training found it."""
         return read_table(self._result(TABLE), self.prototypes.ids)
 
     @cached_property
@@ -82,26 +82,26 @@ class Run:
 
     @cached_property
     def edits(self) -> EditLog:
-        """What people corrected since."""
+        """The log of corrections."""
         return EditLog(self.path, self.prototypes.ids.tolist())
 
     @cached_property
-    def corrected(self) -> Corrected:
-        """Table, prototypes and clusters as people corrected them; those above are as training left them."""
+    def corrected(self) -> CorrectedRun:
+        """Table, prototypes and clusters with all corrections applied."""
         return correct(self.table, self.prototypes, lambda: self.embeddings, self.edits.edits)
 
     def refuse_all_junk(self) -> None:
-        """Refuse a run that people left without a cluster, before anything that needs one."""
+        """Raise InputError if every image of the run was marked as junk."""
         if self.corrected.junk.all():
             raise InputError(self._all_junk)
 
     @property
     def _all_junk(self) -> str:
         undo = f"undo that: propos open {shlex.quote(str(self.path))}"
-        return f"{self.path}: every image is junk, so there is no cluster left: {undo}"
+        return f"{self.path}: every image is marked as junk, so no cluster is left: {undo}"
 
     def notes_on_edits(self) -> list[str]:
-        """Say what a person should know of the edits: what was cut short, that all is junk, which images are gone."""
+        """Return warnings about the corrections: an incomplete last line, all images junk, images that are missing."""
         notes = [] if self.edits.note is None else [self.edits.note]
         notes += [self._all_junk] if self.corrected.junk.all() else []
         gone = self.corrected.gone
@@ -110,7 +110,7 @@ class Run:
             are = "is" if len(gone) == 1 else "are"
             rest = f" and {len(gone) - MOST_NAMED:,} more" if len(gone) > MOST_NAMED else ""
             notes.append(
-                f"{self.edits.path}: keeps edits of {counted(len(gone), 'image')} that {are} gone: {first}{rest}"
+                f"{self.edits.path}: contains edits of {counted(len(gone), 'image')} that {are} missing: {first}{rest}"
             )
         return notes
 
@@ -120,11 +120,11 @@ class Run:
         return read_unit_vectors(self._result(EMBEDDINGS))
 
     def weights(self, epoch: int | None = None) -> dict[str, np.ndarray]:
-        """Read the networks' weights, or those that were kept after an epoch."""
+        """Read the final weights, or those kept after an epoch."""
         return read_weights(self.weights_file(epoch))
 
     def weights_file(self, epoch: int | None = None) -> Path:
-        """Return the file of the networks' weights, or of those that were kept after an epoch."""
+        """Return the file of the final weights, or of those kept after an epoch."""
         if epoch is None:
             return self._result(WEIGHTS)
         if epoch not in self.kept_weights:
@@ -137,7 +137,7 @@ class Run:
         return read_unit_vectors(self.snapshots[epoch])
 
     def map(self) -> Float[np.ndarray, "N 2"] | None:
-        """Read where each image lies on the report's map; None where that is to be made, or made again."""
+        """Read each image's position on the report's map; None if it has to be computed."""
         path, made_of = self.path / MAP, self._result(EMBEDDINGS)
         try:
             if path.stat().st_mtime_ns < made_of.stat().st_mtime_ns:
@@ -145,14 +145,14 @@ class Run:
             check_shape(path, (len(self.table.images), 2), "a place for each image")
             return read_finite(path)
         except (InputError, OSError):
-            return None  # it can be made again
+            return None  # it can be computed again
 
     def _result(self, name: str) -> Path:
         path = self.path / name
         if path.exists():
             return path
         if self.finished:
-            raise InputError(f"{path}: is missing, though the run is finished: put it back, or run again")
+            raise InputError(f"{path}: missing, although the run is finished: restore it, or run again")
         raise InputError(f"{self.path}: has no {name} (status: {self.info.status}): finish the run with --resume first")
 
     def _check_snapshots(self) -> tuple[dict[int, Path], dict[int, Path]]:
@@ -169,7 +169,7 @@ class Run:
         return kept, weights
 
     def _check_results(self) -> None:
-        """Check the results that are there by their headers, and their shapes against one another."""
+        """Check the headers and shapes of all result files."""
         there = {name: (self.path / name).exists() for name in (PROTOTYPES, EMBEDDINGS, TABLE, WEIGHTS)}
         dimension = rows = None
         if there[PROTOTYPES]:
@@ -186,7 +186,7 @@ class Run:
 
 
 def _folder_of(path: Path) -> str:
-    """Name the folder that was meant, where a file of a run was given."""
+    """Return the run folder that a given file belongs to, for the error message."""
     return f", {path.parent}" if (path.parent / INFO).is_file() else ""
 
 
@@ -199,7 +199,7 @@ def _refuse_devices(path: Path) -> None:
 
 
 def _complete_config(path: Path) -> Config:
-    """Read a run's settings, which say what pixels mean and how many clusters there are, or are to be chosen from."""
+    """Read a run's settings; pixel statistics and the number of clusters, or its range, must be set."""
     config = from_yaml(read_text(path), str(path))
     channels = [None if values is None else len(values) for values in (config.pixels.mean, config.pixels.std)]
     if channels[0] != channels[1] or channels[0] not in CHANNELS:
@@ -207,5 +207,5 @@ def _complete_config(path: Path) -> Config:
     if config.clusters is None and config.suggest.range is None:
         raise InputError(f"{path}: clusters: has neither a number nor, in suggest.range, a range to choose from")
     if config.clusters is not None and config.clusters < 2:
-        raise InputError(f"{path}: clusters = {config.clusters}: at least 2 are needed to tell images apart")
+        raise InputError(f"{path}: clusters = {config.clusters}: must be at least 2")
     return config

@@ -1,4 +1,4 @@
-"""What the text files of a run folder hold: run.json, history.jsonl, suggestion.json and skipped.csv."""
+"""The schemas of a run folder's text files: run.json, history.jsonl, suggestion.json and skipped.csv."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Checked = TypeVar("Checked", bound=BaseModel)
 
 
 class _Part(BaseModel):
-    """Wrong types are refused; keys that a later propos may add are kept."""
+    """Base of all schemas: wrong types are refused, unknown keys of later versions are kept."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, populate_by_name=True)
 
 
 class SourceInfo(_Part):
-    """Which images a run was made of."""
+    """The images of a run."""
 
     root: str | None = None
     name: str | None = None
@@ -40,7 +40,7 @@ class SourceInfo(_Part):
 
 
 class StartInfo(_Part):
-    """Which pretrained network a run started from, and what is known of its weights."""
+    """The pretrained network that a run used, and the origin of its weights."""
 
     network: str
     sha256: str | None = None
@@ -49,7 +49,7 @@ class StartInfo(_Part):
 
 
 class RunInfo(_Part):
-    """What run.json holds."""
+    """The content of run.json."""
 
     schema_number: Literal[3] = Field(default=3, alias="schema")
     status: Literal["running", "finished", "interrupted", "failed"]
@@ -59,7 +59,7 @@ class RunInfo(_Part):
     started: str | None = None
     seconds: NotNegative = 0.0
     processor_seconds: NotNegative = 0.0  # of the process that trains, all its threads
-    memory: Whole | None = None  # the most bytes that it had
+    memory: Whole | None = None  # peak memory in bytes
     device: Literal["cpu", "cuda", "mps"] = "cpu"
     threads: Whole | None = None
     processes: Whole = 1
@@ -68,9 +68,9 @@ class RunInfo(_Part):
     seed: Whole | None = None
     source: SourceInfo = SourceInfo()
     start: StartInfo | None = None
-    plan: str | None = None  # the hash of what was planned
+    plan: str | None = None  # the hash of the plan
     failure: str | None = None  # the code of what went wrong
-    earlier: str | None = Field(default=None, alias="from")  # the run that was gone on from
+    earlier: str | None = Field(default=None, alias="from")  # the run that this one continues
 
     def plain(self) -> dict[str, Any]:
         """Return it as run.json holds it."""
@@ -83,12 +83,12 @@ class _Warning(_Part):
 
 
 def _none_if_empty(given: Any) -> Any:
-    """An epoch that no E-step opened measured nothing."""
+    """Return None for the empty measures of an epoch without an E-step."""
     return None if given == {} else given
 
 
 class Measures(_Part):
-    """What an E-step measured; scores against labels come on top."""
+    """The measures of an E-step; scores against labels are extra keys."""
 
     __pydantic_extra__: dict[str, Finite]
 
@@ -114,7 +114,7 @@ class _Line(_Part):
 
 
 class Suggestion(_Part):
-    """What suggestion.json holds: every number of clusters tried, their scores, and the choice."""
+    """The content of suggestion.json: every number of clusters tried, their scores, and the choice."""
 
     range: Annotated[list[Whole], Field(min_length=1)]
     scores: dict[str, list[Finite]]
@@ -173,7 +173,7 @@ def read_skipped(path: Path) -> list[tuple[str, str]]:
 
 
 def checked(kind: type[Checked], value: Any, where: str) -> Checked:
-    """Check plain values against a schema, or say which key is wrong and how."""
+    """Check plain values against a schema; raise InputError that names the wrong key."""
     try:
         return kind.model_validate(value)
     except ValidationError as error:
@@ -187,7 +187,7 @@ def checked(kind: type[Checked], value: Any, where: str) -> Checked:
 
 def _check_schema(schema: Any, version: Any, path: Path) -> None:
     if isinstance(schema, bool) or not isinstance(schema, int):
-        raise InputError(f"{path}: schema = {shown(schema)}: not a number, so this is no run of propos")
+        raise InputError(f"{path}: schema = {shown(schema)}: not a number: this is not a propos run")
     if schema == SCHEMA:
         return
     unknown = "a newer propos" if schema > SCHEMA else "an older propos"

@@ -1,4 +1,4 @@
-"""Reading clusters.parquet: columns, types and rows as the rest of the run folder wants them."""
+"""Reading clusters.parquet: its columns, types and rows are checked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMNS: dict[str, tuple[Kind, str]] = {
 
 
 def check_table(path: Path) -> int:
-    """Check a table's columns and their types by its footer alone, and return how many rows it says it has."""
+    """Check a table's columns and types by its footer alone, and return its number of rows."""
     try:
         footer = pa.parquet.read_metadata(path)
         fields = list(footer.schema.to_arrow_schema())
@@ -42,16 +42,16 @@ def check_table(path: Path) -> int:
         raise _unreadable(path, error) from None
     kinds = {field.name: field.type for field in fields}
     if len(kinds) < len(fields):
-        raise InputError(f"{path}: has two columns of one name")
+        raise InputError(f"{path}: duplicate column name")
     for name, (fits, words) in COLUMNS.items():
         if name not in kinds:
-            raise InputError(f"{path}: has no column {name}")
+            raise InputError(f"{path}: column {name} is missing")
         if not fits(kinds[name]):
             raise InputError(f"{path}: its column {name} holds {shown(str(kinds[name]), quoted=False)}, not {words}")
     if "label" in kinds and not _is_label(kinds["label"]):
         raise InputError(f"{path}: its column label holds {shown(str(kinds['label']), quoted=False)}, not labels")
     if footer.num_rows < 1:
-        raise InputError(f"{path}: holds no images")
+        raise InputError(f"{path}: contains no images")
     return int(footer.num_rows)
 
 

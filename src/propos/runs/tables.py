@@ -1,4 +1,4 @@
-"""The table of images, one row each, and the ways it is written; label files that people bring."""
+"""The table of images, one row each, its output formats, and label files."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from propos.common.spreadsheets import guarded, read_text
 from propos.runs.atomic import write_atomically
 
 TABLE_FORMATS = (".csv", ".parquet", ".json")
-ROW_GROUP = 65_536  # rows that a Parquet file holds together
+ROW_GROUP = 65_536  # rows of a Parquet row group
 
 
 @dataclass(frozen=True)
 class ImageTable:
-    """Where each image belongs."""
+    """The cluster, confidence and distance of each image."""
 
     images: list[str]
     cluster: Int[np.ndarray, " N"]
     confidence: Float[np.ndarray, " N"]
     distance: Float[np.ndarray, " N"]
     label: Shaped[np.ndarray, " N"] | None = None
-    # Of corrected runs and exports alone: the name that people gave to each image's cluster, and what they confirmed.
+    # In corrected runs and exports only: the name of each image's cluster, and whether a person confirmed it.
     name: Sequence[str | None] | None = None
     confirmed: Bool[np.ndarray, " N"] | None = None
 
@@ -54,12 +54,12 @@ class ImageTable:
 
 
 def write_table(table: ImageTable, path: Path, ending: str | None = None) -> None:
-    """Write the table in the format its ending names, or in that of another ending."""
+    """Write the table in the format of the path's ending, or of `ending`."""
     write_parts([table], path, ending)
 
 
 def write_parts(parts: Iterable[ImageTable], path: Path, ending: str | None = None) -> int:
-    """Write a table part by part, as the parts come, and return its number of rows; it is there whole or not at all."""
+    """Write a table part by part and return its number of rows; the file appears only when it is complete."""
     ending = ending or path.suffix
     check_table_path(path, ending)
     write = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}[ending]
@@ -83,7 +83,7 @@ def _write_csv(tables: Iterator[pa.Table], file: BinaryIO) -> None:
 
 
 def _guarded(table: pa.Table) -> pa.Table:
-    """Return a table whose words no spreadsheet takes for formulas."""
+    """Return a table whose texts no spreadsheet takes for formulas."""
     for place, column in enumerate(table.schema):
         if pa.types.is_string(column.type):
             cells = [None if cell is None else guarded(cell) for cell in table[column.name].to_pylist()]
@@ -113,9 +113,9 @@ def _write_json(tables: Iterator[pa.Table], file: BinaryIO) -> None:
 
 
 def check_table_path(path: Path, ending: str | None = None) -> None:
-    """Refuse a table's path before any work is done for it."""
+    """Raise InputError if a table cannot be written to a path."""
     if (ending or path.suffix) not in TABLE_FORMATS:
-        raise InputError(f"{path}: tables are written as {', '.join(TABLE_FORMATS)}: name the file so")
+        raise InputError(f"{path}: unknown table format: use one of {', '.join(TABLE_FORMATS)}")
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist")
 
@@ -125,7 +125,7 @@ def read_label_file(
 ) -> Shaped[np.ndarray, " N"]:
     """Read a CSV with columns image,label and return the label of each image, in their order.
 
-    Where some are enough, None stands for the label of an image that has none.
+    With `some`, images without a label get None.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a CSV with columns image,label")
@@ -149,6 +149,6 @@ def read_label_file(
         )
     if missing:
         labelled = len(images) - len(missing)
-        warn(f"{path}: has labels for {labelled:,} of {len(images):,} images: the scores are of these")
+        warn(f"{path}: labels for {labelled:,} of {len(images):,} images: scores are computed on these")
         return np.array([known.get(image) for image in images], dtype=object)
     return np.array([known[image] for image in images])

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from propos.distributed import gather, share
-from propos.runs import Confirm, Corrected, Describe, Edit, Junk, Rename, rows_of
+from propos.runs import Confirm, CorrectedRun, Describe, Edit, Junk, Rename, rows_of
 
 FREE, EXCLUDED = -1, -2  # in place of a cluster: training assigns the image; the image takes no part
 
@@ -126,7 +126,7 @@ class LocalCorrections:
         return gather(labels, self.images)
 
 
-def numbers_of(corrected: Corrected) -> Int[np.ndarray, " K"]:
+def numbers_of(corrected: CorrectedRun) -> Int[np.ndarray, " K"]:
     """Return the new number of each cluster of a corrected run: its id where that is below K, else a free number."""
     ids = corrected.prototypes.ids
     kept = ids < len(ids)
@@ -136,14 +136,14 @@ def numbers_of(corrected: Corrected) -> Int[np.ndarray, " K"]:
     return numbers
 
 
-def renumbered(corrected: Corrected) -> dict[int, int]:
+def renumbered(corrected: CorrectedRun) -> dict[int, int]:
     """Return the new numbers, by id, of the clusters of a corrected run that cannot keep their ids."""
     pairs = zip(corrected.prototypes.ids.tolist(), numbers_of(corrected).tolist(), strict=True)
     return {id_: number for id_, number in pairs if id_ != number}
 
 
 def corrections_of(
-    corrected: Corrected, trained: Int[np.ndarray, " N"], rows: Int[np.ndarray, " M"]
+    corrected: CorrectedRun, trained: Int[np.ndarray, " N"], rows: Int[np.ndarray, " M"]
 ) -> tuple[Int[np.ndarray, " M"], Corrections | None]:
     """Return the cluster's number of each image, −1 where it has none, and the corrections.
 
@@ -168,7 +168,7 @@ def corrections_of(
 
 
 def _parts(
-    corrected: Corrected, trained: Int[np.ndarray, " N"], number: Int[np.ndarray, " N1"]
+    corrected: CorrectedRun, trained: Int[np.ndarray, " N"], number: Int[np.ndarray, " N1"]
 ) -> tuple[Int[np.ndarray, " N1"], Int[np.ndarray, " P"]] | tuple[None, None]:
     """Return the part of a merged cluster that each image is in, −1 for others, and the number of each part's cluster.
 

@@ -20,7 +20,7 @@ from propos.methods import Method, build_method, stages_of
 from propos.networks import Encoder, FrozenBackbone, read_pretrained
 from propos.runs import (
     CONFIDENCE_TEMPERATURE,
-    Corrected,
+    CorrectedRun,
     Edit,
     EditLog,
     ImageTable,
@@ -86,7 +86,7 @@ class Model:
         run.refuse_all_junk()
         return cls.uncorrected(run, device, snapshot).corrected(run.corrected)
 
-    def corrected(self, corrected: Corrected) -> Model:
+    def corrected(self, corrected: CorrectedRun) -> Model:
         """Return the model with the corrected clusters."""
         if not corrected.edited:
             return self
@@ -212,7 +212,7 @@ class Fitted:
         """Read the results of a finished run."""
         return cls(Model.uncorrected(run, device), run.table, run.embeddings, run.history, tuple(run.edits.edits))
 
-    def corrected(self) -> Corrected:
+    def corrected(self) -> CorrectedRun:
         """Return the corrected table and clusters; refuse corrections that leave no cluster."""
         prototypes = Prototypes(self.model.prototypes.cpu().numpy(), self.model.ids)
         corrected = correct(self.table, prototypes, lambda: self.embeddings, self.edits)

@@ -71,22 +71,25 @@ def test_an_edit_that_comes_again_is_taken_in_once(tmp_path):
 
 
 REFUSED = {
-    "unknown operation": (line("paint", cluster=1), "line 1: op = 'paint': no operation; there are rename, describe"),
-    "no operation": ('{"v": 1, "id": "a"}\n', "line 1: op = None: no operation"),
+    "unknown operation": (
+        line("paint", cluster=1),
+        "line 1: op = 'paint': unknown operation: choose one of rename, describe",
+    ),
+    "no operation": ('{"v": 1, "id": "a"}\n', "line 1: op = None: unknown operation"),
     "newer version": (RENAME.replace('"v": 1', '"v": 2'), "line 1: was written by a newer propos (edits 2, this one"),
-    "no version": ('{"id": "a", "op": "undo", "edit": "b"}\n', "line 1: undo: has no v"),
-    "unknown cluster": (RENAME + line("merge", 2, clusters=[0, 9], into=1), "line 2: merge: the run has no cluster 9"),
-    "cluster in use": (line("split", images=["a"], into=2), "line 1: split: there is a cluster 2 already; 3 is free"),
-    "unknown edit": (line("undo", edit="e9"), "line 1: undo: there is no edit 'e9' before it"),
+    "no version": ('{"id": "a", "op": "undo", "edit": "b"}\n', "line 1: undo: key v is missing"),
+    "unknown cluster": (RENAME + line("merge", 2, clusters=[0, 9], into=1), "line 2: merge: unknown cluster 9"),
+    "cluster in use": (line("split", images=["a"], into=2), "line 1: split: cluster 2 already exists: use 3"),
+    "unknown edit": (line("undo", edit="e9"), "line 1: undo: unknown edit 'e9': only earlier edits can be named"),
     "undo of undo": (
         RENAME + line("undo", 2, edit="e1") + line("undo", 3, edit="e2"),
-        "line 3: undo: 'e2' is itself an undo; name the edit it meant",
+        "line 3: undo: 'e2' is itself an undo: name the edit that it refers to",
     ),
-    "id used twice": (RENAME + line("junk", 1, cluster=1), "line 2: id = 'e1' is that of another edit"),
+    "id used twice": (RENAME + line("junk", 1, cluster=1), "line 2: id = 'e1' already belongs to another edit"),
     "image by number": (line("move", images=[4], into=1), "line 1: move: images.0 = 4: Input should be a valid string"),
     "no images": (line("move", images=[], into=1), "line 1: move: images = []: Tuple should have at least 1 item"),
-    "missing key": (line("rename", cluster=1), "line 1: rename: has no name"),
-    "strange key": (line("undo", edit="e1", why="x"), "line 1: undo: why: there is no such key"),
+    "missing key": (line("rename", cluster=1), "line 1: rename: key name is missing"),
+    "strange key": (line("undo", edit="e1", why="x"), "line 1: undo: unknown key why"),
     "text for a number": (line("rename", cluster="1", name="a"), "line 1: rename: cluster = '1': Input should be"),
     "a name of two lines": (line("rename", cluster=1, name="a\nb"), "line 1: rename: name = 'a\\nb': a name is one"),
     "images and cluster": (line("junk", cluster=1, images=["a"]), "give either images or a cluster"),
@@ -139,7 +142,7 @@ def test_a_torn_last_line_is_left_out_with_a_note_and_the_next_edit_stands_alone
     log = EditLog(written(tmp_path, RENAME, tail=torn), IDS)
     assert [edit.id for edit in log.edits] == ["e1"]
     assert log.note is not None
-    assert f"its last line is cut short and is left out ({cut} bytes" in log.note
+    assert f"ignoring its incomplete last line ({cut} bytes" in log.note
     log.append(numbered(line("junk", 3, cluster=2)), "given")
     assert log.note is None
     again = EditLog(tmp_path, IDS)
@@ -155,7 +158,7 @@ def test_a_last_line_that_only_lacks_its_end_counts(tmp_path):
 
 def test_blank_lines_and_line_ends_of_windows_count_as_lines_only(tmp_path):
     text = RENAME.replace("\n", "\r\n") + "\r\n" + line("junk", 2, cluster=9)
-    with pytest.raises(InputError, match="line 3: junk: the run has no cluster 9"):
+    with pytest.raises(InputError, match="line 3: junk: unknown cluster 9"):
         EditLog(written(tmp_path, text), IDS)
 
 
@@ -216,7 +219,7 @@ def test_one_file_that_splits_twice_into_one_cluster_is_refused(tmp_path):
     log = EditLog(tmp_path, IDS)
     log.append(numbered(line("split", 1, images=["a"], into=3)), "given")
     twice = [line("split", 2, images=["b"], into=3), line("split", 3, images=["c"], into=3)]
-    with pytest.raises(InputError, match="line 2: split: cluster 3 was split off before: give another id"):
+    with pytest.raises(InputError, match="line 2: split: cluster 3 was already split off: use another id"):
         log.append(numbered(*twice), "given")
     (split,) = log.append(numbered(twice[0]), "given")
     assert split.into == 4  # nothing of the refused is remembered

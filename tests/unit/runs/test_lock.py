@@ -38,7 +38,7 @@ def holder(tmp_path):
 def test_the_second_is_told_who_holds_a_folder(tmp_path, holder):
     since = json.loads((tmp_path / ".lock").read_text())["since"]
     whole = (
-        f"{tmp_path}: process {holder.pid} on {socket.gethostname()}, since {since}, trains into it; stop that first"
+        f"{tmp_path}: process {holder.pid} on {socket.gethostname()}, since {since}, is training into this folder: stop it"
     )
     for attempt in (lambda: refuse_if_held(tmp_path), lambda: held(tmp_path).__enter__()):
         with pytest.raises(InputError) as refusal:
@@ -59,7 +59,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path, holder):
 def test_a_holder_that_cannot_be_read_is_another_process(tmp_path, content):
     with held(tmp_path):
         (tmp_path / ".lock").write_text(content, errors="surrogateescape")
-        with pytest.raises(InputError, match="another process trains into it"):
+        with pytest.raises(InputError, match="another process is training into this folder"):
             refuse_if_held(tmp_path)
 
 
@@ -68,7 +68,7 @@ def test_neither_a_start_nor_a_resumption_joins_a_run_in_progress(tmp_path):
     out = RunFolder.create(tmp_path / "run", info, complete(source="digits", clusters=10)).path
     with held(out):
         for request, resume in ((Request(out=out), True), (Request(source="digits", out=out), False)):
-            with pytest.raises(InputError, match=f"process {os.getpid()} on .* trains into it"):
+            with pytest.raises(InputError, match=f"process {os.getpid()} on .* is training into this folder"):
                 run_request(request, resume=resume)
 
 

@@ -98,7 +98,7 @@ DAMAGES = [
     ("run.json", b'{"schema": 3, "x": ' + b"[" * 30 + b"]" * 30 + b"}", "nested more than 20 deep"),
     ("run.json", b'{"schema": 3, "seconds": 1' + b"0" * 5_000 + b"}", "cannot be read"),
     ("run.json", b" " * 200_000, "larger than 100,000 bytes"),
-    ("run.json", b"{}", "not a number, so this is no run of propos"),
+    ("run.json", b"{}", "not a number: this is not a propos run"),
     (
         "run.json",
         b'{"schema": 2, "propos": "0.1.0"}',
@@ -153,8 +153,8 @@ DAMAGES = [
     ("embeddings.npy", array_bytes(UNITS[:3]), "holds 4 images, but embeddings.npy 3"),
     ("clusters.parquet", b"", "cannot be read"),
     ("clusters.parquet", table_bytes()[:-30], "cannot be read"),
-    ("clusters.parquet", table_bytes(cluster=None), "has no column cluster"),
-    ("clusters.parquet", doubled("id"), "has two columns of one name"),
+    ("clusters.parquet", table_bytes(cluster=None), "column cluster is missing"),
+    ("clusters.parquet", doubled("id"), "duplicate column name"),
     ("clusters.parquet", table_bytes(cluster=pa.array(list("abcd"))), "column cluster holds string, not whole numbers"),
     ("clusters.parquet", table_bytes(cluster=pa.array([0, 1, 2, 0])), "row 2 is in cluster 2"),
     ("clusters.parquet", table_bytes(cluster=pa.array([0, 1, None, 0])), "column cluster has 1 rows without a value"),
@@ -259,5 +259,5 @@ def test_what_never_ends_is_not_read(run, name, endless):
 
 
 def test_settings_that_never_end_are_not_read():
-    with pytest.raises(InputError, match="/dev/zero: cannot be read: it is no file"):
+    with pytest.raises(InputError, match=r"/dev/zero: cannot be read: (it is no|not a) file"):
         read_text(Path("/dev/zero"))

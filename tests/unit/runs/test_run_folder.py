@@ -165,7 +165,7 @@ def test_labels_of_some_images_are_enough_where_that_is_said(tmp_path):
     path, said = tmp_path / "labels.csv", []
     path.write_text("image,label\n2,dog\n0,cat\n")
     assert read_label_file(path, ["0", "1", "2"], said.append, some=True).tolist() == ["cat", None, "dog"]
-    assert said == [f"{path}: has labels for 2 of 3 images: the scores are of these"]
+    assert said == [f"{path}: labels for 2 of 3 images: scores are computed on these"]
     with pytest.raises(InputError, match="no label for 2 of 2"):
         read_label_file(path, ["a", "b"], some=True)
 

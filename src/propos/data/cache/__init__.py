@@ -1,5 +1,5 @@
-"""Decoded images kept on the disk, so that training decodes each once.
+"""The cache of decoded images on disk, so that each image is decoded once.
 
-In the order an image passes: `limit` says whether there is room, `building` appends its pixels to an unfinished cache,
-`images` maps the finished one. `store` knows where all caches are, locks, lists and removes them.
+`limit` checks the available space, `building` appends pixels to an unfinished cache, `images` reads a finished one, and
+`store` locates, locks, lists and removes caches.
 """

@@ -1,7 +1,7 @@
-"""A cache being built: pixels appended to one file, and a journal of what is in it.
+"""Building a cache: pixels are appended to one file, with a journal of its content.
 
-A line of the journal is written after the pixels it speaks of and holds their checksum, so whatever ends the building
-(a kill, a full disk, a power cut), the lines that still agree with the pixels say exactly where to go on.
+A journal line is written after its pixels and contains their checksum. After a kill, a full disk or a power cut, the
+lines that match the pixels tell where to resume.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from propos.runs.atomic import sync_folder, write_array, write_atomically
 IMAGES, ASPECTS, META, JOURNAL = "images.npy", "aspects.npy", "meta.json", "journal.jsonl"
 CHECKSUMS = "checksums.npy"  # of each image's pixels
 FRAMES = "frames.npy"  # rows and columns of images that are kept in their shape, one behind the other
-MARK = "CACHEDIR.TAG"  # tells backups, by a common custom, that a folder can be made again, and us that it is ours
+MARK = "CACHEDIR.TAG"  # a convention: backups skip the folder; it also marks our caches
 _SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55\n# Decoded images kept by propos (propos cache clean).\n"
 _HEADER = 128
 
@@ -36,7 +36,7 @@ class Building:
         mark(folder)
         self.folder, self.shape, self.shaped = folder, shape, shaped
         self.seen = 0  # images tried
-        self.pixels = 0  # bytes of those kept
+        self.pixels = 0  # bytes of the cached images
         self.aspects: list[float] = []
         self.frames: list[tuple[int, int]] = []  # where images are kept in their shape
         self.checksums: list[int] = []
@@ -106,7 +106,7 @@ class Building:
             _write(self._journal, _line(self._first))
 
     def _sizes(self, line: dict[str, Any] | None) -> list[int]:
-        """Return how many bytes of pixels each image has that a line of the journal speaks of."""
+        """Return the number of bytes of each image in a journal line."""
         if line is None:
             return []
         if not self.shaped:
@@ -126,13 +126,13 @@ class Building:
 
 
 def mark(folder: Path) -> None:
-    """Say in a folder that it is a cache of ours."""
+    """Mark a folder as one of our caches."""
     if not is_marked(folder):
         write_atomically(folder / MARK, _SIGNATURE)
 
 
 def is_marked(folder: Path) -> bool:
-    """Tell whether a folder is a cache of ours."""
+    """Return whether a folder is one of our caches."""
     try:
         if not (folder / MARK).is_file():  # a pipe would be waited for
             return False
@@ -203,7 +203,7 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
 
 
 def _outcome(text: bytes, shaped: bool = False) -> dict[str, Any] | None:
-    """Read a line that says what became of a few images, their frames too where they are kept in their shape."""
+    """Parse a journal line: the decoded images of a batch, the failed ones, and frames if images keep their shape."""
     line = _parsed(text) or {}
     aspects, failed, frames = line.get("aspects"), line.get("failed"), line.get("frames")
     if not isinstance(aspects, list) or not all(type(aspect) is float and aspect > 0 for aspect in aspects):
@@ -218,7 +218,7 @@ def _is_frame(frame: object) -> bool:
 
 
 def is_failures(listed: object, kind: type) -> bool:
-    """Tell whether these are pairs of an image, named by something of this kind, and why it could not be decoded."""
+    """Return whether these are pairs of an image key of this type and the reason why it could not be decoded."""
     return isinstance(listed, list) and all(
         isinstance(pair, list) and len(pair) == 2 and type(pair[0]) is kind and type(pair[1]) is str for pair in listed
     )

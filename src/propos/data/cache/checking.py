@@ -1,4 +1,4 @@
-"""Whether kept images are still what was kept: each is looked at when it is first read."""
+"""Checksums of cached images: each image is checked when it is first read."""
 
 from __future__ import annotations
 

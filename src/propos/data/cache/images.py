@@ -45,9 +45,9 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class Cached:
-    """Decoded images in their file, and what could not be decoded.
+    """The images of a finished cache, and those that could not be decoded.
 
-    They are squares, or, where there are frames, images of so many rows and columns one behind the other.
+    Images are squares, or, with frames, of varying numbers of rows and columns, one after another.
     """
 
     images: ArrayFile  # (N, side, side, C), or all bytes
@@ -75,10 +75,10 @@ def cached(
     workers: int | None = None,
     shaped: bool = False,
 ) -> Cached:
-    """Open the cache of these images, squares or in their shape, building it first where it is not there.
+    """Open the cache of these images, as squares or in their shape; build it first if it is missing.
 
-    Another process that builds the same cache is waited for, and its progress shown. An interrupted building goes on
-    where it stopped. A full disk is an OSError; what was built so far stays.
+    If another process builds the same cache, wait for it and show its progress. An interrupted build is resumed. A full
+    disk raises OSError; the part that was built is kept.
     """
     key = cache_key(entries, side, channels, shaped)
     complete = cache_folder() / key
@@ -128,7 +128,7 @@ def _build(
 
 
 def expected_bytes(images: int, side: int, channels: int, shaped: bool) -> int:
-    """Return what so many images will take: in their shape, that of photographs of 3:2."""
+    """Return the bytes that a number of images will take; images in their shape are assumed to be 3:2."""
     return images * side * side * channels * (3 if shaped else 2) // 2
 
 
@@ -147,7 +147,7 @@ def _check_space(folder: Path, needed: int) -> None:
 def open_cache(
     complete: Path, names: Sequence[str], shape: tuple[int, int, int], shaped: bool = False
 ) -> Cached | None:
-    """Open the finished cache of images of these names and this shape; nothing when there is none, or it is damaged."""
+    """Open the finished cache of images of these names and this shape; None if it is missing or damaged."""
     try:
         files = (META, ASPECTS, CHECKSUMS, IMAGES, *([FRAMES] if shaped else []))
         if not all((complete / name).is_file() for name in files):
@@ -171,6 +171,6 @@ def open_cache(
             return None
         else:
             images = opened_images(complete, (shape[2] * int(frames.prod(axis=1, dtype=np.int64).sum()),))
-    except Exception:  # whatever damage makes the readers of JSON and of numpy's headers raise
+    except Exception:  # damaged JSON and numpy headers raise many kinds of errors
         return None
     return None if images is None else Cached(images, aspects, skipped, Checks(complete, checksums), frames)

@@ -17,7 +17,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def is_cached(entries: Sequence[Entry], side: int, channels: int, shaped: bool = False) -> bool:
-    """Tell whether the cache of these images is there."""
+    """Return whether the cache of these images exists."""
     try:
         return (cache_folder() / cache_key(entries, side, channels, shaped)).is_dir()
     except (InputError, PermissionError):
@@ -25,10 +25,10 @@ def is_cached(entries: Sequence[Entry], side: int, channels: int, shaped: bool =
 
 
 def refusal(entries: Sequence[Entry], side: int, channels: int, shaped: bool = False) -> str | None:
-    """Say why these images cannot be kept, or are too many to be; nothing when they can.
+    """Return why these images cannot be cached, or are too many; None if they can.
 
-    The limit is PROPOS_CACHE_LIMIT (as in 20GB), else half of the free disk space; what an interrupted building has
-    taken counts as free.
+    The limit is PROPOS_CACHE_LIMIT (for example 20GB), else half of the free disk space; the space of an interrupted
+    build counts as free.
     """
     needed = expected_bytes(len(entries), side, channels, shaped)
     given = os.environ.get("PROPOS_CACHE_LIMIT")

@@ -1,4 +1,4 @@
-"""Where caches live: their folder, the lock of each, listing and cleaning."""
+"""The folder of all caches: its path, locks, listing and cleaning."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def cache_folder() -> Path:
 
 
 def no_cache() -> str | None:
-    """Say why nothing can be kept; nothing when it can be."""
+    """Return why nothing can be cached; None if it can."""
     try:
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def no_cache() -> str | None:
         return str(error)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return None  # it is said with the numbers where it is met
+            return None  # a full disk is reported later, with numbers
         return f"{folder} cannot be written to ({reason_for(error)}): name another folder in PROPOS_CACHE"
 
 
@@ -100,9 +100,9 @@ def list_caches() -> list[CacheInfo]:
 
 
 def clean_caches(older_than_days: float | None = None) -> list[CacheInfo]:
-    """Remove all caches, or those not used for so many days; return the removed ones.
+    """Remove all caches, or those not used for `days`; return the removed ones.
 
-    A cache that another process is building stays; one that is being read stays readable to its readers.
+    A cache that another process is building is kept; processes that read a removed cache can go on reading it.
     """
     removed = []
     for info in list_caches():
@@ -121,7 +121,7 @@ def clean_caches(older_than_days: float | None = None) -> list[CacheInfo]:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder so that nobody ever sees a part of it."""
+    """Remove a folder atomically: rename it first."""
     aside = folder.with_name(f"{_TRASH}{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):
         folder.rename(aside)

@@ -14,7 +14,7 @@ from propos.data.files.content import open_image
 from propos.data.files.entry import Entry, Unreadable
 from propos.data.files.headers import orientation
 
-VERSION = 2  # of what decoding makes of a file; caches of another version are built anew
+VERSION = 2  # of decoding; caches of another version are rebuilt
 STRIP = 256  # rows of a large image that are worked on at a time, so that no second copy of it is needed
 _SIXTEEN_BITS = 65_535
 _UPRIGHT = {
@@ -44,11 +44,11 @@ def kept_shape(width: int, height: int, side: int) -> tuple[int, int]:
 def decode(
     entry: Entry, side: int, channels: int, draft: bool = True, shaped: bool = False
 ) -> tuple[UInt8[np.ndarray, "H W C"], float]:
-    """Return an image, upright, on white, squashed to a square, and its true width/height.
+    """Return an image, upright, on white, resized to a square, and its true width/height.
 
-    With `shaped` it has the shape that `kept_shape` says; one that is higher than wide lies on its side (rows are its
-    columns). A JPEG is decoded at the half, quarter or eighth of its size that is still as large as what is asked for
-    (`draft`). Any fault of the file is raised, truncation included. Call it from one thread, within `without_warnings`.
+    With `shaped` it has the shape given by `kept_shape`; a portrait image is transposed. A JPEG is decoded at half, a
+    quarter or an eighth of its size if that is still large enough (`draft`). Any fault of the file is raised, truncation
+    included. Call it from one thread, within `without_warnings`.
     """
     with open_image(entry, whole=True) as image:
         size: tuple[int, int] = image.size
@@ -58,7 +58,7 @@ def decode(
             box = drafted[1] if drafted else None
         image.load()
         if box is None:
-            size = image.size  # a TIFF turns itself upright as it is loaded
+            size = image.size  # loading a TIFF applies its orientation
         turn = orientation(image)
         small = _flat(image, channels).resize(_resized(size, side, shaped), Image.Resampling.BICUBIC, box=box)
     if turn in _UPRIGHT:  # it is small: cheaper turned last

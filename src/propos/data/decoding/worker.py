@@ -1,7 +1,7 @@
-"""The process that decodes: jobs come in on standard input, pixels go out on standard output.
+"""The decoding process: it reads jobs from standard input and writes pixels to standard output.
 
-A message is the length of a JSON text in eight bytes, the text, and for answers the pixels. Without an open input,
-as when the process that started it was killed, it ends.
+A message is the length of a JSON text in eight bytes, the text, and in replies the pixels. The process ends when its
+input is closed, also if its parent was killed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LENGTH = 8
 
 @dataclass(frozen=True)
 class Decoded:
-    """What became of a few images: the pixels of those that could be decoded, and why the others could not."""
+    """The result of a job: the pixels of decoded images, and the reasons why others failed."""
 
     pixels: UInt8[np.ndarray, " bytes"]  # one image behind the other
     frames: list[tuple[int, int]]  # rows and columns
     channels: int
     aspects: list[float]
-    failed: dict[int, str]  # by position among those asked for
+    failed: dict[int, str]  # by position in the job
 
     @property
     def images(self) -> list[UInt8[np.ndarray, "H W C"]]:
@@ -53,7 +53,7 @@ def decode_all(entries: Sequence[Entry], side: int, channels: int, draft: bool =
                 image, aspect = decode(entry, side, channels, draft, shaped)
                 images.append(image)
                 aspects.append(aspect)
-            except Exception as error:  # whatever a stranger's file makes a reader raise, the file is skipped
+            except Exception as error:  # a damaged file may make a reader raise anything: it is skipped
                 failed[position] = reason_for(error)
     pixels = np.concatenate([np.empty(0, np.uint8), *(image.ravel() for image in images)])
     return Decoded(pixels, [image.shape[:2] for image in images], channels, aspects, failed)
@@ -75,13 +75,13 @@ def receive(stream: IO[bytes]) -> dict[str, Any] | None:
 
 
 def pack(entry: Entry) -> list[str | None]:
-    """Say which image to decode."""
+    """Return the description of an image to decode."""
     return [str(entry.path), entry.member, entry.kind]
 
 
 def main() -> None:
-    """Answer jobs until there are no more."""
-    # What a library prints must not fall among the answers.
+    """Process jobs until the input ends."""
+    # Output of libraries must not mix with replies.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     send(answers, {"ready": True})
@@ -92,4 +92,4 @@ def main() -> None:
         try:
             send(answers, answer, done.pixels.data)
         except BrokenPipeError:
-            os._exit(0)  # nobody is left to answer, and nothing left to flush
+            os._exit(0)  # the parent is gone, and nothing is left to flush

@@ -1,5 +1,5 @@
-"""Image files: which there are and what their headers say, without decoding one.
+"""Image files and their headers, without decoding.
 
-In the order an image passes: `listing` finds its file, `scan` tells by the bytes of `content` that it is an image,
-`headers` reads its size and colours, `survey` compares it with the others. An `entry` is what is known of it so far.
+`listing` finds files, `scan` recognises images by their bytes (`content`), `headers` reads size and colours, `survey`
+summarises a folder. An `entry` is the record of one file.
 """

@@ -17,7 +17,7 @@ class FolderLabels:
     splits: Sequence[str]
 
     def __str__(self) -> str:
-        """Say what was taken for what."""
+        """Return in words how folders were read as classes."""
         names = sorted({name or "none" for name in self.classes})
         number = "1 class" if len(names) == 1 else f"{len(names):,} classes"
         words = f"{number} by folder ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})"

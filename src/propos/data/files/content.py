@@ -38,7 +38,7 @@ _READERS = {
     HEIC: ("pillow_heif", "HeifImageFile"),
 }
 _HELD = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2}  # bytes a pixel; all others are held as four, RGB too
-_READING = {"WebP": 8, HEIC: 4}  # bytes a pixel that reading takes beside the image it gives
+_READING = {"WebP": 8, HEIC: 4}  # bytes per pixel that reading takes in addition to the image
 NOT_AN_IMAGE = f"not a {', '.join(kind for kind in _READERS if kind != HEIC)} or {HEIC} image"
 AN_ARCHIVE = "an archive: unpack it, or give it by itself"
 NEEDS_HEIC = "a HEIC image: needs pip install 'propos[heic]'"
@@ -46,12 +46,12 @@ _archive_lock = threading.Lock()
 
 
 def is_archive(name: str, head: bytes) -> bool:
-    """Tell whether a file is a .zip; documents of many programs are one inside and go by other names."""
+    """Return whether a file is a .zip archive by its name too; many document formats are zip files inside."""
     return name.lower().endswith(".zip") and head.startswith(b"PK")
 
 
 def kind_of(head: bytes) -> str | None:
-    """Tell the kind of an image from its first bytes; the file's name has no say."""
+    """Return the kind of an image by its first bytes, never by its name."""
     if head.startswith(b"\xff\xd8\xff"):
         return "JPEG"
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -71,7 +71,7 @@ def kind_of(head: bytes) -> str | None:
 
 @functools.cache
 def reads_heic() -> bool:
-    """Tell whether the extra that reads HEIC is installed."""
+    """Return whether the extra that reads HEIC is installed."""
     return importlib.util.find_spec("pillow_heif") is not None
 
 
@@ -135,7 +135,7 @@ def content_hash(entry: Entry) -> str:
 
 
 def _bytes_a_pixel(image: ImageFile.ImageFile, kind: str) -> int:
-    """Return about what a pixel takes at the worst moment: as it is read, held and made grey or RGB."""
+    """Return the approximate peak bytes per pixel while an image is read and converted to greyscale or RGB."""
     if kind == "JPEG":
         # Large ones are decoded at an eighth of their size; but a progressive one is first held whole.
         return 2 * len(image.getbands()) if image.info.get("progressive") else 0

@@ -1,4 +1,4 @@
-"""What a scan finds: images, and files that are none with the reason why."""
+"""The results of a scan: images, and skipped files with reasons."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ SMALL = 64  # images of one size up to this are used as they are
 
 @dataclass(frozen=True)
 class Header:
-    """What an image's header says."""
+    """The header of an image."""
 
     entry: Entry
     width: int  # as seen, after the camera's rotation
@@ -79,7 +79,7 @@ def orientation(image: ImageFile.ImageFile) -> int:
 def _read(entry: Entry) -> Header:
     with open_image(entry) as image:
         width, height = image.size
-        # A PNG whose header holds no EXIF would be decoded to look for it further on; TIFF has turned its size itself.
+        # A PNG without EXIF in its header would be decoded to look for it; TIFF applies the orientation to its size itself.
         turned = entry.kind != "TIFF" and (entry.kind != "PNG" or "exif" in image.info) and orientation(image) >= 5
         if turned:
             width, height = height, width

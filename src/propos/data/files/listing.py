@@ -90,7 +90,7 @@ def list_files(what: str | Path | Sequence[str | Path] | Listing, progress: Prog
 
 
 def is_ignored(name: str) -> bool:
-    """Tell whether a file or folder of this name is hidden or left by the system."""
+    """Return whether a file or folder of this name is hidden or belongs to the system."""
     return name.startswith(".") or name.lower() in DROPPINGS
 
 
@@ -108,7 +108,7 @@ def _walk(root: Path, progress: Progress) -> Scan:
 
 
 class _Walk:
-    """What a walk has found so far."""
+    """The files and skipped entries that a walk has found."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress

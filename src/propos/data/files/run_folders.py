@@ -11,7 +11,7 @@ MOST = 1 << 20  # bytes of a run.json, which has about a thousand
 
 
 def is_run_folder(folder: str | Path) -> bool:
-    """Tell whether a folder holds a run."""
+    """Return whether a folder is a run folder."""
     path = Path(folder) / RUN
     try:
         if not path.is_file():
@@ -23,7 +23,7 @@ def is_run_folder(folder: str | Path) -> bool:
 
 
 def describes_run(content: bytes, settings_beside: bool) -> bool:
-    """Tell whether this is the run.json of a run of ours; a damaged one is, if the settings of a run lie beside it."""
+    """Return whether this is the run.json of a propos run; a damaged one counts if a run's settings are next to it."""
     try:
         info = json.loads(content)
     except (ValueError, RecursionError):

@@ -19,7 +19,7 @@ from propos.data.files.listing import Listing, list_files
 from propos.data.files.names import escape_name
 
 THREADS = 16  # more than cores: on a network's disk they mostly wait
-HANDFUL = 16  # files that tell how fast the others will be
+HANDFUL = 16  # files by which the remaining time is estimated
 OFTEN = 200  # files between two words on how far it is
 SLOW = 0.001  # seconds a file: below, threads only take turns at Python's lock, and half as many files a second
 
@@ -62,7 +62,7 @@ def sift(
     def attempt(entry: Entry) -> Seen | Skipped:
         try:
             return look(entry)
-        except Exception as error:  # whatever a stranger's file makes a reader raise, the file is skipped
+        except Exception as error:  # a damaged file may make a reader raise anything: it is skipped
             return Skipped(entry.name, reason_for(error))
 
     def take(attempts: Iterable[Seen | Skipped]) -> None:
@@ -85,7 +85,7 @@ def sift(
 
 
 def _identify(entry: Entry) -> Entry:
-    """Tell an entry's kind by its content, and note what identifies the content."""
+    """Set an entry's kind by its content, and its fingerprint."""
     if entry.size == 0:
         raise Unreadable(EMPTY)
     head, digest = edges(entry)

@@ -1,4 +1,4 @@
-"""What is in a folder, before anything is decided or decoded."""
+"""A summary of a folder's images from their headers alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders whose files the system makes up while they are looked at: what runs, what is plugged in, what it counts."""
+"""Virtual file systems, such as /proc and /sys, which contain no user files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = frozenset(
 
 
 def made_up_devices(mounts: Path = MOUNTS) -> frozenset[int]:
-    """Return the numbers of file systems that hold no files of anybody; none where the system does not tell."""
+    """Return the device numbers of virtual file systems; none if the system does not list them."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:

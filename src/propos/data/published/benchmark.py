@@ -1,4 +1,4 @@
-"""What is known of a published data set, and how it is found under the data root."""
+"""Published data sets: their facts, and how each is found under the data root."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Download:
 
     @property
     def file(self) -> str:
-        """What the file is called."""
+        """The file's name."""
         return self.url.rpartition("/")[2]
 
 
@@ -51,13 +51,13 @@ class Benchmark:
         return next((root / name for name in self.folders if (root / name).is_dir()), root / self.folders[0])
 
     def look(self, root: Path | None, split: str | None = None) -> UnopenedSource:
-        """Look at a split under the data root, or say where to get it and where to put it."""
+        """Survey a split under the data root; if it is missing, raise with where to get it and where to put it."""
         split = split or self.splits[0]
         name = self.name if split == self.splits[0] else f"{self.name}:{split}"
         if split not in self.splits:
             raise InputError(f"{name}: {self.name} has no split {split}: choose from {', '.join(self.splits)}")
         if root is None:
-            raise InputError(f"{name}: say where data sets are kept: --data FOLDER, or PROPOS_DATA")
+            raise InputError(f"{name}: data folder not set: give --data FOLDER, or set PROPOS_DATA")
         folder = self.folder(root)
         if not folder.is_dir():
             raise MissingData(name, "not found", self.advice(root))
@@ -68,7 +68,7 @@ class Benchmark:
         return replace(unopened, open=self._opener(unopened, name), published=self.name)
 
     def advice(self, root: Path) -> str:
-        """Say where to get it and where to put it."""
+        """Return where to get it and where to put it, in words."""
         fetch = f", or run `propos datasets fetch {self.name} --data {root}`" if self.downloads else ""
         return f"get it from {self.home} and put it at {root / self.folders[0]}{fetch}"
 

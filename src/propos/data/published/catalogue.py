@@ -44,7 +44,7 @@ def nearest(name: str) -> str | None:
 
 
 def benchmark(name: str) -> Benchmark:
-    """Return the set of this name, or say which there are."""
+    """Return the set of this name; raise InputError with the known names if there is none."""
     if name in CATALOGUE:
         return CATALOGUE[name]
     near = nearest(name)

@@ -25,7 +25,7 @@ Arrays = tuple[UInt8[np.ndarray, "N 32 32 3"], Int[np.ndarray, " N"]]
 def find_cifar(
     name: str, folder: Path, files: tuple[str, ...], key: str, classes: tuple[str, ...], tail: bool = False
 ) -> UnopenedSource:
-    """Read batch files one after another; `key` says which labels, `tail` keeps a long-tailed part."""
+    """Read batch files in order; `key` names the labels, `tail` selects a long-tailed subset."""
     parts = [read_batch(name, folder / file, key, len(classes)) for file in files]
     images = np.concatenate([part[0] for part in parts])
     labels = np.concatenate([part[1] for part in parts])
@@ -44,7 +44,7 @@ def read_batch(name: str, path: Path, key: str, classes: int) -> Arrays:
         raise missing(name, path) from None
     pixels, labels = batch.get("data"), _numbers(batch.get(key), classes)
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape[1] != 3 * SIDE * SIDE:
-        raise InputError(f"{path}: holds no images of {SIDE}×{SIDE} pixels under 'data'")
+        raise InputError(f"{path}: no images of {SIDE}×{SIDE} pixels under 'data'")
     if labels is None or len(labels) != len(pixels):
         raise InputError(f"{path}: does not hold a class from 0 to {classes - 1} for each image under '{key}'")
     return pixels.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1), labels

@@ -1,4 +1,4 @@
-"""Fetching published sets: what was fetched before is kept and gone on with, and nothing unchecked is used."""
+"""Downloading published sets: interrupted downloads are resumed, and every file is checked before it is used."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _fetch_archive(download: Download, folder: Path, progress: Progress | None) 
 
 
 def _fetch_file(download: Download, path: Path, progress: Progress | None) -> None:
-    """Fetch a file beside its place, and move it there once its checksum is right."""
+    """Download a file under a temporary name, and rename it once its checksum is right."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + PART)
     report = progress or (lambda done, total: None)
@@ -70,7 +70,7 @@ def _fetch_file(download: Download, path: Path, progress: Progress | None) -> No
                 raise _unreachable(error, download, path, part) from None
             time.sleep(PAUSE * tries)
     try:
-        _check(download, part, f"{download.url}: what came has not the published checksum: it was removed; try again")
+        _check(download, part, f"{download.url}: the download does not match the published checksum and was removed: try again")
     except RunFailed:
         part.unlink()
         raise
@@ -88,14 +88,14 @@ def _go_on(url: str, part: Path, report: Progress) -> None:
         error.close()
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
             if error.headers.get("Content-Range") != f"bytes */{have}":
-                part.unlink()  # longer than the file now is: begin anew
+                part.unlink()  # longer than the file is now: start again
                 raise ConnectionError("the file on the server has changed") from None
             return
         raise
     with answer:
         resumed = answer.status == http.client.PARTIAL_CONTENT
         if resumed and not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            raise ConnectionError("the server sent another part than was asked for")
+            raise ConnectionError("the server sent another part than requested")
         have = have if resumed else 0
         length = answer.headers.get("Content-Length")
         total = have + int(length) if length else 0
@@ -119,7 +119,7 @@ def _refuse_unless_transient(error: Exception, download: Download, path: Path, p
 
 def _unreachable(error: Exception, download: Download, path: Path, part: Path) -> RunFailed:
     reason = getattr(error, "reason", None) or error
-    kept = f"; the {_size(part):,} bytes that came are kept, the same command goes on" if _size(part) else ""
+    kept = f"; {_size(part):,} bytes are kept: run the same command to resume" if _size(part) else ""
     return RunFailed(f"{download.url}: cannot be fetched: {reason}{kept}; or put the file at {path} yourself")
 
 

@@ -41,7 +41,7 @@ def _split(name: str, folder: Path, split: str, classes: Sequence[str] | None) -
 
 
 def _flat(name: str, folder: Path, classes: Sequence[str] | None) -> Iterable[tuple[str, str | None]]:
-    """List the validation photographs as the official archive holds them; the devkit tells their classes."""
+    """List the validation photographs of the official archive, with classes from the devkit."""
     rows = list(photographs(folder, "val", ""))
     truth = _ground_truth(name, folder)
     if len(rows) > len(truth):

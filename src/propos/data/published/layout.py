@@ -1,4 +1,4 @@
-"""What the readers of official layouts share."""
+"""Helpers for reading data sets in their official layouts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORDNET = re.compile(r"n\d{8}")
 
 
 class MissingData(InputError):  # noqa: N818 - reads as what is wrong
-    """A data set, or a file of it, is not where it is looked for; `what` says which, without name and advice."""
+    """A data set, or a file of it, is missing; `what` names it, without the set's name and advice."""
 
     def __init__(self, name: str, what: str, advice: str | None = None) -> None:
         super().__init__(f"{name}: {what}" + (f": {advice}" if advice else ""))

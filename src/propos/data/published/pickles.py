@@ -23,11 +23,11 @@ def read_pickle(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             content = _Reader(file, encoding="bytes").load()
         if not isinstance(content, dict):
-            raise pickle.UnpicklingError("it holds no dictionary")
+            raise pickle.UnpicklingError("not a dictionary")
         return {_text(key): value.values if isinstance(value, _Array) else value for key, value in content.items()}
     except FileNotFoundError:
         raise
-    except Exception as error:  # whatever a stranger's file makes the reader raise, it is refused
+    except Exception as error:  # a file from elsewhere may make the reader raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"{path}: is refused, for it is no batch file as CIFAR's are: {reason}") from None
 
@@ -51,7 +51,7 @@ class _Bytes:
     __slots__ = ()
 
     def __setstate__(self, state: object) -> None:
-        """Bytes have no byte order or fields to be told of."""
+        """Accept the state of a bytes type, which has no byte order or fields."""
 
 
 class _Name:

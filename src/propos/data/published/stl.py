@@ -42,7 +42,7 @@ def find_stl(name: str, folder: Path, splits: tuple[str, ...], classes: tuple[st
 
 
 def open_images(name: str, path: Path) -> ArrayFile:
-    """Open a file of images, channels last; nothing is read before it is asked for."""
+    """Open a file of images, channels last; rows are read on demand."""
     if not path.is_file():
         raise missing(name, path)
     if path.stat().st_size == 0 or path.stat().st_size % _IMAGE:

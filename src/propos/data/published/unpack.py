@@ -31,7 +31,7 @@ def unpack(archive: Path, folder: Path) -> None:
                 with path.open("wb") as file:
                     shutil.copyfileobj(content, file, 1 << 20)
         if not aside.is_dir():
-            raise RunFailed(f"{archive}: holds no files")
+            raise RunFailed(f"{archive}: contains no files")
         aside.rename(folder)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise RunFailed(f"{archive}: cannot be unpacked: {error}") from None

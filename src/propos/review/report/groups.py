@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.runs import JUNK, Cluster, Corrected, ImageTable, Prototypes
+from propos.runs import JUNK, Cluster, CorrectedRun, ImageTable, Prototypes
 
 TYPICAL, BORDERLINE, ODD, NEAREST = 12, 24, 24, 5
 
@@ -40,7 +40,7 @@ def describe_groups(clusters: Sequence[Cluster], table: ImageTable, prototypes: 
     ]
 
 
-def set_aside(corrected: Corrected) -> Group | None:
+def set_aside(corrected: CorrectedRun) -> Group | None:
     """Return the images that people set aside as one more group."""
     rows = np.flatnonzero(corrected.junk)
     if len(rows) == 0:

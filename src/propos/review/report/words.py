@@ -8,12 +8,12 @@ from typing import Any
 from propos.common.durations import duration
 from propos.common.words import counted
 from propos.config import Config, method_in_words
-from propos.runs import Corrected, RunInfo, StartInfo
+from propos.runs import CorrectedRun, RunInfo, StartInfo
 
 VIEWS = {"natural": "photographs", "greyscale": "small grey pictures", "digits": "written characters"}
 
 
-def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Corrected) -> list[tuple[str, str]]:
+def settings_in_words(config: Config, info: RunInfo, images: int, corrected: CorrectedRun) -> list[tuple[str, str]]:
     """Return what a person would want to know of how the run was made, as pairs of name and words."""
     width = corrected.prototypes.vectors.shape[1]
     return [

@@ -61,10 +61,10 @@ def _for_kind(sample: Sample, device: str) -> str:
 
 def _changed_by_mirror(sample: Sample) -> bool:
     """Tell whether mirror images look unlike the others: those of characters do."""
-    from propos.augment import ask_what_is_kept
+    from propos.augment import measure_invariance
 
     source = sample.source(MIRRORED, MIRRORED_SIDE)
-    kept = None if source is None else ask_what_is_kept(source)
+    kept = None if source is None else measure_invariance(source)
     return kept is not None and kept.flip == 0
 
 

@@ -28,7 +28,7 @@ def test_a_set_that_is_not_there_is_one_sentence_with_where_to_get_it_and_where_
 def test_the_data_root_is_given_or_in_the_environment(tmp_path, monkeypatch):
     mnist(tmp_path / "mnist")
     monkeypatch.delenv("PROPOS_DATA", raising=False)
-    with pytest.raises(InputError, match="mnist: say where data sets are kept: --data FOLDER, or PROPOS_DATA"):
+    with pytest.raises(InputError, match="mnist: data folder not set: give --data FOLDER, or set PROPOS_DATA"):
         find_source("mnist")
     monkeypatch.setenv("PROPOS_DATA", str(tmp_path))
     assert find_source("mnist").images == 8

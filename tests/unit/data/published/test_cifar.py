@@ -40,7 +40,7 @@ def test_cifar_20_takes_the_superclasses(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "lists", "sentence"),
     [
-        (np.zeros((2, 30), np.uint8), {b"labels": [0, 1]}, "holds no images of 32×32 pixels under 'data'"),
+        (np.zeros((2, 30), np.uint8), {b"labels": [0, 1]}, "no images of 32×32 pixels under 'data'"),
         (np.zeros((2, 3072), np.uint8), {b"labels": [0]}, "does not hold a class from 0 to 9 for each image"),
         (np.zeros((2, 3072), np.uint8), {b"labels": [0, 10]}, "does not hold a class from 0 to 9 for each image"),
         (np.zeros((2, 3072), np.uint8), {b"others": [0, 1]}, "under 'labels'"),

@@ -105,7 +105,7 @@ def test_a_server_that_only_hangs_up_is_given_up_with_what_came_kept(archive, tm
 
 
 def test_a_wrong_checksum_leaves_nothing(archive, tmp_path):
-    sentence = "what came has not the published checksum: it was removed; try again"
+    sentence = "the download does not match the published checksum and was removed: try again"
     with serving({"cifar-10-python.tar.gz": archive}) as server, pytest.raises(RunFailed, match=sentence):
         fetch(offered("cifar-10", server, md5="0" * 32), tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from propos.augment import ask_what_is_kept
-from propos.augment.invariance import Change, Kept
+from propos.augment import measure_invariance
+from propos.augment.invariance import Change, Invariance
 from propos.data import find_source
 from propos.data.arrays import ArraySource
 
@@ -28,7 +28,7 @@ def things(count, turned_about=lambda draw: False):
 
 
 def test_written_digits_are_not_what_they_were_in_the_mirror():
-    kept = ask_what_is_kept(source_of(load_digits().images * 15))
+    kept = measure_invariance(source_of(load_digits().images * 15))
     assert kept.mirrored.stays < 0.4
     assert kept.mirrored.farther > 1.5
     gentle = {"views.crop_scale": (0.6, 1.0), "views.rotation": 15.0}
@@ -38,8 +38,8 @@ def test_written_digits_are_not_what_they_were_in_the_mirror():
 
 
 def test_things_that_face_one_way_are_not_mirrored_and_those_that_face_both_are():
-    assert ask_what_is_kept(things(400)).settings(channels=3) == {"views.flip": 0.0, "views.turns": 1}
-    both = ask_what_is_kept(things(400, lambda draw: draw.random() < 0.5))
+    assert measure_invariance(things(400)).settings(channels=3) == {"views.flip": 0.0, "views.turns": 1}
+    both = measure_invariance(things(400, lambda draw: draw.random() < 0.5))
     assert both.mirrored.farther == pytest.approx(1.0, abs=0.05)
     assert both.settings(channels=1) == {"views.flip": 0.5, "views.turns": 1}
     assert str(both).endswith(": mirrored")
@@ -47,7 +47,7 @@ def test_things_that_face_one_way_are_not_mirrored_and_those_that_face_both_are(
 
 def test_noise_has_no_upside():
     noise = np.random.default_rng(0).normal(128, 40, (300, 8, 8)).clip(0, 255)
-    kept = ask_what_is_kept(source_of(noise))
+    kept = measure_invariance(source_of(noise))
     assert kept.mirrored.farther == pytest.approx(1.0, abs=0.1)
     assert kept.turned.farther == pytest.approx(1.0, abs=0.1)
     assert kept.flip == 0.5
@@ -55,13 +55,13 @@ def test_noise_has_no_upside():
 
 def test_what_is_found_is_the_same_each_time_and_asks_for_enough_images():
     images = load_digits().images * 15
-    assert ask_what_is_kept(source_of(images[:300])) == ask_what_is_kept(source_of(images[:300]))
-    assert ask_what_is_kept(source_of(images[:99])) is None
-    assert ask_what_is_kept(source_of(images[:100])).flip == 0.0
+    assert measure_invariance(source_of(images[:300])) == measure_invariance(source_of(images[:300]))
+    assert measure_invariance(source_of(images[:99])) is None
+    assert measure_invariance(source_of(images[:100])).flip == 0.0
 
 
 def test_images_of_one_colour_are_the_same_in_the_mirror():
-    kept = ask_what_is_kept(source_of(np.repeat(np.arange(200), 64).reshape(200, 8, 8)))
+    kept = measure_invariance(source_of(np.repeat(np.arange(200), 64).reshape(200, 8, 8)))
     assert kept.mirrored.stays == 1.0
     assert kept.flip == 0.5
 
@@ -82,11 +82,11 @@ FOREIGN, SEEN = Change(0.2, 2.0), Change(0.9, 1.0)
     ],
 )
 def test_what_is_shown_follows_from_what_is_kept(mirrored, upside_down, turned, flip, turns):
-    assert Kept(mirrored, upside_down, turned).settings(channels=3) == {"views.flip": flip, "views.turns": turns}
+    assert Invariance(mirrored, upside_down, turned).settings(channels=3) == {"views.flip": flip, "views.turns": turns}
 
 
 @pytest.mark.real_data("fashion-mnist", "cifar-10-batches-py")
 def test_clothes_and_photographs_may_be_mirrored_and_stand_upright(data_root):
     for name in ("fashion-mnist:test", "cifar-10:test"):
-        kept = ask_what_is_kept(find_source(name, data=data_root).open(32))
+        kept = measure_invariance(find_source(name, data=data_root).open(32))
         assert kept.settings(channels=1) == {"views.flip": 0.5, "views.turns": 1}
