@@ -100,7 +100,7 @@ def test_a_dry_run_says_what_would_go_where_and_writes_nothing(run, tmp_path, ca
     assert total == f"{len(lines)} images would go to {out}"
     assert left_out == f"{junk} images are junk and are left out"
     other = command(capsys, "export", run.path, "--to", "onnx", "-o", tmp_path / "model.onnx", "--dry-run")
-    assert (other.code, other.err) == (2, "propos: --dry-run: is for --to folders\n")
+    assert (other.code, other.err) == (2, "propos: --dry-run: only available with --to folders\n")
     assert list(tmp_path.iterdir()) == []
     assert command(capsys, "export", run.path, "--to", "folders", "-o", out).out.splitlines()[1:] == [left_out]
 
@@ -206,7 +206,7 @@ def test_forms_that_need_files_say_so_where_there_are_none(tmp_path, capsys):
     for form in ("folders", "coco", "fiftyone"):
         result = command(capsys, "export", tmp_path / "run", "--to", form, "-o", tmp_path / "out")
         assert result.code == 2
-        assert "was trained on an array in memory, which has no files" in result.err
+        assert "its images were an array in memory, without files" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

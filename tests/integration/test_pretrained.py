@@ -59,10 +59,10 @@ def test_the_run_says_what_it_started_from(finished, here):
     assert start["sha256"] == finished.config.start.sha256
     assert len(start["sha256"]) == 64
     words = dict(settings_in_words(finished.config, finished.info, 24, finished.corrected))  # what the page says
-    assert words["Seen by"].startswith("efficientnet-lite0, pretrained and left as it is")
-    assert words["Its weights"] == "had seen: unknown; licence: unknown"
-    assert words["Features"].startswith("64 main directions, each divided by its spread to the power 0.5; ")
-    assert words["Features"].endswith("k-means from averages with the 7 nearest")
+    assert words["Network"].startswith("efficientnet-lite0, pretrained, frozen")
+    assert words["Pretrained on"] == "unknown; licence of the weights: unknown"
+    assert words["Features"].startswith("64 principal components, each divided by its standard deviation^0.5; ")
+    assert words["Features"].endswith("k-means starts from images averaged with their 7 nearest neighbours")
     assert not {"Training", "Network", "Views"} & set(words)  # nothing was trained
 
 
@@ -178,7 +178,7 @@ def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
     assert len(whole.history) == 5
     words = dict(settings_in_words(whole.config, whole.info, 24, whole.corrected))
     assert words["Training"].startswith("4 epochs in batches of 12")
-    assert "Seen by" in words
+    assert "Pretrained on" in words
     assert set(whole.history[-2]["losses"]) >= {"psa", "psl"}
     assert whole.embeddings.shape == (24, 128)
     start = {name: array for name, array in whole.weights().items() if "backbone" in name}
@@ -245,8 +245,8 @@ def test_two_processes_find_what_one_does(finished, here, tmp_path):
 def test_a_model_handed_on_says_what_its_weights_had_seen(finished, here, tmp_path, capsys):
     assert command(capsys, "export", here / "run", "--to", "model", "-o", tmp_path / "model").code == 0
     card = (tmp_path / "model" / "README.md").read_text()
-    assert "Seen by: efficientnet\\-lite0, pretrained and left as it is" in card
-    assert "Its weights: had seen: unknown; licence: unknown" in card
+    assert "Network: efficientnet\\-lite0, pretrained, frozen" in card
+    assert "Pretrained on: unknown; licence of the weights: unknown" in card
     info = json.loads((tmp_path / "model" / "run.json").read_text())
     assert info["start"]["network"] == "efficientnet-lite0"
 

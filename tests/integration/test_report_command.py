@@ -47,13 +47,13 @@ def test_an_unfinished_run_is_refused_and_left_as_it_was(run, capsys):
 def test_a_report_that_fails_is_one_warning_after_a_finished_run(run, capsys):
     from propos.cli.display import Terminal
     from propos.data import open_source
-    from propos.review.report import write_after
+    from propos.review.report import write_report_or_warn
 
     (run.path / "clusters.parquet").write_bytes(b"damaged")
     with Terminal(quiet=True) as terminal:
-        write_after(run, open_source(run.config.source), terminal)
+        write_report_or_warn(run, open_source(run.config.source), terminal)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("warning: the report could not be written")
+    assert captured.err.startswith("warning: cannot write the report")
     assert captured.err.count("\n") == 1
     assert not (run.path / "report").exists()

@@ -17,7 +17,7 @@ from helpers.pretrained import pictures, random_weights
 from helpers.runs import write_edits
 from propos import run as propos_run
 from propos.common.errors import Interrupted
-from propos.review.export.onnx import Portable
+from propos.review.export.onnx import OnnxModel
 from propos.review.report.words import settings_in_words
 from propos.runner import Request, execute_plan, open_source_of, plan
 from propos.runs import Run
@@ -76,7 +76,7 @@ def test_of_the_network_only_what_learns_is_in_the_run_twice(finished):
 
 def test_the_page_says_that_its_last_stage_was_tuned(finished):
     words = dict(settings_in_words(finished.config, finished.info, 24, finished.corrected))
-    assert words["Seen by"] == "efficientnet-lite0, pretrained and its last stage tuned to these images"
+    assert words["Network"] == "efficientnet-lite0, pretrained, its last stage trained on these images"
     assert words["Training"].startswith("2 epochs in batches of 12")
 
 
@@ -128,7 +128,7 @@ def test_tuning_that_was_stopped_goes_on_to_the_same_bits(finished, here, tmp_pa
 
 
 def test_what_is_handed_on_as_onnx_answers_as_the_tuned_run(finished, here):
-    portable = Portable(Model.from_run(finished, torch.device("cpu"))).eval()
+    portable = OnnxModel(Model.from_run(finished, torch.device("cpu"))).eval()
     # The shorter side is 256 already: what the network sees is the middle of 224.
     files = [here / "photos" / name for name in finished.table.images[:6]]
     pixels = np.stack([np.asarray(Image.open(file))[16:240, 16:240] for file in files])

@@ -118,7 +118,7 @@ def run_on_terminal(
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
     from propos.distributed import joined, rank
-    from propos.review.report import write_after
+    from propos.review.report import write_report_or_warn
     from propos.runner import run_request
 
     # Of several processes the first alone speaks.
@@ -135,5 +135,5 @@ def run_on_terminal(
             device,
             terminal,
             stopping=stopping,
-            page=(lambda run, images: write_after(run, images, terminal)) if report else None,
+            page=(lambda run, images: write_report_or_warn(run, images, terminal)) if report else None,
         )

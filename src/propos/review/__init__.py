@@ -1,1 +1,1 @@
-"""What people look at and correct: the page, the server behind it, exports."""
+"""The report page, its server for corrections, and exports."""

@@ -53,7 +53,7 @@ def test_the_page_holds_the_run_s_table(written):
 def test_the_page_says_how_wide_embeddings_are_whatever_the_settings_say(written):
     width = written.embeddings.shape[1]
     assert width != written.config.network.dimension
-    assert dict(data_of(written)["settings"])["Network"].endswith(f", embeddings of {width} numbers")
+    assert dict(data_of(written)["settings"])["Network"].endswith(f", embeddings of dimension {width}")
 
 
 def test_the_confusion_matrix_counts_every_image(written):
@@ -88,7 +88,7 @@ def test_a_source_that_is_gone_is_said_in_one_line(tmp_path):
     data = data_of(run)
     assert data["pictures"]["sheets"] is None
     assert said == [data["pictures"]["note"]]
-    assert said == [f"There are no pictures, because {tmp_path / 'gone'} is no longer there."]
+    assert said == [f"There are no pictures, because {tmp_path / 'gone'} no longer exists."]
 
 
 def test_tiles_are_the_images(tmp_path):

@@ -70,7 +70,11 @@ def _fetch_file(download: Download, path: Path, progress: Progress | None) -> No
                 raise _unreachable(error, download, path, part) from None
             time.sleep(PAUSE * tries)
     try:
-        _check(download, part, f"{download.url}: the download does not match the published checksum and was removed: try again")
+        _check(
+            download,
+            part,
+            f"{download.url}: the download does not match the published checksum and was removed: try again",
+        )
     except RunFailed:
         part.unlink()
         raise

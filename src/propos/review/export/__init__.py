@@ -1,4 +1,4 @@
-"""A run's corrected labels in the forms that other programs read; no torch, and no package of theirs."""
+"""Exports of corrected labels in other programs' formats; needs neither torch nor their packages."""
 
 from propos.review.export.write import FORMATS, Exported, check_place, export_run, refuse_dry_run
 

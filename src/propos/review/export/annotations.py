@@ -1,4 +1,4 @@
-"""Labels as COCO and FiftyOne read them; images stay where they are."""
+"""Labels in the formats of COCO and FiftyOne; images are not copied."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write_coco(run: Run, out: Path) -> int:
 
 
 def write_fiftyone(run: Run, out: Path) -> int:
-    """Write FiftyOne's image classification layout: labels.json, and data.json which says where each image is."""
+    """Write FiftyOne's image classification layout: labels.json, and data.json with the path of each image."""
     originals, corrected, names = originals_of(run), run.corrected, class_names(run)
     place = {cluster.id: number for number, cluster in enumerate(corrected.clusters)}
     kept = np.flatnonzero(~corrected.junk).tolist()
@@ -61,7 +61,7 @@ def write_fiftyone(run: Run, out: Path) -> int:
 
 
 def class_names(run: Run) -> dict[int, str]:
-    """Return a name for each cluster by its id, no two alike."""
+    """Return a unique name for each cluster, by its id."""
     clusters = run.corrected.clusters
     common = Counter(title(cluster) for cluster in clusters)
     return {

@@ -23,7 +23,7 @@ WAYS: dict[How, Callable[[Path, Path], object]] = {
 
 
 def plan_folders(run: Run) -> list[tuple[Path, Path]]:
-    """Return for each image that is in a cluster its file, and where it goes, relative to the new folder."""
+    """Return the file of each image in a cluster, and its target path, relative to the new folder."""
     originals, name_folder = originals_of(run), Distinct()
     planned = []
     for cluster in run.corrected.clusters:
@@ -52,5 +52,5 @@ def write_folders(run: Run, out: Path, how: How) -> int:
 
 
 def title(cluster: Cluster) -> str:
-    """Return what a cluster is called, also where nobody gave it a name."""
+    """Return a cluster's name, or "cluster ID" if it has none."""
     return cluster.name or f"cluster {cluster.id}"

@@ -1,4 +1,4 @@
-"""A run as a model to hand on: weights, settings, prototypes, corrections and a card, loadable with ProPos.load."""
+"""Export of a run as a model: weights, settings, prototypes, corrections and a card; ProPos.load reads it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCORES = ("accuracy", "nmi", "ari", "ami")
 
 
 def write_model(run: Run, out: Path) -> int:
-    """Copy what loading needs, and write the card and the settings as the Hugging Face Hub expects them."""
+    """Copy the files that loading needs, and write the card and the settings as the Hugging Face Hub expects them."""
     for name in NEEDED:
         if (run.path / name).exists():
             shutil.copyfile(run.path / name, out / name)
@@ -37,11 +37,11 @@ def write_model(run: Run, out: Path) -> int:
 
 
 def card(run: Run) -> str:
-    """Return the model card: what was trained, on what, with which scores and whose weights."""
+    """Return the model card: settings, data, scores and origin of the weights."""
     corrected = run.corrected
     edited = f", corrected by hand with {counted(len(run.edits.edits), 'edit')}" if corrected.edited else ""
     facts = settings_in_words(run.config, run.info, len(run.table.images), corrected)
-    weights = "gone on from those of another run" if run.info.earlier else "trained from scratch"
+    weights = "continued from another run" if run.info.earlier else "trained from scratch"
     if run.info.start is None:
         facts.append(("Weights", weights))
     return "\n".join(
@@ -51,8 +51,8 @@ def card(run: Run) -> str:
             f"{counted(len(corrected.clusters), 'cluster')} of {counted(len(run.table.images), 'image')}{edited}.",
             "The images are not part of it.",
             "",
-            *_listed("What was trained", [f"{name}: {_plain(words)}" for name, words in facts]),
-            *_listed("Agreement with labels when training ended, before any correction", _scores(run)),
+            *_listed("Training", [f"{name}: {_plain(words)}" for name, words in facts]),
+            *_listed("Agreement with labels at the end of training, before corrections", _scores(run)),
             *_listed(
                 "Clusters with names",
                 [
@@ -77,5 +77,5 @@ def _listed(heading: str, lines: list[str]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """Return a name that Markdown shows as it is."""
+    """Return a name escaped for Markdown."""
     return "".join(f"\\{letter}" if letter in "\\`*_{}[]<>()#+-.!|&~" else letter for letter in name)

@@ -24,14 +24,14 @@ from propos.runs import CONFIDENCE_TEMPERATURE, Run
 from propos.training import Model
 
 INPUT, OUTPUTS = "images", ("cluster", "confidence", "embedding")
-CHECKED = 64  # images that the file's answers are compared on
+CHECKED = 64  # images on which the file is compared with torch
 TOLERANCE = 1e-4
 GREY = (19_595, 38_470, 7_471)  # of 65,536: how Pillow weighs red, green and blue
 NEEDED = "pip install 'propos[onnx]'"
 
 
-class Portable(nn.Module):
-    """All that happens between the pixels of an image at the run's size and its cluster."""
+class OnnxModel(nn.Module):
+    """The whole computation from an image's pixels at the run's size to its cluster."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Portable(nn.Module):
     def forward(
         self, images: UInt8[Tensor, "N S S 3"]
     ) -> tuple[Int[Tensor, " N"], Float[Tensor, " N"], Float[Tensor, "N D"]]:
-        """Return the id of each image's cluster, how sure that is, and its embedding."""
+        """Return each image's cluster id, confidence and embedding."""
         pixels = images.permute(0, 3, 1, 2).float()
         if self.grey:
             red, green, blue = (pixels[:, each : each + 1] * weight for each, weight in enumerate(GREY))
@@ -71,7 +71,7 @@ class Portable(nn.Module):
 
 @dataclass(frozen=True)
 class Checked:
-    """How the file was compared with torch: on how many images, whether they are the run's, the largest difference."""
+    """The comparison of the file with torch: number of images, whether they are the run's, largest difference."""
 
     images: int
     own: bool
@@ -80,11 +80,11 @@ class Checked:
 
 
 def write_onnx(run: Run, out: Path) -> Checked:
-    """Write a run's model, its clusters as corrected; where onnxruntime answers otherwise than torch, write nothing."""
+    """Write a run's model with corrections applied; nothing is written if onnxruntime's results differ from torch's."""
     check_ending(out, ".onnx")
     _need_packages()
     model = Model.from_run(run, torch.device("cpu"))
-    portable = Portable(model).eval()
+    portable = OnnxModel(model).eval()
     images, own = _images(run, model, portable.size)
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
@@ -105,7 +105,7 @@ def _need_packages() -> None:
 
 
 def _images(run: Run, model: Model, size: int) -> tuple[UInt8[np.ndarray, "N S S 3"], bool]:
-    """Return some of the run's images at the size of the file's input; where they cannot be had, noise."""
+    """Return some of the run's images at the size of the file's input; noise if they are not available."""
     try:
         with open_source_of(run) as source:
             return _sized(source, model, size), True
@@ -115,7 +115,7 @@ def _images(run: Run, model: Model, size: int) -> tuple[UInt8[np.ndarray, "N S S
 
 
 def _sized(source: Source, model: Model, size: int) -> UInt8[np.ndarray, "N S S 3"]:
-    """Return images as they come before the network, as bytes: whole, or their middle square."""
+    """Return images as the network's input, as bytes: whole, or their middle square."""
     places = np.unique(np.linspace(0, len(source) - 1, CHECKED).round().astype(np.int64))
     batch, channels = torch.from_numpy(source.batch(places)), source.channels
     as_they_are, shapes = ((0.0,) * channels, (1.0,) * channels), shapes_of(source, places)
@@ -127,7 +127,7 @@ def _sized(source: Source, model: Model, size: int) -> UInt8[np.ndarray, "N S S 
     return np.ascontiguousarray(whole.permute(0, 2, 3, 1).numpy())
 
 
-def _export(portable: Portable, path: Path) -> None:
+def _export(portable: OnnxModel, path: Path) -> None:
     size = portable.size
     example = torch.zeros((2, size, size, 3), dtype=torch.uint8)
     with _quietly(), torch.no_grad():
@@ -144,8 +144,8 @@ def _export(portable: Portable, path: Path) -> None:
         )
 
 
-def _compare(portable: Portable, path: Path, images: UInt8[np.ndarray, "N S S 3"], out: Path) -> float:
-    """Return the largest difference between onnxruntime's answers and torch's, or refuse the file."""
+def _compare(portable: OnnxModel, path: Path, images: UInt8[np.ndarray, "N S S 3"], out: Path) -> float:
+    """Return the largest difference between onnxruntime's results and torch's; raise RunFailed if it is too large."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -153,16 +153,16 @@ def _compare(portable: Portable, path: Path, images: UInt8[np.ndarray, "N S S 3"
     with torch.no_grad():
         expected = [each.numpy() for each in portable(torch.from_numpy(images))]
     difference = max(float(np.abs(a - b).max()) for a, b in zip(found[1:], expected[1:], strict=True))
-    # Where two clusters are as near, rounding chooses between them.
+    # If two clusters are equally near, rounding decides.
     other = found[0] != expected[0]
     if not difference <= TOLERANCE or other.sum() > 0.02 * len(images):
-        raise RunFailed(f"{out}: onnxruntime answers otherwise than torch (by {difference:.1e}): nothing is written")
+        raise RunFailed(f"{out}: onnxruntime's results differ from torch's (by {difference:.1e}): nothing was written")
     return difference
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keep to ourselves what the exporter says of packages that are not needed."""
+    """Suppress the exporter's messages about packages that are not needed."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)

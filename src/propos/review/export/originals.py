@@ -1,4 +1,4 @@
-"""The files that a run's images are in, found again by their names."""
+"""The files of a run's images, found by their names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from propos.runs import Run
 
 @dataclass(frozen=True)
 class Original:
-    """An image file, with its size as it is seen."""
+    """An image file, with its upright size."""
 
     path: Path
     width: int
@@ -20,14 +20,12 @@ class Original:
 
 
 def originals_of(run: Run) -> list[Original]:
-    """Return the file of each image of the run's table, or say why that cannot be."""
+    """Return the file of each image of the run's table; raise InputError if there are no such files."""
     if run.config.source is None:
-        raise InputError(f"{run.path}: was trained on an array in memory, which has no files: choose csv or parquet")
+        raise InputError(f"{run.path}: its images were an array in memory, without files: choose csv or parquet")
     found = find_configured(run.config).headers
     if found is None or any(header.entry.member is not None for header in found.headers):
-        raise InputError(
-            f"{run.config.source}: holds its images in one file, or in a data set's own: choose csv, parquet or json"
-        )
+        raise InputError(f"{run.config.source}: its images are not single files: choose csv, parquet or json")
     files = {
         header.entry.name: Original(header.entry.path.absolute(), header.width, header.height)
         for header in found.headers
@@ -35,7 +33,7 @@ def originals_of(run: Run) -> list[Original]:
     missing = [name for name in run.table.images if name not in files]
     if missing:
         raise InputError(
-            f"{run.config.source}: {len(missing):,} of the run's images are no longer there, the first "
-            f"{shown(missing[0])}: put them back, or export a table"
+            f"{run.config.source}: {len(missing):,} of the run's images are missing, the first "
+            f"{shown(missing[0])}: restore them, or export a table"
         )
     return [files[name] for name in run.table.images]

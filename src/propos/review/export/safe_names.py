@@ -1,4 +1,4 @@
-"""Names of files and folders that Linux, macOS and Windows all take."""
+"""File and folder names that are valid on Linux, macOS and Windows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])( *\..*)
 
 
 def safe_name(text: str) -> str:
-    """Return a name as near to the text as every system takes."""
+    """Return a valid name that is as close to the text as possible."""
     name = _FORBIDDEN.sub("_", unicodedata.normalize("NFC", text)).strip().rstrip(". ")
     if not name or name.startswith(".") or _RESERVED.fullmatch(name):
         name = f"_{name}"
@@ -23,13 +23,13 @@ def safe_name(text: str) -> str:
 
 
 class Distinct:
-    """Names that differ from one another even where letters have no case."""
+    """Names that are unique even on case-insensitive file systems."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def __call__(self, text: str, mark: int) -> str:
-        """Return a safe name that was not given before, with a mark where it must have one."""
+        """Return a valid name that was not used before, with a mark if needed."""
         name = safe_name(text)
         stem, dot, ending = name.rpartition(".")
         stem, ending = (stem, dot + ending) if stem else (name, "")

@@ -1,4 +1,4 @@
-"""Tables of corrected labels, a row an image."""
+"""Tables of corrected labels, one row per image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_labels(run: Run, out: Path, ending: str) -> int:
 
 
 def labels_of(run: Run) -> ImageTable:
-    """Return the corrected table with the clusters' names and what was confirmed."""
+    """Return the corrected table with the clusters' names and the confirmed images."""
     corrected = run.corrected
     names = corrected.names()
     name = [names.get(cluster) for cluster in corrected.table.cluster.tolist()]
@@ -30,7 +30,7 @@ def labels_of(run: Run) -> ImageTable:
 
 
 def write_atlas(run: Run, out: Path) -> int:
-    """Write a Parquet file as embedding-atlas reads it: embeddings, and places on the map where there is one."""
+    """Write a Parquet file as embedding-atlas reads it: embeddings, and positions on the map if there is one."""
     check_ending(out, ".parquet")
     corrected, place = run.corrected, run.map()
     names = {cluster.id: title(cluster) for cluster in corrected.clusters}

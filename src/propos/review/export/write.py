@@ -1,4 +1,4 @@
-"""One place that knows every form, whether it is a file or a folder, and that nothing is overwritten."""
+"""All export formats; existing files are never overwritten."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ FORMATS = (*FILES, *FOLDERS)
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, or would be: how many images (of a model: clusters), and files with where they go."""
+    """The result of an export or a dry run: the number of images (of a model: clusters), and files with targets."""
 
     count: int
     planned: tuple[tuple[Path, Path], ...] = ()
-    left_out: int = 0  # images that are junk, where the form has no place for them
+    left_out: int = 0  # junk images that the format leaves out
 
 
 def export_run(run: Run, form: str, out: Path, how: How = "symlink", dry_run: bool = False) -> Exported:
-    """Write a run's corrected labels in a form; nothing that is there is written over."""
+    """Export a run's corrected labels in a format; existing files are never overwritten."""
     if form not in FORMATS:
-        raise InputError(f"--to {form}: there are {', '.join(FORMATS)}")
+        raise InputError(f"--to {form}: unknown format: choose one of {', '.join(FORMATS)}")
     refuse_dry_run(dry_run, form)
     check_place(run, out)
     junk = int((run.corrected.table.cluster == JUNK).sum()) if form == "folders" else 0
@@ -57,25 +57,25 @@ def export_run(run: Run, form: str, out: Path, how: How = "symlink", dry_run: bo
 
 
 def refuse_dry_run(dry_run: bool, form: str) -> None:
-    """Refuse to only tell of forms that have nothing to tell: they would be written."""
+    """Raise InputError if a format has no dry run."""
     if dry_run and form != "folders":
-        raise InputError("--dry-run: is for --to folders")
+        raise InputError("--dry-run: only available with --to folders")
 
 
 def check_place(run: Run, out: Path) -> None:
-    """Refuse what is there already, and places in the run or among its images."""
+    """Raise InputError if the path exists, or is inside the run or its images."""
     refuse_to_overwrite(out)
     if not out.parent.is_dir():
         raise InputError(f"{out}: the folder {out.parent} does not exist")
     place = out.parent.resolve() / out.name
     for kept, what in ((run.path, "the run"), (run.config.source, "the run's images")):
         if kept is not None and Path(kept).is_dir() and place.is_relative_to(Path(kept).resolve()):
-            raise InputError(f"{out}: is inside {kept}, which holds {what}; choose another -o")
+            raise InputError(f"{out}: is inside {kept}, the folder of {what}: choose another -o")
 
 
 @contextmanager
 def _whole(out: Path) -> Iterator[Path]:
-    """Give a new folder that takes its name only when it is complete."""
+    """Yield a new folder that gets its name once it is complete."""
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     part.mkdir()
     try:

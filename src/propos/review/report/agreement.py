@@ -1,4 +1,4 @@
-"""How clusters and known labels agree."""
+"""Agreement of clusters with labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Agreement:
 
 
 def compare_with_labels(table: ImageTable) -> Agreement | None:
-    """Compare where there are labels and clusters; images that were set aside take no part."""
+    """Compare clusters with labels, without junk; None if there are no labels or no clusters."""
     kept = table.cluster != JUNK
     if table.label is None or not kept.any():
         return None

@@ -1,4 +1,4 @@
-"""What happened while the run trained, as curves over epochs."""
+"""Curves of losses and measures over epochs."""
 
 from __future__ import annotations
 
@@ -21,31 +21,33 @@ class Chart:
 
 
 def charts(history: Sequence[Mapping[str, Any]]) -> tuple[list[int], list[Chart]]:
-    """Return the epochs shown and the charts that have something in them."""
+    """Return the epochs shown and the charts that are not empty."""
     records = thinned(history)
     losses, measures = [record["losses"] for record in records], [record["measures"] for record in records]
     terms = list(dict.fromkeys(name for each in losses for name in each))
     drawn = [
-        _chart(losses, "Losses", "What training lowers: the weighted sum and each term.", terms),
+        _chart(losses, "Losses", "The weighted sum, which training minimises, and each term.", terms),
         Chart(
             "Spread of the embeddings",
-            "1 is even over the sphere, 0 a collapse.",
+            "1: uniform on the sphere, 0: collapsed.",
             {"spread": [_ratio(each) for each in measures]},
         ),
         _chart(
             measures,
             "Scores",
-            "Agreement with the labels, which training never saw.",
+            "Agreement with the labels, which training does not use.",
             ["nmi", "ari", "ami", "accuracy"],
         ),
         _chart(
-            measures, "Images that moved", "Share of images that changed cluster since the E-step before.", ["churn"]
+            measures, "Images that moved", "Share of images that changed cluster since the previous E-step.", ["churn"]
         ),
-        _chart(measures, "Balance", "Smallest cluster over largest: 1 is even.", ["imbalance_ratio"]),
+        _chart(
+            measures, "Balance", "Size of the smallest cluster over the largest: 1 is balanced.", ["imbalance_ratio"]
+        ),
         _chart(
             measures,
             "Cluster sizes",
-            "Images in the smallest and the largest.",
+            "Images in the smallest and in the largest cluster.",
             ["smallest_cluster", "largest_cluster"],
         ),
     ]

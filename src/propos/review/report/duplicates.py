@@ -1,8 +1,8 @@
-"""Images that are there more than once: exactly, and nearly.
+"""Exact and near duplicates.
 
-Nearly alike are two images of one cluster whose small grey pictures, freed of brightness and contrast, correlate
-above 0.995: a copy saved again, made larger or smaller, or a little lighter. Images without contrast have no such
-picture and are only ever compared exactly.
+Two images of one cluster are near duplicates if their small greyscale versions, normalised for brightness and contrast,
+correlate above 0.995: a copy that was saved again, resized, or made a little lighter. Images without contrast are
+compared exactly only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def exact_groups(digests: list[bytes | None]) -> list[list[int]]:
 def near_groups(
     sketches: Float[np.ndarray, "N S"], cluster: Int[np.ndarray, " N"], exact: list[list[int]]
 ) -> list[list[int]]:
-    """Group images with nearly the same sketch (unit vectors, or 0 for none); of exact copies one stands for all."""
+    """Group images with nearly the same sketch (unit vectors, or 0 for none); one of each exact group is compared."""
     use = np.linalg.norm(sketches, axis=1) > 0
     for group in exact:
         use[group[1:]] = False
@@ -50,11 +50,11 @@ def near_groups(
 
 
 def _links(sketches: Float[np.ndarray, "N S"], members: Int[np.ndarray, " M"]) -> Iterator[Int[np.ndarray, "2 L"]]:
-    """Link the alike images of one cluster, each to the first of its kind.
+    """Link the near duplicates of one cluster, each to the first of its group.
 
-    Members are put in the order of their main direction, and windows of them compared, each half over the next: two
-    alike sketches differ by at most √(2 − 2·0.995) = 0.1 in any direction. So a large cluster takes linear time, and
-    thousands of alike images no more memory than a window.
+    Members are sorted along their main direction, and overlapping windows of them compared: two near duplicates differ
+    by at most √(2 − 2·0.995) = 0.1 in any direction. So a large cluster takes linear time, and thousands of duplicates
+    no more memory than a window.
     """
     if len(members) < 2:
         return

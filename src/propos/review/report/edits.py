@@ -1,4 +1,4 @@
-"""A run's edits on their way to its page: in a script of their own, so that the page need not be written again."""
+"""The script with a run's edits for its page; it is separate, so that the page is not written again for an edit."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ LOCK = ".page.lock"
 
 
 def edits_script(lines: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return the script that hands the lines of a log over, in parts: they may be many megabytes.
+    """Yield the script with the lines of a log, in parts, because a log may have many megabytes.
 
-    Nothing in them ends or fills in a raw template: both letters stand inside strings, where JSON takes their escapes.
+    Backticks and dollar signs would end or fill the raw template; they occur only in JSON strings, where they are
+    escaped.
     """
     escaped = lines.replace(b"`", b"\\u0060").replace(b"$", b"\\u0024")
     return b"window.PROPOS_EDITS=String.raw`", escaped, b"`;\n"
 
 
 def show_edits(run: Run, alone: AbstractContextManager[object] | None = None) -> bool:
-    """Have the page that was written for a run show all edits by now; returns whether there is one that can.
+    """Update a run's page with all edits; return whether there is a page that can show them.
 
-    `alone` keeps others of this process from reading the log meanwhile.
+    `alone` keeps other threads from reading the log meanwhile.
     """
     if not is_current(run):
         return False
-    # One at a time, so that no older log is written over a newer one.
+    # One process at a time, so that an older log never replaces a newer one.
     with waited_for(run.path / LOCK):
         with alone or nullcontext():
             run.edits.catch_up()
             lines = run.edits.text()
-        with suppress(FileNotFoundError):  # `propos report` has just taken the old page away, and shows them itself
+        with suppress(FileNotFoundError):  # `propos report` is replacing the page and will include them
             write_atomically(run.path / FOLDER / EDITS, lambda file: file.writelines(edits_script(lines)))
     return True

@@ -1,4 +1,4 @@
-"""The files of a page: those that come with propos, and those that were written for a run."""
+"""The files of a page: those of the package, and those written for a run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def page_file(name: str) -> bytes:
     try:
         return (resources.files("propos.review.report") / "page" / name).read_bytes()
     except FileNotFoundError:
-        raise InputError(f"the page's {name} is not built: install propos again with pip, which builds it") from None
+        raise InputError(f"the page's {name} is not built: reinstall propos with pip, which builds it") from None
 
 
 def report_file(run: Run, name: str) -> Path | None:
-    """Return a file that was written for a run's page; None for all others, and where a link leads out of the run."""
+    """Return a file of a run's page; None for any other file, and if a link leads out of the run."""
     if WRITTEN.fullmatch(name) is None:
         return None
     path = (run.path / FOLDER / name).resolve()
@@ -34,7 +34,7 @@ def report_file(run: Run, name: str) -> Path | None:
 
 
 def is_current(run: Run) -> bool:
-    """Tell whether a run has a page whose data this propos's page reads."""
+    """Return whether a run has a page written by a compatible version."""
     path = report_file(run, DATA)
     if path is None:
         return False

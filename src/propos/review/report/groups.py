@@ -1,4 +1,4 @@
-"""What each cluster is like: its size, how tight it is, its typical, borderline and odd images, its neighbours."""
+"""Descriptions of clusters: size, compactness, typical, borderline and outlying images, nearest clusters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TYPICAL, BORDERLINE, ODD, NEAREST = 12, 24, 24, 5
 
 @dataclass(frozen=True)
 class Group:
-    """One cluster as the page shows it; images are rows of the run's table, the most telling first."""
+    """One cluster as the page shows it; images are rows of the run's table, the most representative first."""
 
     id: int
     name: str | None
@@ -41,7 +41,7 @@ def describe_groups(clusters: Sequence[Cluster], table: ImageTable, prototypes: 
 
 
 def set_aside(corrected: CorrectedRun) -> Group | None:
-    """Return the images that people set aside as one more group."""
+    """Return the junk images as one more group; None if there are none."""
     rows = np.flatnonzero(corrected.junk)
     if len(rows) == 0:
         return None

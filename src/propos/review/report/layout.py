@@ -1,4 +1,4 @@
-"""Where each image lies on the map: t-SNE of the embeddings, so that alike images lie close together."""
+"""The layout of the map: t-SNE of the embeddings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from jaxtyping import Float, Int
 from propos.common.work import Progress
 
 MOST_LAID_OUT = 50_000
-FEWEST = 16  # images from which neighbours say more than the main directions
+FEWEST = 16  # from this number of images on, t-SNE; below, principal components
 PERPLEXITY = 30.0
 EARLY, LATE = 250, 500  # iterations with groups pulled together, then freely
-FEW, FEW_EARLY, FEW_LATE = 500, 100, 200  # so few images settle sooner
+FEW, FEW_EARLY, FEW_LATE = 500, 100, 200  # few images converge sooner
 MANY = 10_000  # images from which interpolation is quicker than a tree
 EXAGGERATION = 12
 MOST_COMPARED = 10**12  # numbers, of all images with all: a minute of one thread

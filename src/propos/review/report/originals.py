@@ -1,4 +1,4 @@
-"""The images a run was made of, if they are still there."""
+"""The images of a run, if they still exist."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from propos.runs import Run
 
 
 class Gone(Exception):  # noqa: N818 - not an error: the page is written without pictures
-    """The images cannot be shown; the text says why."""
+    """The images cannot be shown; the text is the reason."""
 
 
 @contextmanager
 def open_images(run: Run, working: Working) -> Iterator[Source]:
-    """Open the run's source, or say why its images cannot be shown."""
+    """Open the run's source; raise Gone if its images cannot be shown."""
     with ExitStack() as stack:
         try:
             source = stack.enter_context(open_source_of(run, working=working))
@@ -30,9 +30,9 @@ def open_images(run: Run, working: Working) -> Iterator[Source]:
 def _in_words(error: NoImages | OSError, run: Run) -> str:
     why = error.why if isinstance(error, NoImages) else "unreadable"
     if why == "in memory":
-        return "The run was made of an array in memory, so there are no pictures."
+        return "The images were an array in memory, so there are no pictures."
     reasons = {
-        "gone": f"{run.config.source} is no longer there",
+        "gone": f"{run.config.source} no longer exists",
         "changed": "images were added, changed, renamed or removed since the run",
         "unreadable": f"the images cannot be read ({error})",
     }
@@ -40,7 +40,7 @@ def _in_words(error: NoImages | OSError, run: Run) -> str:
 
 
 def check_same(source: Source, names: Sequence[str]) -> None:
-    """Refuse to show images under other names than the run's."""
+    """Raise Gone if the images' names are not the run's."""
     if list(source.image_names()) != list(names):
         raise Gone("There are no pictures, because images were added, renamed or removed since the run.")
 

@@ -1,6 +1,6 @@
-"""Data on its way to the page: a classic script that assigns one global, arrays as base64.
+"""The data script of the page: a classic script that assigns one global, with arrays as base64.
 
-A page opened from a file may not fetch anything, but it may run the script beside it.
+A page opened from a file may not fetch anything, but it may run a script in its folder.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def packed(array: Shaped[np.ndarray, ...], kind: str) -> dict[str, str]:
 
 
 def script(data: Mapping[str, Any]) -> bytes:
-    """Return the script that hands the data over."""
+    """Return the data as a script."""
     text = json.dumps(data, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # A name that is no text holds lone halves of pairs: as an escape, JavaScript takes them.
+    # Names that are not valid text contain lone surrogates, which JavaScript reads as escapes.
     return f"window.{GLOBAL}={text};\n".encode(errors="backslashreplace")
 
 

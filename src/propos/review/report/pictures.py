@@ -1,4 +1,4 @@
-"""Thumbnails of the images, many on one sheet, beside the page; on the way, what finding repeated images needs."""
+"""Thumbnails of the images, many on one sheet, and the hashes and sketches by which duplicates are found."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from propos.data import Source, readable, upright
 COLUMNS, ROWS = 32, 16
 PER_SHEET = COLUMNS * ROWS
 MOST_PICTURES = 100_000
-SMALL = 64  # images up to this side are kept as they are
-LOSSLESS = 16  # JPEG's blocks would smear images up to this side
+SMALL = 64  # images up to this side are not resized
+LOSSLESS = 16  # JPEG would blur images up to this side
 JPEG_BLOCK = 8
 QUALITY = 80
 SKETCH = 16
@@ -27,7 +27,7 @@ SKETCH = 16
 
 @dataclass(frozen=True)
 class Pictures:
-    """The sheets, where on them each image is, and the marks by which repeated images are known."""
+    """The sheets, the position of each image on them, and hashes and sketches of the images."""
 
     side: int
     whole: bool  # thumbnails have all the pixels that were read
@@ -42,9 +42,9 @@ class Pictures:
 def picture_order(
     featured: Sequence[int], cluster: Int[np.ndarray, " N"], distance: Float[np.ndarray, " N"]
 ) -> Int[np.ndarray, " M"]:
-    """Return the images in the order of their tiles: first those the first view shows, then cluster by cluster.
+    """Return the images in the order of their tiles: first those that the overview shows, then cluster by cluster.
 
-    Of more than 100,000 images, those featured and an even choice of the others have pictures.
+    Of more than 100,000 images, the featured ones and an even selection of the others have pictures.
     """
     first = np.array(list(dict.fromkeys(featured)), dtype=np.int64)
     rest = np.setdiff1d(np.lexsort((distance, cluster)), first, assume_unique=True)
@@ -95,7 +95,7 @@ def thumbnail(source: Source, image: UInt8[np.ndarray, "C H W"], position: int, 
 
 
 def _middle(image: UInt8[np.ndarray, "C H W"], aspect: float, side: int) -> Image.Image:
-    """Cut the middle square out of an image in its true shape, and make it small."""
+    """Crop the middle square of an image in its true shape, and resize it."""
     channels, height, width = image.shape
     picture = Image.fromarray(image[0] if channels == 1 else np.ascontiguousarray(image.transpose(1, 2, 0)))
     wide, high = width * min(1.0, 1 / aspect), height * min(1.0, aspect)
@@ -128,7 +128,7 @@ def _write_sheet(tiles: list[Image.Image], pitch: int, folder: Path, number: int
 
 
 def _padded(tile: Image.Image, pitch: int) -> Image.Image:
-    """Fill up to whole JPEG blocks with the edge's colours, so that neighbours do not shine through."""
+    """Pad to whole JPEG blocks with the colours of the edge, so that neighbouring tiles do not bleed in."""
     if tile.width == pitch:
         return tile
     pixels = np.asarray(tile)

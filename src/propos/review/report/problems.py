@@ -1,4 +1,4 @@
-"""Images a person should act on: outliers, repeated ones, and files that could not be read."""
+"""Images that a person should check: outliers, duplicates, and files that could not be read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Problems:
 def find_problems(
     table: ImageTable, exact: list[list[int]], near: list[list[int]], unreadable: list[tuple[str, str]]
 ) -> Problems:
-    """Collect what is worth a look, each list cut to what a person can look at; of low confidences only the number."""
-    kept = table.cluster != JUNK  # what was set aside has been looked at
+    """Collect problems, each list cut to a length that a person can check; low confidences are only counted."""
+    kept = table.cluster != JUNK  # junk has been checked already
     outliers = outlying(table.cluster, table.distance)
     outliers = outliers[kept[outliers]]
     lists: dict[str, Sized] = {

@@ -1,4 +1,4 @@
-"""The images of a run to ask a person about next."""
+"""The images of a run that a person should check next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ QUESTIONS = 100  # at a time
 
 
 def ask_about(run: Run, count: int = QUESTIONS) -> Asked | None:
-    """Choose images nobody has answered for as the run stands by now; None where there are not two clusters."""
+    """Choose images to check, given the corrections so far; None if there are fewer than two clusters."""
     now = run.corrected
     if len(now.prototypes.ids) < 2 or now.junk.all():
         return None
@@ -19,6 +19,6 @@ def ask_about(run: Run, count: int = QUESTIONS) -> Asked | None:
 
 
 def questions(run: Run) -> list[tuple[int, int]]:
-    """Return for the page, group by group, the row of each image and the id of the cluster it may rather belong to."""
+    """Return for the page, by group, the row of each image and the id of the second most likely cluster."""
     asked = ask_about(run)
     return [] if asked is None else list(zip(asked.rows.tolist(), asked.alternative.tolist(), strict=True))

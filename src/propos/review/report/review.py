@@ -1,4 +1,4 @@
-"""What the page needs to correct clusters itself: what training found, and how much of it was corrected."""
+"""The data with which the page applies corrections itself: the clusters of training and the number of edits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from propos.runs import Run
 
 
 def review(run: Run) -> dict[str, Any]:
-    """Return what edits are applied to, how many there are, and by what a browser knows the run again."""
+    """Return the clusters that edits apply to, the number of edits, and the run's identity in a browser."""
     return {
         "run": identity(run),
         "folder": run.path.absolute().name,
@@ -26,7 +26,7 @@ def review(run: Run) -> dict[str, Any]:
 
 
 def identity(run: Run) -> str:
-    """Return what a run is known by wherever its folder is: its plan, its beginning, and what it found."""
+    """Return a hash that identifies a run wherever its folder is: of its plan, its start and its clusters."""
     digest = hashlib.sha256(f"{run.info.plan}\n{run.info.started}\n".encode())
     digest.update("\n".join(run.table.images).encode(errors="backslashreplace"))
     digest.update(run.table.cluster.astype("<i4").tobytes())
@@ -34,5 +34,5 @@ def identity(run: Run) -> str:
 
 
 def packed_clusters(cluster: Int[np.ndarray, " N"]) -> dict[str, str]:
-    """Return the id of each image's cluster as text; −1 is junk."""
+    """Return the cluster id of each image as text; −1: junk."""
     return packed(cluster, "u16" if cluster.min() >= 0 and cluster.max() < 65_536 else "i32")

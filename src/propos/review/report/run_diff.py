@@ -1,4 +1,4 @@
-"""Two runs of the same images side by side: which clusters match, and who moved where."""
+"""Two runs of the same images side by side: matching clusters, and images that moved."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from propos.review.report.payload import packed
 from propos.runs import JUNK, Run
 
 
-def against(run: Run, other: Run) -> dict[str, Any]:
-    """Return another run's cluster of each of a run's images, and which clusters of the two are each other's.
+def compare_runs(run: Run, other: Run) -> dict[str, Any]:
+    """Return another run's cluster of each of a run's images, and the matching of the two runs' clusters.
 
-    Images go by name, in whatever order the other run has them. Clusters are as people corrected them; those set aside
-    in either run take no part in the matching.
+    Images are matched by name, whatever their order. Corrections are applied; images that are junk in either run are
+    left out of the matching.
     """
     theirs = other.corrected.table.cluster[_rows(run, other)]
     ours = run.corrected.table.cluster
@@ -27,12 +27,12 @@ def against(run: Run, other: Run) -> dict[str, Any]:
     names = {cluster.id: cluster.name for cluster in other.corrected.clusters}
     kept = (ours != JUNK) & (theirs != JUNK)
     if not kept.any():
-        raise InputError(f"{other.path}: every image is junk in one of the two runs: there is nothing to compare")
+        raise InputError(f"{other.path}: nothing to compare: every image is junk in one of the two runs")
     matched = matched_confusion(theirs[kept], ours[kept])
     places = [int(np.searchsorted(ids, each)) for each in matched.labels]
     rest = [place for place in range(len(ids)) if place not in places]  # junk
     return {
-        "name": name_beside(other.path, run.path),
+        "name": distinct_name(other.path, run.path),
         "made": method_in_words(other.config),
         "names": ["Junk" if each == JUNK else names.get(int(each)) or f"Cluster {each}" for each in ids],
         "of": packed(np.searchsorted(ids, theirs), "i32"),
@@ -46,15 +46,15 @@ def against(run: Run, other: Run) -> dict[str, Any]:
     }
 
 
-def name_beside(path: Path, other: Path) -> str:
-    """Return a folder's name, with as many of those above it as tell it from another folder's."""
+def distinct_name(path: Path, other: Path) -> str:
+    """Return a folder's name, with as many parent folders as distinguish it from another's."""
     parts, others = path.resolve().parts, other.resolve().parts
     least = next((n for n in range(1, len(parts) + 1) if parts[-n:] != others[-n:]), 1)
     return Path(*parts[-least:]).as_posix()
 
 
 def _rows(run: Run, other: Run) -> Int[np.ndarray, " N"]:
-    """Return the other run's row of each of a run's images, or say that they are not the same."""
+    """Return the other run's row of each of a run's images; raise InputError if the images differ."""
     ours, theirs = run.table.images, other.table.images
     at = {name: row for row, name in enumerate(theirs)}
     both = sum(name in at for name in ours)
@@ -62,11 +62,13 @@ def _rows(run: Run, other: Run) -> Int[np.ndarray, " N"]:
         missing = next((name for name in ours if name not in at), None)
         first = "" if missing is None else f", and not {shown(missing)}"
         raise InputError(
-            f"{other.path}: has {both:,} of the {len(ours):,} images of {run.path}{first}: "
-            "two runs are compared on the same images"
+            f"{other.path}: contains {both:,} of the {len(ours):,} images of {run.path}{first}: "
+            "only runs of the same images can be compared"
         )
     numbered = ours == [str(number) for number in range(len(ours))]
     prints = run.info.source.fingerprint, other.info.source.fingerprint
     if numbered and None not in prints and prints[0] != prints[1]:
-        raise InputError(f"{other.path}: is of another array than {run.path}: two runs are compared on the same images")
+        raise InputError(
+            f"{other.path}: its images are another array than those of {run.path}: only runs of the same images can be compared"
+        )
     return np.array([at[name] for name in ours])

@@ -10,11 +10,11 @@ from propos.common.words import counted
 from propos.config import Config, method_in_words
 from propos.runs import CorrectedRun, RunInfo, StartInfo
 
-VIEWS = {"natural": "photographs", "greyscale": "small grey pictures", "digits": "written characters"}
+VIEWS = {"natural": "photographs", "greyscale": "small greyscale images", "digits": "written characters"}
 
 
 def settings_in_words(config: Config, info: RunInfo, images: int, corrected: CorrectedRun) -> list[tuple[str, str]]:
-    """Return what a person would want to know of how the run was made, as pairs of name and words."""
+    """Return the settings of a run, as pairs of a name and a description."""
     width = corrected.prototypes.vectors.shape[1]
     return [
         ("Images", f"{images:,} from {info.source.name or config.source or 'an array in memory'}"),
@@ -24,17 +24,17 @@ def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Cor
         *_own_settings(config),
         ("Seed", str(config.seed)),
         ("Command", info.command or "not recorded"),
-        ("Begun", _moment(info.started)),
+        ("Started", _moment(info.started)),
     ]
 
 
 def _learnt(config: Config, info: RunInfo, width: int) -> list[tuple[str, str]]:
-    """Say how a run learnt from its images."""
+    """Describe training from scratch."""
     network, views = config.network, config.views
     return [
         _training(config, info),
-        ("Network", f"{network.backbone}, embeddings of {width} numbers"),
-        ("Views", f"{views.size}×{views.size} pixels, drawn as for {VIEWS.get(views.preset, views.preset)}"),
+        ("Network", f"{network.backbone}, embeddings of dimension {width}"),
+        ("Views", f"{views.size}×{views.size} pixels, augmented as {VIEWS.get(views.preset, views.preset)}"),
     ]
 
 
@@ -45,28 +45,28 @@ def _training(config: Config, info: RunInfo) -> tuple[str, str]:
 
 
 def _started(config: Config, info: RunInfo, start: StartInfo) -> list[tuple[str, str]]:
-    """Say which pretrained network saw a run's images, and what its weights had seen."""
+    """Describe the pretrained network, the data of its weights, and the features."""
     network = config.network
-    kept = f"{network.components} main directions, each divided by its spread to the power {network.whitening:g}"
+    kept = f"{network.components} principal components, each divided by its standard deviation^{network.whitening:g}"
     trained = config.method != "kmeans-features"
     if (not trained or config.start.learns != "nothing") and config.estep.averaged:
-        kept += f"; k-means from averages with the {config.estep.averaged} nearest"
-    tuned = {"nothing": "left as it is", "last": "its last stage tuned to these images", "all": "tuned to these images"}
+        kept += f"; k-means starts from images averaged with their {config.estep.averaged} nearest neighbours"
+    tuned = {"nothing": "frozen", "last": "its last stage trained on these images", "all": "trained on these images"}
     return [
         *([_training(config, info)] if trained else []),
-        ("Seen by", f"{start.network}, pretrained and {tuned[config.start.learns]}{'' if trained else _time(info)}"),
-        ("Its weights", f"had seen: {start.seen}; licence: {start.licence}"),
+        ("Network", f"{start.network}, pretrained, {tuned[config.start.learns]}{'' if trained else _time(info)}"),
+        ("Pretrained on", f"{start.seen}; licence of the weights: {start.licence}"),
         ("Features", kept),
     ]
 
 
 def _asked(config: Config) -> str:
     chosen = config.suggest.range
-    return "as asked for" if chosen is None else f"chosen from {chosen[0]:,} to {chosen[1]:,}"
+    return "as requested" if chosen is None else f"chosen from {chosen[0]:,} to {chosen[1]:,}"
 
 
 def _moment(started: str | None) -> str:
-    """Say a recorded time as people do."""
+    """Return a recorded time in words."""
     try:
         moment = datetime.fromisoformat(str(started)).astimezone(UTC)
     except ValueError:
@@ -86,7 +86,7 @@ def _time(info: RunInfo) -> str:
 
 
 def _own_settings(config: Config) -> list[tuple[str, str]]:
-    """Return the method's own settings by name, but those that are not set."""
+    """Return the method's own settings that are set, by name."""
     own = config.sections.get(config.method, {})
     words = [f"{key.replace('_', ' ')} {_value(value)}" for key, value in own.items() if value is not None]
     return [("Settings", ", ".join(words))] if words else []

@@ -1,13 +1,14 @@
-"""From a run folder to a page beside it."""
+"""Writing the report page of a run."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Float
@@ -27,7 +28,7 @@ from propos.review.report.payload import packed, script
 from propos.review.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
 from propos.review.report.problems import find_problems
 from propos.review.report.review import packed_clusters, review
-from propos.review.report.run_diff import against
+from propos.review.report.run_diff import compare_runs
 from propos.review.report.words import settings_in_words
 from propos.runs import ImageTable, Run, RunFolder
 
@@ -39,16 +40,16 @@ def write_report(
     warn: Callable[[str], None] = lambda words: None,
     other: Run | None = None,
 ) -> Path:
-    """Write the page of a finished run and return its path; an open source spares opening it again.
+    """Write the page of a finished run and return its path; an open source is not opened again.
 
-    Another run of the same images is shown beside it.
+    Another run of the same images is shown side by side with it.
     """
-    beside = None if other is None else against(run, other)
+    comparison = None if other is None else compare_runs(run, other)
     corrected = run.corrected
     groups = describe_groups(corrected.clusters, corrected.table, corrected.prototypes)
     junk = set_aside(corrected)
     groups += [] if junk is None else [junk]
-    with _beside(run.path / PAGE.parent) as folder:
+    with _replaced(run.path / PAGE.parent) as folder:
         _copy_page(folder)
         pictures, originals, note = _pictures(run, source, groups, folder, working)
         if pictures is None and note is not None:
@@ -58,20 +59,51 @@ def write_report(
             "images": _images(run, pictures, working),
             "review": review(run),
             "labels": _labels(run),
-            "against": beside,
+            "comparison": comparison,
             "problems": _problems(run, pictures),
             "pictures": _sheets(pictures, originals, note),
             "moments": moments(run, working),
         }
         (folder / DATA).write_bytes(script(data))
         (folder / EDITS).write_bytes(b"".join(edits_script(run.edits.text())))
-    show_edits(run)  # what was saved meanwhile
+    show_edits(run)  # edits that were saved meanwhile
     return run.path / PAGE
 
 
+class ProgressReporter(Protocol):
+    """The methods of a terminal that writing a report after a run needs."""
+
+    @property
+    def working(self) -> Working:
+        """A context manager that shows the progress of a long step."""
+        ...
+
+    def line(self, text: str) -> None:
+        """Print a line that a person may copy."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Print a warning."""
+        ...
+
+
+def write_report_or_warn(run: Run, source: Source, reporter: ProgressReporter) -> None:
+    """Write the page of a run that has just finished; a failure is only a warning, because the run is complete."""
+    command = f"propos report {shlex.quote(str(run.path))}"
+    try:
+        page = write_report(run, source, reporter.working)
+    except KeyboardInterrupt:
+        reporter.warn(f"no report was written, but the run is complete: write it with: {command}")
+    except Exception as error:  # the finished run matters more than its page
+        reporter.warn(f"cannot write the report ({error}), but the run is complete: try again with: {command}")
+    else:
+        reporter.line(f"Correct clusters in the browser: propos open {shlex.quote(str(run.path))}")
+        reporter.line(f"View the report: open {shlex.quote(str(page.absolute()))}")
+
+
 @contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    """Give a new folder that takes the old one's place only when it is complete."""
+def _replaced(folder: Path) -> Iterator[Path]:
+    """Yield a new folder that replaces the old one once it is complete."""
     new = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     new.mkdir()
@@ -93,7 +125,7 @@ def _copy_page(folder: Path) -> None:
 def _pictures(
     run: Run, source: Source | None, groups: list[Group], folder: Path, working: Working
 ) -> tuple[Pictures | None, str | None, str | None]:
-    """Draw thumbnails; return also where the originals are, or why there are no pictures."""
+    """Draw thumbnails; return also the address of the originals, or why there are no pictures."""
     try:
         with open_images(run, working) if source is None else nullcontext(source) as images:
             check_same(images, run.table.images)
@@ -109,7 +141,7 @@ def _drawn(
     order = picture_order(featured, table.cluster, table.distance)
     with working("Drawing thumbnails") as progress:
         pictures = draw_pictures(source, order, folder, progress)
-    some = f"Of {len(source):,} images {len(order):,} have pictures." if len(order) < len(source) else None
+    some = f"{len(order):,} of {len(source):,} images have pictures." if len(order) < len(source) else None
     return pictures, address_of_originals(source), some
 
 
@@ -142,7 +174,7 @@ def _images(run: Run, pictures: Pictures | None, working: Working) -> dict[str, 
 
 
 def _places(run: Run, working: Working) -> Float[np.ndarray, "N 2"]:
-    """Return where each image lies on the map; kept in the run folder, for it takes the longest to make."""
+    """Return each image's position on the map; kept in the run folder, because it is slow to compute."""
     kept = run.map()
     if kept is not None:
         return kept

@@ -1,4 +1,4 @@
-"""A run's page on this machine alone, with corrections saved as they are made."""
+"""A local server of a run's page, which saves corrections as they are made."""
 
 from propos.review.server.serving import serve
 

@@ -1,4 +1,4 @@
-"""What the server answers: the page's own files, originals by their rows, and the log of edits."""
+"""The server's routes: the page's files, originals by row, and the log of edits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from propos.review.report import edits_script, page_file, questions, report_file
 from propos.review.server.originals import Originals
 from propos.runs import Edit, LogChanged, Run, as_line, parse_edits, refuse_other_images
 
-SOON = 0.5  # seconds after an edit in which the page that is opened as a file shows it too
-MOST_BODY = 16_000_000  # bytes of edits that are taken at once
+SOON = 0.5  # seconds after an edit until the page's file is updated
+MOST_BODY = 16_000_000  # bytes per request
 POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -32,13 +32,13 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-NOT_HERE = PlainTextResponse("there is nothing here\n", 404)
+NOT_HERE = PlainTextResponse("not found\n", 404)
 
 
 def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
-    """Return the application for a run; whoever does not know the token gets nothing.
+    """Return the application for a run; requests without the token are refused.
 
-    `unsaved` gets the ids of edits that could not be saved, and that a page therefore keeps, until it sends them again.
+    `unsaved` collects the ids of edits that could not be saved; the page keeps them and sends them again.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     originals, writing = Originals(run), threading.Lock()
@@ -85,7 +85,7 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
     @app.get("/edits.js")
     def log() -> Response:
         with writing:
-            with suppress(LogChanged):  # the page shows what it is told when it saves
+            with suppress(LogChanged):  # the page receives edits when it saves
                 run.edits.mend()
             lines = run.edits.text()
         return Response(b"".join(edits_script(lines)), media_type="text/javascript")
@@ -105,7 +105,7 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
 
     @app.get("/api/questions")
     def ask() -> list[tuple[int, int]]:
-        return questions(Run.open(run.path))  # as it stands by now
+        return questions(Run.open(run.path))  # with the corrections up to now
 
     @app.get("/{name}")
     def report(name: str) -> Response:
@@ -129,7 +129,7 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
 
 
 class _Shown:
-    """Hands saved edits to the page that is opened as a file, several at once while they come fast."""
+    """Updates the page's file with saved edits, several at once while they arrive fast."""
 
     def __init__(self, run: Run, writing: threading.Lock) -> None:
         self.run, self.writing = run, writing
@@ -145,27 +145,29 @@ class _Shown:
 
     def _now(self) -> None:
         self.due.clear()
-        with suppress(OSError, InputError):  # the edits are saved; who ends the server says what stands in the way
+        with suppress(
+            OSError, InputError
+        ):  # the edits are saved; the command reports the problem when the server stops
             show_edits(self.run, self.writing)
 
 
-class TooMuch(InputError):  # noqa: N818 - reads as what is the matter
-    """More was sent than is taken at once."""
+class TooMuch(InputError):  # noqa: N818 - the name says what happened
+    """A request is too large."""
 
 
 async def _body(request: Request) -> bytes:
-    """Read what was sent, and no more than is taken."""
+    """Read a request's body up to the limit."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > MOST_BODY:
-            raise TooMuch(f"edits: more than {MOST_BODY:,} bytes at once")
+            raise TooMuch(f"edits: a request is limited to {MOST_BODY:,} bytes")
         parts.append(part)
     return b"".join(parts)
 
 
 def _log(edits: list[Edit], since: int, last: str) -> Response:
-    """Return what came after the edits that the asker knows, as the log has it; all where its log is another one."""
+    """Return the edits after those that the page knows; all of them if it knows another log."""
     known = 0 < since <= len(edits) and edits[since - 1].id == last
     start = since if known else 0
     lines = b",".join(as_line(edit) for edit in edits[start:])
@@ -178,14 +180,14 @@ def _sandboxed(path: Path, kind: str) -> Response:
 
 
 class Guard:
-    """Lets only those in who came by the address that was given out: this host, its token, its own page."""
+    """Middleware that admits only requests to this host, with the token, from its own page."""
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
         self.app, self.token = app, token
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request before anything else sees it."""
+        """Check a request before it is handled."""
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -194,7 +196,7 @@ class Guard:
         if reason is not None:
             await PlainTextResponse(f"{reason}\n", 403, headers=HEADERS)(scope, receive, send)
             return
-        inner = {**scope, "root_path": f"/{first}"}  # where redirects begin
+        inner = {**scope, "root_path": f"/{first}"}  # the base of redirects
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -206,14 +208,14 @@ class Guard:
         await self.app(inner, receive, guarded)
 
     def _reason(self, headers: dict[str, str], method: str, token: str) -> str | None:
-        """Say why a request is refused; None lets it in."""
+        """Return why a request is refused; None: admitted."""
         host, origin = headers.get("host"), headers.get("origin")
         if host not in self.hosts:
-            return "this server answers to 127.0.0.1 alone"
+            return "this server accepts requests to 127.0.0.1 only"
         if origin != f"http://{host}" and (origin is not None or method not in ("GET", "HEAD")):
-            return "only its own page may ask this server"
+            return "this server accepts requests from its own page only"
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return "only its own page may ask this server"
+            return "this server accepts requests from its own page only"
         if not hmac.compare_digest(token.encode(), self.token.encode()):
-            return "open the address that propos open printed: it holds a token"
+            return "use the address that propos open printed: it contains a token"
         return None

@@ -1,4 +1,4 @@
-"""The files of a run's images, by their rows, and nothing else."""
+"""The original files of a run's images, by row number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from propos.data import unescape_name
 from propos.runs import Run
 
-# What browsers show, by the first bytes: a name says nothing of what a file is.
+# Image types that browsers show, by their first bytes, never by name.
 KINDS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -19,7 +19,7 @@ KINDS = (
 
 
 class Originals:
-    """Images that lie in a folder as files; of other sources there are none."""
+    """The image files of a run's folder; other sources have none."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -31,7 +31,7 @@ class Originals:
         return Path(source).resolve() if source is not None and Path(source).is_dir() else None
 
     def file(self, row: int) -> tuple[Path, str] | None:
-        """Return the file of a row and what kind of picture it is; nothing that a link leads out of the folder to."""
+        """Return the file of a row and its media type; None if a link leads out of the folder."""
         if self.root is None or not 0 <= row < len(self.run.table.images):
             return None
         path = (self.root / unescape_name(self.run.table.images[row])).resolve()

@@ -1,4 +1,4 @@
-"""The server's life: a port, a token, and an end that loses nothing."""
+"""Starting and stopping the server: port, token, and a clean shutdown."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from propos.review.server.app import application
 from propos.runs import Run
 
 HOST = "127.0.0.1"
-MOST_PORTS = 100  # that are tried after the one that was asked for
-GRACE = 2  # seconds that a request under way has when the server ends
+MOST_PORTS = 100  # tried after the requested one
+GRACE = 2  # seconds for open requests when the server stops
 
 Stop = Callable[[], None]
 
 
 def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> int:
-    """Serve a run's page until `ready`'s second argument is called; its first is the address, once it answers.
+    """Serve a run's page; call `ready` with the address and a function that stops the server, once it is up.
 
-    Returns how many edits could not be saved.
+    Return the number of edits that could not be saved.
     """
     listening = free_socket(port)
     number = int(listening.getsockname()[1])
@@ -45,13 +45,13 @@ def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> int:
 
 
 def free_socket(port: int) -> socket.socket:
-    """Return a socket on the first port from this one on that nobody uses; 0 is any."""
+    """Return a socket on the first free port from this one on; 0: any."""
     for number in range(port, min(port + MOST_PORTS, 65_535) + 1):
-        # By its protocol asyncio knows to send at once: else an answer waits 40 ms for its head to be acknowledged.
+        # With the protocol set, asyncio disables Nagle's algorithm; otherwise a response waits 40 ms for an acknowledgement.
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if (
             os.name == "posix"
-        ):  # a port whose connections have just ended is free; elsewhere this would share one in use
+        ):  # a port whose connections have just closed is free; on Windows this would share a port in use
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((HOST, number))
@@ -60,11 +60,11 @@ def free_socket(port: int) -> socket.socket:
             listening.close()
         else:
             return listening
-    raise InputError(f"--port {port}: it and the {MOST_PORTS} after it are in use: give another")
+    raise InputError(f"--port {port}: this port and the next {MOST_PORTS} are in use: choose another")
 
 
 class _Server(uvicorn.Server):
-    """Signals are the command's own matter; it is told when the server answers and how to stop it."""
+    """A server that leaves signals to the command, and reports when it is up."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[Stop], None]) -> None:
         super().__init__(config)

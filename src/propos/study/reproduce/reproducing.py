@@ -103,8 +103,8 @@ class State:
             return None
         state = parse_json(read_text(path), str(path))
         seeds = state.get("seeds") if isinstance(state, dict) and state.get("budget") in BUDGETS else None
-        known = isinstance(seeds, dict) and seeds.keys() <= ITEMS.keys()
-        if not known or not all(type(number) is int and number > 0 for number in seeds.values()):
+        counted = isinstance(seeds, dict) and all(type(number) is int and number > 0 for number in seeds.values())
+        if not isinstance(seeds, dict) or not counted or not seeds.keys() <= ITEMS.keys():
             raise InputError(f"{path}: not written by this version of propos reproduce: choose another --out")
         return cls(state["budget"], seeds)
 

@@ -98,7 +98,7 @@ def test_a_server_without_ranges_is_asked_for_everything(archive, tmp_path):
 def test_a_server_that_only_hangs_up_is_given_up_with_what_came_kept(archive, tmp_path):
     with serving({"cifar-10-python.tar.gz": archive}) as server:
         server.breaks = [1_000] + [0] * 20
-        with pytest.raises(RunFailed, match="the connection broke; the 1,000 bytes that came are kept") as failed:
+        with pytest.raises(RunFailed, match="the connection broke; 1,000 bytes are kept") as failed:
             fetch(offered("cifar-10", server), tmp_path)
     assert "\n" not in str(failed.value)
     assert (tmp_path / "cifar-10-python.tar.gz.part").read_bytes() == archive[:1_000]
