@@ -37,8 +37,8 @@ def report(run):
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_those_who_moved_are_shown_and_the_others_lie_on_the_diagonal(open_report, run, viewport):
-    page = open_report("against", viewport)
-    assert page.locator("h1").inner_text() == "Beside other"
+    page = open_report("comparison", viewport)
+    assert page.locator("h1").inner_text() == "Compared with other"
     assert "196 images (97.5 %) are in clusters that match, 5 in others" in page.locator(".lead").inner_text()
     rows = page.locator(".matrix tbody tr").evaluate_all(
         "rows => rows.map(row => [...row.querySelectorAll('td')].map(cell => Number(cell.textContent) || 0))"
@@ -55,7 +55,7 @@ def test_those_who_moved_are_shown_and_the_others_lie_on_the_diagonal(open_repor
 
 
 def test_a_cell_opens_its_images_and_a_correction_is_counted(open_report):
-    page = open_report("against")
+    page = open_report("comparison")
     page.locator(".matrix td a", has_text=re.compile(rf"^{MOVED}$")).first.click()
     page.wait_for_selector(".cell")
     assert page.locator(".cell .thumb").count() == MOVED

@@ -69,7 +69,7 @@ def test_a_window_says_that_what_it_split_off_has_another_id(folder, browser, tm
         assert command(capsys, "apply", folder, tmp_path / "theirs.jsonl").code == 0
         window.page.context.set_offline(False)
         window.page.wait_for_function("location.hash === '#/cluster/11'")
-        said = "What was split off as cluster 10 is cluster 11: 10 was taken since."
+        said = "The new cluster 10 is now cluster 11: another window used 10 first."
         assert window.page.locator(".said").inner_text() == said
         assert window.names() == [image]
 

@@ -62,7 +62,7 @@ def test_cards_lead_to_their_own_clusters(page, renumbered):
         go(page, f"cluster/{number}", name)
         assert f"{sizes[number]} images" in page.locator(".lead").inner_text()
         assert page.locator(".gallery").last.locator(".thumb").count() == min(120, sizes[number])
-    go(page, "cluster/1", "No such cluster")
+    go(page, "cluster/1", "Unknown cluster")
 
 
 def test_neighbours_in_the_list_are_the_next_ids(page):
@@ -85,7 +85,7 @@ def test_the_map_and_the_matrix_know_clusters_by_their_ids(page, renumbered):
     keys = [text[1:].strip() for text in page.locator(".keys button").all_inner_texts()]
     assert keys == [str(number) if number != NAMED else "sevens" for number in sorted(IDS)]
     assert sorted(page.locator(".number").all_inner_texts(), key=int) == [str(number) for number in sorted(IDS)]
-    go(page, "labels", "Against the labels")
+    go(page, "labels", "Comparison with labels")
     cell = page.locator(".matrix td a").first
     count = int(cell.inner_text())
     cell.click()

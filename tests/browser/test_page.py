@@ -10,14 +10,14 @@ from helpers.reviewed import windows
 from helpers.runs import EVIL
 
 SCREENS = {
-    "": "What was found",
+    "": "Clusters found",
     "map": "Map",
     "cluster/3": "Cluster 3",
     "review": "Worst first",
-    "questions": "What would teach most",
-    "problems": "Worth a look",
-    "labels": "Against the labels",
-    "training": "How it learned",
+    "questions": "Most informative images",
+    "problems": "Possible problems",
+    "labels": "Comparison with labels",
+    "training": "Training",
 }
 
 
@@ -54,7 +54,7 @@ def test_search_finds_a_file_and_says_how_many(open_report):
     page.keyboard.press("Escape")
     page.fill("#search", "nothing is called so")
     assert page.locator(".card").count() == page.locator(".named").count() == 0
-    assert page.locator("[role=status]").first.inner_text() == "Nothing is called that."
+    assert page.locator("[role=status]").first.inner_text() == "No matches."
 
 
 def test_sorting_puts_the_largest_first(open_report):
@@ -124,7 +124,7 @@ def test_a_correction_changes_only_what_it_touches_of_the_labels(open_report):
     assert page.evaluate("document.activeElement.title") == second
     assert page.locator(".cell .thumb").count() == count - 1
     assert page.locator(".matrix [aria-current]").inner_text() == str(count - 1)
-    assert "Scores are those of when this page was written" in page.locator(".screen").inner_text()
+    assert "Scores date from when this page was written" in page.locator(".screen").inner_text()
     page.evaluate("document.querySelector('.matrix').same = true")
     page.keyboard.press("c")  # nobody changes place
     assert page.evaluate("document.querySelector('.matrix').same") is True
@@ -144,7 +144,7 @@ def test_a_run_that_trained_nothing_has_no_training_screen(browser, folder, caps
     assert command(capsys, "report", folder).code == 0
     with windows(browser, (folder / "report" / "index.html").as_uri()) as open_it:
         page = open_it("training").page
-        assert page.locator("h1").inner_text() == "What was found"
+        assert page.locator("h1").inner_text() == "Clusters found"
         assert "Training" not in page.locator("nav").inner_text()
 
 
@@ -170,7 +170,7 @@ def test_keyboard_alone_reaches_the_content_and_moves_in_a_gallery(open_report):
     page.keyboard.press("Enter")
     page.wait_for_function("document.activeElement.id === 'main'")
     page.reload()
-    assert page.locator("h1").inner_text() == "What was found"
+    assert page.locator("h1").inner_text() == "Clusters found"
     page.goto(f"{page.url.split('#')[0]}#/cluster/0")
     thumbs = page.locator(".gallery").first.locator(".thumb")
     thumbs.first.focus()
@@ -209,6 +209,6 @@ def test_the_overview_shows_why_a_number_of_clusters_was_suggested(open_report):
 
 
 def test_a_page_without_another_run_compares_nothing(open_report):
-    page = open_report("against")
+    page = open_report("comparison")
     assert page.locator("h1").inner_text() == "Nothing to compare with"
     assert page.locator("nav a", has_text="Compared").count() == 0

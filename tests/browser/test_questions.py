@@ -19,9 +19,9 @@ def test_questions_are_answered_by_keys_and_hold_in_the_run(folder, reviewing, t
     asked = asked_about(folder, tmp_path / "asked.json", capsys)
     window = reviewing().press("q")
     page = window.page
-    page.wait_for_function("document.querySelector('h1').textContent === 'What would teach most'")
+    page.wait_for_function("document.querySelector('h1').textContent === 'Most informative images'")
     assert titles(page.locator(".thumb")) == [image for image, _, _ in asked]
-    assert page.locator(".lead").inner_text().startswith("100 images to answer for, in ")
+    assert page.locator(".lead").inner_text().startswith("100 images to check, in ")
     in_focus = "document.activeElement.title"
     assert page.evaluate(in_focus) == asked[0][0]
     for key, place in (("y", 1), ("o", 2), ("j", 3)):
@@ -29,7 +29,7 @@ def test_questions_are_answered_by_keys_and_hold_in_the_run(folder, reviewing, t
         assert page.evaluate(in_focus) == asked[place][0]  # the next one
     window.press("m").answer("5")
     window.press("o", "u")  # the last answer is taken back
-    assert window.seen() == "4 of 201 looked at"
+    assert window.seen() == "4 of 201 reviewed"
     assert titles(page.locator(".thumb")) == [image for image, _, _ in asked[4:]]
     low = min(asked[4][1:])
     page.get_by_role("button", name=f"belong in Cluster {low}", exact=False).first.click()  # all of the block
@@ -58,7 +58,7 @@ def test_what_lies_between_two_clusters_is_one_block_wherever_it_is(folder, revi
     many = both.locator(".thumb").count()
     now = [text.replace("●", "") for text in both.locator(".now").all_inner_texts()]
     assert sorted(now) == sorted(f"Now in {name}" for name in names)
-    whole = [f"All {many} are where they belong", *(f"All {many} belong in {name}" for name in names)]
+    whole = [f"All {many} are in the right cluster", *(f"All {many} belong in {name}" for name in names)]
     assert both.locator(".head button:visible").all_inner_texts() == whole
 
 
@@ -88,14 +88,14 @@ def test_when_all_is_answered_the_page_says_how_to_go_on(folder, reviewing):
     assert when.inner_text().startswith("They were chosen when this page was written")
     page.evaluate(ANSWER_ALL)
     assert when.is_hidden()
-    assert page.locator(".lead").inner_text() == "Nothing is asked any longer."
+    assert page.locator(".lead").inner_text() == "Nothing left to check."
     assert page.locator("pre").first.inner_text() == f"propos run --from {folder}"
-    assert window.seen() == "100 of 201 looked at"
+    assert window.seen() == "100 of 201 reviewed"
     if not window.served:
         assert page.locator("pre").last.inner_text() == f"propos report {folder}"
         return
     page.wait_for_function("document.querySelector('.where').textContent === 'Saved'")
-    page.get_by_role("button", name="Ask about others").click()
+    page.get_by_role("button", name="Select other images").click()
     page.wait_for_selector(".thumb")
     after = titles(page.locator(".thumb"))
     assert len(after) == 100
@@ -111,7 +111,7 @@ def test_only_a_question_has_another_cluster_to_answer_with(from_file):
     assert page.locator(".chosen-count").inner_text() == "1 image chosen"
     assert page.get_by_role("button", name="To the other").is_hidden()
     page.keyboard.press("o")
-    assert window.seen() == "0 of 201 looked at"
+    assert window.seen() == "0 of 201 reviewed"
     assert page.locator(".chosen-count").inner_text() == "1 image chosen"
 
 
@@ -124,7 +124,7 @@ def test_questions_are_answered_by_taps_on_a_phone(from_file):
     page.get_by_role("button", name="Choose", exact=True).click()
     page.locator(".thumb").first.click()
     page.get_by_role("button", name="To the other").click()
-    assert window.seen() == "1 of 201 looked at"
+    assert window.seen() == "1 of 201 reviewed"
     window.go(other.removeprefix("#/"))
     assert image in window.names()
     page.get_by_title(image, exact=True).last.click()

@@ -40,7 +40,7 @@ def test_moved_images_are_where_they_were_moved_to_at_once(made, reviewing):
     assert not set(first) & set(window.names())
     window.go("cluster/7")
     assert set(first) <= set(window.names())
-    assert window.seen() == "3 of 201 looked at"
+    assert window.seen() == "3 of 201 reviewed"
     assert window.size(3) == sizes(made)[3] - 3
     assert window.size(7) == sizes(made)[7] + 3
 
@@ -129,7 +129,7 @@ def test_a_browser_that_keeps_nothing_says_so(browser, folder):
     )
     window = Reviewed(context, (folder / "report" / "index.html").as_uri()).go("cluster/3").press("r").answer("threes")
     assert "threes" in window.page.locator("h1").inner_text()
-    assert window.page.locator(".where .warn").inner_text() == "Not kept here"
+    assert window.page.locator(".where .warn").inner_text() == "Not stored in this browser"
     assert window.complaints == []
     context.close()
 
@@ -141,7 +141,7 @@ def test_the_review_fits_its_width_and_shrinks_as_images_are_confirmed(reviewing
     shown = window.thumbs(0).evaluate_all("all => all.map(each => +each.ariaLabel.split('confidence ')[1])")
     assert shown == sorted(shown)
     window.page.get_by_role("button", name="Confirm these").first.click()
-    assert window.page.locator(".seen").inner_text() == f"{len(shown)} of 201 looked at"
+    assert window.page.locator(".seen").inner_text() == f"{len(shown)} of 201 reviewed"
     # By touch: choosing is a mode, and the bar has what keys do.
     window.page.get_by_role("button", name="Choose", exact=True).click()
     window.thumbs(0).nth(0).click()
@@ -149,7 +149,7 @@ def test_the_review_fits_its_width_and_shrinks_as_images_are_confirmed(reviewing
     assert window.page.locator(".chosen-count").inner_text() == "2 images chosen"
     assert window.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     window.page.locator(".doing").get_by_role("button", name="Junk").click()
-    assert window.page.locator(".seen").inner_text() == f"{len(shown) + 2} of 201 looked at"
+    assert window.page.locator(".seen").inner_text() == f"{len(shown) + 2} of 201 reviewed"
 
 
 LARGE = 4  # a cluster of more images than a block shows
@@ -167,24 +167,24 @@ def test_confirming_more_than_is_shown_asks_for_the_number_first_and_offers_to_u
     assert words.startswith(f"{many - block.locator('.thumb').count()} of them are not shown.")
     window.press("Enter")  # a key that is held down
     page.wait_for_selector("dialog", state="detached")
-    assert window.seen() == "0 of 201 looked at"
+    assert window.seen() == "0 of 201 reviewed"
     every.click()
     page.get_by_role("button", name=f"Confirm {many} images", exact=True).click()
-    assert window.seen() == f"{many} of 201 looked at"
+    assert window.seen() == f"{many} of 201 reviewed"
     assert page.locator(".said").inner_text() == f"Confirmed {many} images"
     page.locator(".toast").get_by_role("button", name="Undo").click()
-    assert window.seen() == "0 of 201 looked at"
+    assert window.seen() == "0 of 201 reviewed"
 
 
 def test_a_whole_cluster_of_many_images_is_confirmed_or_made_junk_only_when_agreed_to(made, from_file):
     window = from_file(f"cluster/{LARGE}")
     many = sizes(made)[LARGE]
-    for key, yes in (("Shift+C", f"Confirm {many} images"), ("Shift+J", f"Set {many} images aside")):
+    for key, yes in (("Shift+C", f"Confirm {many} images"), ("Shift+J", f"Mark {many} images as junk")):
         window.press(key, "Escape")
-        assert window.seen() == "0 of 201 looked at"
+        assert window.seen() == "0 of 201 reviewed"
         window.press(key)
         window.page.get_by_role("button", name=yes, exact=True).click()
-        assert window.seen() == f"{many} of 201 looked at"
+        assert window.seen() == f"{many} of 201 reviewed"
         window.press("u")
 
 
@@ -277,12 +277,12 @@ def test_the_keyboard_alone_does_all_of_it(made, reviewing):
     window.press("Escape")
     assert page.locator(".doing").is_hidden()
     window.press("c")  # the one in focus
-    assert page.locator(".seen").inner_text() == "1 of 201 looked at"
+    assert page.locator(".seen").inner_text() == "1 of 201 reviewed"
     assert page.evaluate("document.activeElement.classList.contains('thumb')")  # the place is kept
     window.press("ArrowRight", "Enter")
     page.wait_for_selector("dialog.viewer")
     window.press("j")
-    assert page.locator(".seen").inner_text() == "2 of 201 looked at"
+    assert page.locator(".seen").inner_text() == "2 of 201 reviewed"
     window.press("Escape")
     page.wait_for_selector("dialog", state="detached")
     window.press("?")

@@ -43,15 +43,15 @@ def test_one_place_says_what_comes_first_and_follows_what_is_done(from_file):
     first = page.locator(".start [aria-current=step]")
     assert first.locator("a").inner_text() == "Problems"
     assert "1 unreadable file, 1 group of duplicates" in first.inner_text()
-    assert "100 images to answer for." in steps.nth(1).inner_text()
-    assert "201 of 201 images not looked at." in steps.nth(2).inner_text()
+    assert "100 images to check." in steps.nth(1).inner_text()
+    assert "201 of 201 images not reviewed." in steps.nth(2).inner_text()
     for cluster in range(10):
         window.go(f"cluster/{cluster}").press("Shift+C")
         if page.locator("dialog").count():
             page.locator("dialog .main").click()
     window.go("overview")
-    assert "Every image has been looked at." in steps.nth(2).inner_text()
-    assert "Nothing to answer for." in steps.nth(1).inner_text()
+    assert "Every image has been reviewed." in steps.nth(2).inner_text()
+    assert "Nothing to check." in steps.nth(1).inner_text()
     assert first.locator("p").first.inner_text() == "1 unreadable file."  # which no page can repair
 
 

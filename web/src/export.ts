@@ -7,7 +7,7 @@ import { count, images } from "./words";
 type Cell = string | number | boolean | null;
 type Row = Record<string, Cell>;
 
-/** A row for each image, as the clusters are by now: the columns of `propos export` but for those that it computes again. */
+/** A row for each image with its current cluster: the columns of `propos export` except those that it computes. */
 function labelRows(report: Report): Row[] {
   const { labels, review } = report;
   return Array.from({ length: report.count }, (_, id) => {
@@ -62,11 +62,11 @@ export function showExport(report: Report): void {
     el("p", { class: "forms" }, el("button", { type: "button", class: "main", click: csv }, "Download CSV"), " ", el("button", { type: "button", click: json }, "Download JSON")),
     el("p", {}, "For confidences, images in folders, Parquet, COCO, FiftyOne or the model, run:"),
     el("pre", {}, `propos export ${folder} --to folders -o sorted`),
-    unsaved.length > 0 && el("p", { class: "quiet" }, `The command knows nothing yet of ${count(unsaved.length)} of your corrections: ${SAVE_FIRST[report.review.saving === null ? "file" : "server"]}`),
+    unsaved.length > 0 && el("p", { class: "quiet" }, `The command does not include ${count(unsaved.length)} of your corrections yet: ${SAVE_FIRST[report.review.saving === null ? "file" : "server"]}`),
     el("div", { class: "answers" }, close),
   );
   close.addEventListener("click", () => dialog.close());
   showDialog(dialog);
 }
 
-const SAVE_FIRST = { file: "take them into the run first (Download, below).", server: "they are not saved yet." };
+const SAVE_FIRST = { file: "apply them to the run first (Download, below).", server: "they are not saved yet." };

@@ -47,7 +47,7 @@ export function isLarge({ rows, columns }: Crossing): boolean {
   return rows.length * columns.length > MOST_CELLS;
 }
 
-/** Who is where: a cell leads to its images. */
+/** The matrix; a cell leads to its images. */
 export function matrix(report: Report, crossing: Crossing, open: Cell, wording: Wording): HTMLElement {
   if (isLarge(crossing)) return largestCells(report, crossing, open, wording);
   const table = el(

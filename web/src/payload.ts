@@ -1,4 +1,4 @@
-/** What the script beside the page hands over: `src/propos/review/report/write.py` writes it. */
+/** The data of the page, from the script that `src/propos/review/report/write.py` writes. */
 
 export interface Packed {
   kind: "u8" | "u16" | "i32" | "unit";
@@ -45,13 +45,13 @@ export interface LabelsPayload {
 }
 
 /** Another run of the same images. */
-export interface AgainstPayload {
+export interface ComparisonPayload {
   name: string;
   made: string; // its method
   names: string[]; // of its clusters
   of: Packed; // each image's place in names
   rows: number[]; // places in names, those with a match first
-  pairs: [place: number, id: number][]; // clusters of the two that are each other's
+  pairs: [place: number, id: number][]; // matching clusters
   nmi: number;
 }
 
@@ -83,15 +83,15 @@ export interface MomentPayload {
   images: Packed;
 }
 
-/** An image to ask a person about, and the id of the cluster that it may rather belong to. */
+/** An image to check, and the id of the second most likely cluster. */
 export type Question = [image: number, alternative: number];
 
 export interface ReviewPayload {
-  run: string; // by which this browser knows it again
+  run: string; // identifies the run in this browser
   folder: string; // its name
   ids: number[]; // of the clusters that training found
   trained: Packed | null; // where they differ from the corrected ones
-  written: number; // how many edits the run had when the page was written
+  written: number; // number of edits when the page was written
   questions: Question[];
 }
 
@@ -115,7 +115,7 @@ export interface Payload {
   };
   review: ReviewPayload;
   labels: LabelsPayload | null;
-  against: AgainstPayload | null;
+  comparison: ComparisonPayload | null;
   problems: Problems;
   pictures: { sheets: Sheets | null; originals: string | null; note: string | null };
   moments: MomentPayload[];

@@ -1,4 +1,4 @@
-import type { AgainstPayload, Chart, Cluster, Payload, Problems, Scores, Sheets, Suggestion } from "./payload";
+import type { ComparisonPayload, Chart, Cluster, Payload, Problems, Scores, Sheets, Suggestion } from "./payload";
 import { Review } from "./review/review";
 import { Selection } from "./review/selection";
 import { PictureSize } from "./size";
@@ -17,7 +17,7 @@ export interface Labels {
   counts: number[][];
 }
 
-export type Against = Omit<AgainstPayload, "of"> & { of: Numbers };
+export type Comparison = Omit<ComparisonPayload, "of"> & { of: Numbers };
 
 export interface Moment {
   epoch: number;
@@ -49,7 +49,7 @@ export interface Report {
   y: Float32Array;
   slot: Numbers | null;
   labels: Labels | null;
-  against: Against | null;
+  comparison: Comparison | null;
   problems: Problems;
   sheets: Sheets | null;
   originals: string | null;
@@ -97,7 +97,7 @@ export function readReport(payload: Payload, edits: string): Report {
     y: units(images.y),
     slot: images.slot === null ? null : integers(images.slot),
     labels: labels === null ? null : { ...labels, of: integers(labels.label) },
-    against: payload.against === null ? null : { ...payload.against, of: integers(payload.against.of) },
+    comparison: payload.comparison === null ? null : { ...payload.comparison, of: integers(payload.comparison.of) },
     problems: payload.problems,
     sheets: payload.pictures.sheets,
     originals: payload.pictures.originals,

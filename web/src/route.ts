@@ -2,7 +2,7 @@ export type Route =
   | { screen: "overview" | "map" | "review" | "questions" | "problems" | "training" }
   | { screen: "cluster"; id: number }
   | { screen: "labels"; label: number | null; cluster: number | null }
-  | { screen: "against"; row: number | null; cluster: number | null };
+  | { screen: "comparison"; row: number | null; cluster: number | null };
 
 /** Read the part of the address behind #; what cannot be read is the overview. */
 export function parseRoute(hash: string): Route {
@@ -16,7 +16,7 @@ export function parseRoute(hash: string): Route {
       return { screen };
     case "labels":
       return { screen, label: whole(first), cluster: whole(second) };
-    case "against":
+    case "comparison":
       return { screen, row: whole(first), cluster: second === "-1" ? -1 : whole(second) };
     case "cluster": {
       const id = first === "-1" ? -1 : whole(first); // junk's

@@ -8,7 +8,7 @@ import { JUNK } from "./review/replay";
 import { type Route, parseRoute } from "./route";
 import type { Report } from "./report";
 import { count, counted, images } from "./words";
-import { againstScreen } from "./screens/against";
+import { comparisonScreen } from "./screens/comparison";
 import { clusterScreen } from "./screens/cluster";
 import { labelsScreen } from "./screens/labels";
 import { mapScreen } from "./screens/map";
@@ -19,17 +19,17 @@ import { reviewScreen } from "./screens/review";
 import { trainingScreen } from "./screens/training";
 import { openProblems, total } from "./todo";
 
-/** A screen: what it is called, what it shows, and what to do when it is left. */
+/** A screen: its title, its content, and what to do when it is left. */
 export interface Screen {
   title: () => string;
   content: HTMLElement;
   shown?: () => void;
   left?: () => void;
-  /** Show what was corrected, and tell whether that could be done; otherwise the screen is made again. */
+  /** Update the screen after a correction; if it returns false, the screen is built again. */
   corrected?: () => boolean;
 }
 
-/** Put up the frame around the screens and follow the address. */
+/** Build the frame around the screens and follow the address. */
 export function startShell(root: HTMLElement, report: Report): void {
   const main = el("main", { id: "main", tabindex: -1 });
   const links = navigation(report);
@@ -82,10 +82,10 @@ export function startShell(root: HTMLElement, report: Report): void {
     goOn();
   }
 
-  /** A cluster that was split off here has another id by now: another person, or another window, had taken its own. */
+  /** Report that a cluster that was split off here got another id, because another window used its id first. */
   function renumber(now: ReadonlyMap<number, number>): void {
     for (const [was, id] of now) if (location.hash === `#/cluster/${was}`) location.replace(`#/cluster/${id}`);
-    bar.say([...now].map(([was, id]) => `What was split off as cluster ${was} is cluster ${id}: ${was} was taken since.`).join(" "));
+    bar.say([...now].map(([was, id]) => `The new cluster ${was} is now cluster ${id}: another window used ${was} first.`).join(" "));
   }
 
   report.review.listen(refresh);
@@ -119,8 +119,8 @@ function screenOf(report: Report, route: Route, actions: Actions): Screen {
       return isTrained(report) ? trainingScreen(report) : overviewScreen(report);
     case "labels":
       return labelsScreen(report, route.label, route.cluster);
-    case "against":
-      return againstScreen(report, route.row, route.cluster);
+    case "comparison":
+      return comparisonScreen(report, route.row, route.cluster);
     case "cluster":
       return clusterScreen(report, route.id, actions);
     default:
@@ -137,7 +137,7 @@ function navigation(report: Report): HTMLAnchorElement[] {
     ["questions", "Questions", true],
     ["review", "Review", true],
     ["labels", "Labels", report.labels !== null],
-    ["against", "Compared", report.against !== null],
+    ["comparison", "Compared", report.comparison !== null],
     ["training", "Training", isTrained(report)],
   ];
   const links = entries.filter(([, , there]) => there).map(([screen, words]) => el("a", { href: `#/${screen}`, "data-screen": screen }, words, " ", el("span", { class: "badge", hidden: true })));
@@ -145,7 +145,7 @@ function navigation(report: Report): HTMLAnchorElement[] {
   return links;
 }
 
-/** Let the problems' link say how many are left to act on. */
+/** Show the number of open problems in their link. */
 function showBadge(report: Report, links: readonly HTMLAnchorElement[]): void {
   const badge = links.find((link) => link.dataset["screen"] === "problems")?.querySelector<HTMLElement>(".badge");
   const left = total(openProblems(report));

@@ -85,7 +85,7 @@ function fullImage(report: Report, image: number, say: (words: string) => void):
   full.addEventListener("load", () => enlarge(full));
   full.addEventListener("error", () => {
     full.replaceWith(small);
-    say("The original is not where it was, or this browser cannot show it; this is its thumbnail.");
+    say("The original is missing, or this browser cannot show it; this is its thumbnail.");
   });
   return full;
 }
@@ -104,7 +104,7 @@ function factsOf(report: Report, image: number, leave: () => void): HTMLElement[
   const rows: [string, string | HTMLElement][] = [
     ["Image", report.nameOf(image)],
     ["Cluster", el("a", { href: `#/cluster/${id}`, click: leave }, report.clusterName(id))],
-    ["Looked at", report.review.lookedAt(image) ? "yes" : "not yet"],
+    ["Reviewed", report.review.lookedAt(image) ? "yes" : "not yet"],
     ["Confidence", fixed(report.confidence[image] ?? 0)],
     ["Distance", fixed(report.distance[image] ?? 0)],
   ];

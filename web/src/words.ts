@@ -3,7 +3,7 @@ const whole = new Intl.NumberFormat("en");
 export const count = (value: number): string => whole.format(value);
 export const percent = (share: number, digits = 0): string => `${(100 * share).toFixed(digits)} %`;
 export const fixed = (value: number, digits = 3): string => value.toFixed(digits);
-/** A number of things; of several words the first has the plural's letter. */
+/** A count with its noun; of several words the first takes the plural. */
 export const counted = (value: number, thing: string): string => `${count(value)} ${value === 1 ? thing : thing.replace(/(?= of |$)/, "s")}`;
 export const images = (value: number): string => counted(value, "image");
 
@@ -13,14 +13,14 @@ const SCORES: Record<string, string> = {
   ari: "ARI",
   ami: "AMI",
   total: "sum",
-  alignment: "views alike",
-  psa: "views alike (psa)",
-  psl: "clusters apart (psl)",
+  alignment: "alignment of views",
+  psa: "positive sampling alignment (psa)",
+  psl: "prototype scattering (psl)",
   churn: "moved",
   imbalance_ratio: "smallest / largest",
   smallest_cluster: "smallest",
   largest_cluster: "largest",
 };
 
-/** The name of a curve or score, as people say it. */
+/** The display name of a curve or score. */
 export const spoken = (key: string): string => SCORES[key] ?? key;

@@ -14,8 +14,8 @@ __all__ = [
     "Shapes",
     "StrongViews",
     "ViewDraw",
-    "measure_invariance",
     "draw_views",
+    "measure_invariance",
     "plain_view",
     "shapes_of",
 ]

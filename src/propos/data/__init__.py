@@ -1,8 +1,8 @@
 """Sources of images, as batches of uint8.
 
 `open` turns a path or name into a source. Image files are found and their headers read (`files/`), decoded
-(`decoding/`), cached (`cache/`) and served by `folder`; arrays are served by `arrays`; published sets (`published/`) are
-read by name. `source` defines the interface.
+(`decoding/`), cached (`cache/`) and served by `folder`; arrays are served by `arrays`; published sets (`published/`)
+are read by name. `source` defines the interface.
 """
 
 from propos.data.arrays import ArraySource, from_array

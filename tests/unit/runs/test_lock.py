@@ -37,7 +37,8 @@ def holder(tmp_path):
 
 def test_the_second_is_told_who_holds_a_folder(tmp_path, holder):
     since = json.loads((tmp_path / ".lock").read_text())["since"]
-    whole = f"{tmp_path}: process {holder.pid} on {socket.gethostname()}, since {since}, is training into this folder: stop it"
+    process = f"process {holder.pid} on {socket.gethostname()}, since {since}"
+    whole = f"{tmp_path}: {process}, is training into this folder: stop it"
     for attempt in (lambda: refuse_if_held(tmp_path), lambda: held(tmp_path).__enter__()):
         with pytest.raises(InputError) as refusal:
             attempt()

@@ -8,7 +8,7 @@ const MOST_NAME = 200;
 const MOST_TEXT = 2_000;
 const MANY = 24; // images above which a person is asked before all of them change at once
 
-/** What a person can do to images and clusters; each says what it did. */
+/** The actions on images and clusters; each reports what it did. */
 export class Actions {
   constructor(
     private readonly report: Report,
@@ -25,7 +25,7 @@ export class Actions {
     const from = homes.size === 1 ? (home as number) : null;
     const choice = {
       title: `Move ${inWords(images.length)} to …`,
-      words: "Clusters that are alike come first.",
+      words: "Similar clusters come first.",
       candidates: candidates(this.report, from, new Set(from === null ? [] : [from])),
       fresh: true,
     };
@@ -35,18 +35,18 @@ export class Actions {
     });
   }
 
-  /** Put images where they may rather belong; those that are not asked about stay. */
+  /** Move images to their suggested other cluster; images without a suggestion stay. */
   other(images: readonly number[]): void {
     const into = new Map<number, number[]>();
     for (const image of images) {
       const id = this.report.alternativeOf(image);
       if (id !== null) into.set(id, [...(into.get(id) ?? []), image]);
     }
-    if (images.length > 0 && into.size === 0) return this.say("It is not asked about: M moves it to a cluster of your choice.");
+    if (images.length > 0 && into.size === 0) return this.say("No other cluster is suggested for it: M moves it to a cluster of your choice.");
     for (const [id, some] of into) this.put(some, id);
   }
 
-  /** Say of images that they belong in a cluster, wherever they are. */
+  /** Assign images to a cluster: confirm those that are in it, move the others. */
   put(images: readonly number[], into: number): void {
     if (images.length > 0) this.make({ op: "move", images: this.keys(images), into }, true);
   }
@@ -77,7 +77,7 @@ export class Actions {
   confirmAll(id: number, images: readonly number[], shown: number): void {
     const hidden = images.length - shown;
     const title = `Confirm all ${inWords(images.length)} left in ${this.report.clusterName(id)}?`;
-    const words = `${count(hidden)} of them ${hidden === 1 ? "is" : "are"} not shown. All will count as looked at. ${this.meaning(id)}`;
+    const words = `${count(hidden)} of them ${hidden === 1 ? "is" : "are"} not shown. All will count as reviewed. ${this.meaning(id)}`;
     askAgreement({ title, words, yes: `Confirm ${inWords(images.length)}` }, () => this.confirm(images));
   }
 
@@ -88,7 +88,7 @@ export class Actions {
     const confirm = (): void => this.make({ op: "confirm", cluster: id });
     if (left <= MANY) return confirm();
     const title = `Confirm all ${inWords(size)} of ${this.report.clusterName(id)}?`;
-    const words = `${count(left)} of them have not been looked at. All will count as looked at. ${this.meaning(id)}`;
+    const words = `${count(left)} of them have not been reviewed. All will count as reviewed. ${this.meaning(id)}`;
     askAgreement({ title, words, yes: `Confirm ${inWords(size)}` }, confirm);
   }
 
@@ -97,8 +97,8 @@ export class Actions {
     const size = this.report.clusterOf(id)?.size ?? 0;
     const junk = (): void => this.make({ op: "junk", cluster: id });
     if (size <= MANY) return junk();
-    const title = `Set all ${inWords(size)} of ${this.report.clusterName(id)} aside as junk?`;
-    askAgreement({ title, words: "They will belong to no cluster.", yes: `Set ${inWords(size)} aside` }, junk);
+    const title = `Mark all ${inWords(size)} of ${this.report.clusterName(id)} as junk?`;
+    askAgreement({ title, words: "They will belong to no cluster.", yes: `Mark ${inWords(size)} as junk` }, junk);
   }
 
   rename(id: number | null): void {
@@ -124,7 +124,7 @@ export class Actions {
     if (!isCluster(id)) return;
     const choice = {
       title: `Merge ${this.report.clusterName(id)} into …`,
-      words: "The other keeps its name. Those alike come first.",
+      words: "The other keeps its name. Similar ones come first.",
       candidates: candidates(this.report, id, new Set([id])),
       fresh: false,
     };
@@ -138,12 +138,12 @@ export class Actions {
   undo(): void {
     const undone = this.report.review.undo();
     if (undone !== null && "images" in undone) this.focus(undone.images);
-    this.say(undone === null ? "There is nothing to undo." : `Undone: ${told(this.report, undone)}`);
+    this.say(undone === null ? "Nothing to undo." : `Undone: ${told(this.report, undone)}`);
   }
 
   redo(): void {
     const redone = this.report.review.redo();
-    this.say(redone === null ? "There is nothing to redo." : `Done again: ${told(this.report, redone)}`);
+    this.say(redone === null ? "Nothing to redo." : `Redone: ${told(this.report, redone)}`);
   }
 
   private keys(images: readonly number[]): string[] {

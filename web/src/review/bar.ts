@@ -90,11 +90,11 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
 /** Where corrections are: in the run, on their way, or in this browser alone. */
 function kept(report: Report): HTMLElement[] {
   const { unsaved, saving, kept, edits, refused, refusal } = report.review;
-  const problem = refused === null ? [] : [el("span", { class: "warn", title: refused }, "One was not taken")];
+  const problem = refused === null ? [] : [el("span", { class: "warn", title: refused }, "One was refused")];
   if (saving === "unreachable") {
-    const until = refusal === null ? "it is started again" : "they can be saved";
+    const until = refusal === null ? "it runs again" : "they can be saved";
     const then = kept ? `This browser keeps them until ${until}.` : `Do not close this window until ${until}.`;
-    const title = `${refusal ?? "propos open has ended"}. ${then}`;
+    const title = `${refusal ?? "propos open has stopped"}. ${then}`;
     const nothing = refusal === null ? "No connection" : "Cannot save";
     return [...problem, el("span", { class: "warn", title }, unsaved.length === 0 ? nothing : `${count(unsaved.length)} not saved`), ...download(report)];
   }
@@ -106,9 +106,9 @@ function download(report: Report): HTMLElement[] {
   const { unsaved, kept } = report.review;
   if (unsaved.length === 0) return [];
   const words = `Download ${count(unsaved.length)}`;
-  const title = "Save these corrections as a file, to be taken in with propos apply";
+  const title = "Save these corrections as a file, for propos apply";
   const link = el("button", { type: "button", class: "main", title, click: () => save(report) }, words);
-  return kept ? [link] : [el("span", { class: "warn" }, "Not kept here"), link];
+  return kept ? [link] : [el("span", { class: "warn" }, "Not stored in this browser"), link];
 }
 
 /** Hand the corrections over as a file, and say what to do with it. */
@@ -121,9 +121,9 @@ function save(report: Report): void {
     "dialog",
     { class: "question", "aria-label": "Download" },
     el("h2", {}, "Corrections downloaded"),
-    el("p", {}, "In the folder that the file was saved to, take them into the run; every command then follows them, and so does this page when it is opened again:"),
+    el("p", {}, "Apply them to the run, in the folder of the downloaded file; all commands then use them, and so does this page when it is opened again:"),
     el("pre", {}, `propos apply ${report.review.folder} ${name}`),
-    el("p", { class: "quiet" }, "Until then this browser keeps them. What is taken in twice counts once. If the run is another person's, send them the file."),
+    el("p", { class: "quiet" }, "Until then this browser keeps them. Edits that are applied twice count once. If the run belongs to another person, send them the file."),
     el("div", { class: "answers" }, close),
   );
   close.addEventListener("click", () => dialog.close());

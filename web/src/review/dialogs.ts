@@ -53,7 +53,7 @@ export function askText({ title, words, value, lines, most }: Question, answered
     event.preventDefault();
     const text = field.value.trim();
     // Python counts letters, not halves of pairs.
-    const wrong = [...text].length > most ? `At most ${most} letters.` : lines === 1 && UNSEEN.test(text) ? "One line of letters that are seen." : null;
+    const wrong = [...text].length > most ? `At most ${most} characters.` : lines === 1 && UNSEEN.test(text) ? "One line of visible characters." : null;
     if (wrong !== null) return void (why.textContent = wrong);
     dialog.close();
     answered(text === "" ? null : text);
@@ -142,7 +142,7 @@ export function chooseCluster(report: Report, { title, words, candidates, fresh 
     shown = [...found.slice(0, MOST_SHOWN).map(({ id }) => id), ...(fresh && wanted === "" ? [NEW] : [])];
     arrange(list, shown.map((id, place) => entry(report, id, place, () => take(place))));
     more.hidden = rest <= 0;
-    more.textContent = `and ${count(rest)} more: write to narrow the list`;
+    more.textContent = `and ${count(rest)} more: type to narrow the list`;
     at = 0;
     mark();
   }

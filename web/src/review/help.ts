@@ -5,10 +5,10 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
   [
     "Choose images",
     [
-      ["Space", "choose the image in focus, or let it go"],
-      ["Shift + arrows", "choose on from there"],
+      ["Space", "choose the image in focus, or deselect it"],
+      ["Shift + arrows", "extend the selection"],
       ["Ctrl + A", "choose all of a list"],
-      ["Escape", "let all go"],
+      ["Escape", "deselect all"],
       ["V", "choose by plain clicks or taps"],
     ],
   ],
@@ -17,9 +17,9 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
     [
       ["M", "move to another cluster"],
       ["S", "split off as a new cluster, named if you like"],
-      ["J", "set aside as junk"],
-      ["C, Y", "confirm: they are where they belong"],
-      ["O", "of questions: move to the other cluster"],
+      ["J", "mark as junk"],
+      ["C, Y", "confirm: they are in the right cluster"],
+      ["O", "in questions: move to the other cluster"],
     ],
   ],
   [
@@ -29,7 +29,7 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
       ["D", "describe"],
       ["G", "merge into another"],
       ["Shift + C", "confirm all its images"],
-      ["Shift + J", "set all its images aside"],
+      ["Shift + J", "mark all its images as junk"],
     ],
   ],
   [
@@ -38,9 +38,9 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
       ["U, Ctrl + Z", "undo"],
       ["Shift + U", "redo"],
       ["W", "review, worst first"],
-      ["Q", "questions that teach most"],
+      ["Q", "most informative images"],
       ["N, P", "next, previous cluster"],
-      ["Enter", "open what is in focus"],
+      ["Enter", "open the item in focus"],
       ["?", "this sheet"],
     ],
   ],

@@ -18,7 +18,7 @@ export class Shelf {
       return this.last.edits;
     } catch (error) {
       this.strange = error instanceof SyntaxError;
-      if (this.strange) console.warn("The corrections that this browser kept cannot be read.");
+      if (this.strange) console.warn("The corrections stored in this browser cannot be read.");
       this.kept = false;
       return [];
     }

@@ -4,14 +4,14 @@ import { count, images } from "../words";
 import type { Edit } from "./edits";
 import { JUNK } from "./replay";
 
-/** What an edit did, in the past tense. */
+/** A description of an edit, in the past tense. */
 export function told(report: Report, edit: Edit): string {
   const name = (id: number): string => report.clusterName(id);
   switch (edit.op) {
     case "rename":
-      return edit.name === null ? `Took the name of cluster ${edit.cluster} away` : `Named cluster ${edit.cluster} “${edit.name}”`;
+      return edit.name === null ? `Removed the name of cluster ${edit.cluster}` : `Named cluster ${edit.cluster} “${edit.name}”`;
     case "describe":
-      return edit.text === null ? `Took the description of ${name(edit.cluster)} away` : `Described ${name(edit.cluster)}`;
+      return edit.text === null ? `Removed the description of ${name(edit.cluster)}` : `Described ${name(edit.cluster)}`;
     case "merge":
       return `Merged ${edit.clusters.map((id) => `cluster ${id}`).join(", ")} into ${name(edit.into)}`;
     case "split":
@@ -21,7 +21,7 @@ export function told(report: Report, edit: Edit): string {
     case "junk":
     case "confirm": {
       const what = "images" in edit ? images(edit.images.length) : `all of ${name(edit.cluster)}`;
-      return edit.op === "junk" ? `Set ${what} aside as junk` : `Confirmed ${what}`;
+      return edit.op === "junk" ? `Marked ${what} as junk` : `Confirmed ${what}`;
     }
     default:
       return edit.op === "undo" ? "Undone" : "Redone";
@@ -30,24 +30,24 @@ export function told(report: Report, edit: Edit): string {
 
 const [TIGHT, LOOSE] = [0.5, 0.3]; // silhouettes; clusters of noise stay below the lower one
 
-/** In words, how well a cluster holds together: its tightness next to how near the next cluster is. */
+/** A cluster's compactness in words: its tightness compared with the distance to the nearest cluster. */
 export function cohesion({ tightness, nearest }: Cluster): { word: string; meaning: string } {
   const likeness = nearest[0]?.[1] ?? 0;
   // An estimate of its mean silhouette: (b − a) / b with the mean distance a to its own prototype, and b to the next one.
   const silhouette = 1 - (1 - tightness) / Math.max(1e-6, 1 - tightness * likeness);
-  if (silhouette >= TIGHT) return { word: "tight", meaning: "Its images are alike and clearly apart from other clusters." };
-  if (silhouette >= LOOSE) return { word: "loose", meaning: "Its images differ from each other: it may mix several kinds." };
-  return { word: "very loose", meaning: "Its images are hardly nearer to it than to another cluster: it probably mixes kinds." };
+  if (silhouette >= TIGHT) return { word: "tight", meaning: "Its images are similar and clearly separate from other clusters." };
+  if (silhouette >= LOOSE) return { word: "loose", meaning: "Its images differ from each other: it may mix several classes." };
+  return { word: "very loose", meaning: "Its images are hardly nearer to it than to another cluster: it probably mixes classes." };
 }
 
-/** Of all images, how many a person has looked at. */
+/** The number of reviewed images. */
 export function lookedAt(report: Report): { seen: number; all: number } {
   let seen = 0;
   for (const each of report.review.seenByCluster.values()) seen += each;
   return { seen, all: report.count };
 }
 
-export const seenWords = (seen: number, all: number): string => `${count(seen)} of ${count(all)} looked at`;
+export const seenWords = (seen: number, all: number): string => `${count(seen)} of ${count(all)} reviewed`;
 
-/** Whether a cluster can be named and merged: junk is none. */
+/** Whether a cluster can be named and merged; junk cannot. */
 export const isCluster = (id: number | null): id is number => id !== null && id !== JUNK;

@@ -11,12 +11,12 @@ import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { count, fixed, images, percent } from "../words";
 
-const ASIDE = "These images belong to no cluster and take no part in scores. Choose some and move them to bring them back.";
+const ASIDE = "These images belong to no cluster and are not scored. Choose some and move them to bring them back.";
 
-/** One cluster: its middle, its edges, its odd ones out, and its neighbours. */
+/** One cluster: typical, borderline and outlying images, and the nearest clusters. */
 export function clusterScreen(report: Report, id: number, actions: Actions): Screen {
   if (report.clusterOf(id) === undefined) {
-    const words = "No such cluster";
+    const words = "Unknown cluster";
     return { title: () => words, content: el("div", { class: "screen" }, el("h1", {}, words), el("a", { href: "#/overview" }, "All clusters")) };
   }
   const steps = new Pane(el("nav", { class: "steps", "aria-label": "Clusters" }));
@@ -38,9 +38,9 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
     lead,
     id === JUNK ? el("p", { class: "quiet" }, ASIDE) : tools(actions, id),
     el("div", { class: "tools" }, sizeSlider(report.size)),
-    section("Typical", "Nearest to the middle.", typical),
+    section("Typical", "Nearest to the centre.", typical),
     section("Borderline", "Almost as near to another cluster.", borderline),
-    section("Odd", "Farthest from the middle.", odd),
+    section("Odd", "Farthest from the centre.", odd),
     alike.element,
     section("All images", howMany, all),
   );
@@ -64,7 +64,7 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
     alike.element.hidden = there.length === 0;
     alike.show(there, () => nearest(report, there));
     const members = imagesWhere(report, (image) => report.cluster[image] === id, report.nearestFirst());
-    howMany.textContent = `${count(members.length)}, from the middle outwards.`;
+    howMany.textContent = `${count(members.length)}, from the centre outwards.`;
     all.show(members);
     return true;
   }
@@ -91,7 +91,7 @@ function tools(actions: Actions, id: number): HTMLElement {
 
 function sentence(report: Report, cluster: Cluster): string {
   const { id, size, tightness, label, share } = cluster;
-  if (id === JUNK) return `${images(size)} set aside.`;
+  if (id === JUNK) return `${images(size)} marked as junk.`;
   const seen = report.review.seenByCluster.get(id) ?? 0;
   const labelled = label !== null && share !== null ? `; ${percent(share)} are labelled “${label}”` : "";
   const { word, meaning } = cohesion(cluster);
@@ -141,7 +141,7 @@ function nearest(report: Report, there: Alike[]): Child[] {
   );
   return [
     el("h2", {}, "Nearest clusters"),
-    el("p", { class: "quiet" }, "By the cosine of the prototypes: the nearer to 1, the likelier they are one."),
+    el("p", { class: "quiet" }, "By the cosine of the prototypes: the nearer to 1, the more similar."),
     el("ul", { class: "cards" }, entries),
   ];
 }

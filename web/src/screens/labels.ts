@@ -6,16 +6,16 @@ import type { Screen } from "../shell";
 import { fixed, images, spoken } from "../words";
 
 const MEANINGS: Record<string, string> = {
-  accuracy: "share right under the best one-to-one matching",
-  nmi: "shared information, normalised",
-  ari: "pairs of images, adjusted for chance",
-  ami: "shared information, adjusted for chance",
+  accuracy: "share of images correct under the best one-to-one matching",
+  nmi: "normalised mutual information",
+  ari: "Rand index, adjusted for chance",
+  ami: "mutual information, adjusted for chance",
 };
 
-const NONE = "Run with --labels folders where images lie in folders that name them, and this screen compares.";
+const NONE = "If folders name the classes, run with --labels folders to compare clusters with labels here.";
 const WORDS = "Rows are labels, columns clusters; matches lie on the diagonal. Choose a cell to see its images.";
-const LARGE_WORDS = "Each label with the clusters that hold most of its images: 23 in 5 are 23 images in cluster 5. Choose one to see them.";
-const OLD_SCORES = "Scores are those of when this page was written; propos report computes them again. The table follows corrections.";
+const LARGE_WORDS = "Each label with the clusters that contain most of its images: 23 in 5 means 23 images in cluster 5. Choose one to see them.";
+const OLD_SCORES = "Scores date from when this page was written; propos report updates them. The table includes all corrections.";
 const WORDING: Wording = {
   corner: "label ↓ cluster →",
   caption: "Images by label and cluster",
@@ -24,9 +24,9 @@ const WORDING: Wording = {
   cell: (found, name, cluster) => `${images(found)} labelled ${name} in ${cluster}`,
 };
 
-/** How clusters and labels agree; a cell of the matrix opens its images. */
+/** The agreement of clusters with labels; a cell of the matrix opens its images. */
 export function labelsScreen(report: Report, label: number | null, cluster: number | null): Screen {
-  const title = "Against the labels";
+  const title = "Comparison with labels";
   const found = report.labels;
   if (found === null) {
     return { title: () => title, content: el("div", { class: "screen" }, el("h1", {}, "This run has no labels"), el("p", {}, NONE)) };
@@ -46,7 +46,7 @@ export function labelsScreen(report: Report, label: number | null, cluster: numb
   }
 
   corrected();
-  const content = el("div", { class: "screen" }, el("h1", {}, title), scores(found), old, el("h2", {}, "Who is where"), words, table.element, cell?.element ?? null);
+  const content = el("div", { class: "screen" }, el("h1", {}, title), scores(found), old, el("h2", {}, "Images by label and cluster"), words, table.element, cell?.element ?? null);
   return { title: () => title, content, corrected, shown: () => cell?.seek() };
 }
 

@@ -8,11 +8,11 @@ import type { Report } from "../report";
 import type { Screen } from "../shell";
 import { images } from "../words";
 
-const WORDS = "Images that the network finds alike lie close together. Distances between far groups mean little.";
+const WORDS = "Similar images lie close together. Distances between far groups mean little.";
 const HOW = "Click a dot or a picture to see its image. Draw round images, or list what is in view, and they are shown here.";
 const FEW = 2_000; // images up to which thumbnails, of which each hides others, say more than dots
 
-/** All images by likeness: hover to see one, draw round some to list them. */
+/** The map of all images: hover to see one, draw round some to list them. */
 export function mapScreen(report: Report): Screen {
   const chosen = el("section", { "aria-live": "polite", class: "chosen" });
   const keys = el("ul", { class: "keys", "aria-label": "Colours" });

@@ -22,7 +22,7 @@ const ORDERS: Record<string, Order> = {
   loosest: ["loosest first", (a, b) => a.tightness - b.tightness],
 };
 
-/** Every cluster as a card, what the run was, how it scored. */
+/** Every cluster as a card, the run's settings and scores. */
 export function overviewScreen(report: Report): Screen {
   const cards = el("ul", { class: "cards" });
   const made = new Map<number, Pane>();
@@ -73,7 +73,7 @@ export function overviewScreen(report: Report): Screen {
   const content = el(
     "div",
     { class: "screen" },
-    el("h1", {}, "What was found"),
+    el("h1", {}, "Clusters found"),
     scoreLine(report),
     notes(report),
     start.element,
@@ -87,7 +87,7 @@ export function overviewScreen(report: Report): Screen {
     files.element,
     cards,
     report.suggestion === null ? null : suggestionChart(report.suggestion),
-    el("section", { class: "settings", "aria-labelledby": "settings" }, el("h2", { id: "settings" }, "How the run was made"), facts.element),
+    el("section", { class: "settings", "aria-labelledby": "settings" }, el("h2", { id: "settings" }, "Settings of the run"), facts.element),
   );
   return { title: () => "Overview", content, corrected: update };
 }
@@ -109,7 +109,7 @@ function matching(report: Report, wanted: string, named: number[]): Cluster[] {
 }
 
 function foundWords(report: Report, clusters: number, named: number): string {
-  if (clusters === 0 && named === 0) return "Nothing is called that.";
+  if (clusters === 0 && named === 0) return "No matches.";
   return `${count(clusters)} of ${count(report.clusters.length)} clusters`;
 }
 
@@ -129,17 +129,17 @@ function card(report: Report, cluster: Cluster, seen: number): Child[] {
   ];
 }
 
-/** In a word whether a cluster holds together. */
+/** A cluster's compactness, in a word. */
 function tightness(cluster: Cluster): HTMLElement {
   const { word, meaning } = cohesion(cluster);
   return el("span", { class: word === "tight" ? null : "loose", title: `Tightness ${fixed(cluster.tightness, 2)} (1 is all alike). ${meaning}` }, word);
 }
 
-/** How much of a cluster has been looked at. */
+/** The reviewed share of a cluster. */
 function progress(seen: number, size: number): HTMLElement {
   const done = el("span");
   done.style.width = `${(100 * seen) / size}%`;
-  return el("span", { class: "meter", role: "img", "aria-label": `${count(seen)} of ${count(size)} looked at` }, done);
+  return el("span", { class: "meter", role: "img", "aria-label": `${count(seen)} of ${count(size)} reviewed` }, done);
 }
 
 function scoreLine(report: Report): HTMLElement | null {
@@ -162,7 +162,7 @@ function notes(report: Report): HTMLElement | null {
   return el("ul", { class: "notes", "aria-label": "Warnings" }, lines.map((line) => el("li", {}, line)));
 }
 
-/** How the run was made; where there are more or fewer clusters than when the page was written, as it would be written now. */
+/** The run's settings, with the current number of clusters. */
 function settings(report: Report): [name: string, words: string][] {
   const clusters = (ids: Iterable<number>): number => [...ids].filter((id) => id !== JUNK).length;
   const [was, now] = [clusters(report.firstNearest.keys()), clusters(report.byId.keys())];

@@ -9,7 +9,7 @@ const MOST_GROUPS = 50;
 
 type Lister = (images: number[], label: string) => HTMLElement;
 
-/** What a person should look at before trusting the clusters. */
+/** Problems to check before trusting the clusters. */
 export function problemsScreen(report: Report): Screen {
   const { problems } = report;
   const { counts } = problems;
@@ -23,15 +23,15 @@ export function problemsScreen(report: Report): Screen {
   const content = el(
     "div",
     { class: "screen" },
-    el("h1", {}, "Worth a look"),
-    el("p", { class: "lead" }, "What is missing or doubled distorts the clusters. Set copies aside (J), or confirm them (C)."),
+    el("h1", {}, "Possible problems"),
+    el("p", { class: "lead" }, "Missing and duplicate images distort the clusters. Mark copies as junk (J), or confirm them (C)."),
     pictures > 0 && el("div", { class: "tools" }, sizeSlider(report.size)),
-    part("Unreadable files", "The run went without them: repair or remove them, and run again.", counts.unreadable, () => unreadable(problems.unreadable)),
+    part("Unreadable files", "The run skipped them: repair or remove them, and run again.", counts.unreadable, () => unreadable(problems.unreadable)),
     part("Exact duplicates", "Groups of images with the same pixels.", counts.exact, repeated(gallery, problems.exact)),
-    part("Near duplicates", "Groups of almost the same picture within a cluster.", counts.near, repeated(gallery, problems.near)),
+    part("Near duplicates", "Groups of almost identical images within a cluster.", counts.near, repeated(gallery, problems.near)),
     part(
       "Outliers",
-      "Unusually far from the middle for their cluster, the farthest first. They may still belong there: look at the first ones.",
+      "Unusually far from the centre of their cluster, the farthest first. They may still belong there: check the first ones.",
       counts.outliers,
       () => gallery(problems.outliers, "Outliers"),
     ),

@@ -9,11 +9,11 @@ import { picture } from "../thumb";
 import { openQuestions } from "../todo";
 import { count, counted, images } from "../words";
 
-const WORDS = "An answer for one of these says most about other images. Y: it is where it belongs. O: it belongs to the other cluster. J: junk. M: to yet another. Keys mean what is chosen, else the image in focus.";
-const WHEN = "They were chosen when this page was written; propos ask also goes by what was corrected since.";
+const WORDS = "Checking one of these tells most about other images. Y: it is in the right cluster. O: it belongs to the other cluster. J: junk. M: move to any other. Keys apply to the chosen images, else the image in focus.";
+const WHEN = "They were selected when this page was written; propos ask also uses the corrections made since.";
 const TYPICAL = 4;
 
-/** The images whose answers would teach most, in blocks that lie between the same two clusters. */
+/** The images that are most informative to check, in blocks between the same two clusters. */
 export function questionsScreen(report: Report, actions: Actions): Screen {
   const lead = el("p", { class: "lead" });
   const words = el("p", { class: "quiet" }, WORDS);
@@ -22,12 +22,12 @@ export function questionsScreen(report: Report, actions: Actions): Screen {
   const list = el("div");
   const end = new Pane(el("div"));
   const blocks = new Map<string, Block>();
-  const content = el("div", { class: "screen" }, el("h1", {}, "What would teach most"), lead, words, when, tools, list, end.element);
+  const content = el("div", { class: "screen" }, el("h1", {}, "Most informative images"), lead, words, when, tools, list, end.element);
 
   function corrected(): boolean {
     const open = blocksOf(report);
     const left = open.reduce((sum, { inEach }) => sum + [...inEach.values()].flat().length, 0);
-    lead.textContent = left === 0 ? "Nothing is asked any longer." : `${images(left)} to answer for, in ${counted(open.length, "block")}.`;
+    lead.textContent = left === 0 ? "Nothing left to check." : `${images(left)} to check, in ${counted(open.length, "block")}.`;
     words.hidden = tools.hidden = left === 0;
     when.hidden = left === 0 || report.review.askedAnew;
     arrange(
@@ -56,7 +56,7 @@ interface Asked {
   inEach: InEach;
 }
 
-/** Questions that nobody has answered yet, a block for each two clusters. */
+/** Images that are not checked yet, a block for each pair of clusters. */
 function blocksOf(report: Report): Asked[] {
   const blocks = new Map<string, Asked>();
   for (const image of openQuestions(report)) {
@@ -97,7 +97,7 @@ class Block {
     const shown = between.map((id) => [report.clusterName(id), report.clusterOf(id)?.typical.slice(0, TYPICAL)]);
     this.sides.show(shown, () => between.map((id, place) => side(report, place === 0 ? "" : "or ", id, place === between.length - 1 ? "?" : "")));
     arrange(this.lists, [...inEach].map(([id, found]) => this.listOf(id, found)));
-    const [all, are] = this.images.length === 1 ? ["It", "is where it belongs"] : [`All ${count(this.images.length)}`, "are where they belong"];
+    const [all, are] = this.images.length === 1 ? ["It", "is in the right cluster"] : [`All ${count(this.images.length)}`, "are in the right cluster"];
     this.stay.textContent = `${all} ${are}`;
     for (const [id, button] of this.go) {
       button.hidden = inEach.size === 1 && inEach.has(id); // all are there
@@ -133,20 +133,20 @@ function side(report: Report, words: string, id: number, after = ""): HTMLElemen
   );
 }
 
-/** Where all is answered: how to go on. */
+/** What to do next when everything is checked. */
 function whatNext(report: Report, asked: () => void): Child[] {
   const { folder } = report.review;
-  const learn = [el("p", {}, "Let the run learn from what was said:"), el("pre", {}, `propos run --from ${folder}`)];
+  const learn = [el("p", {}, "Continue the run with these corrections:"), el("pre", {}, `propos run --from ${folder}`)];
   if (report.review.saving === null) {
-    const first = report.review.unsaved.length > 0 && el("p", {}, "First take the answers into the run (Download, below).");
-    return [first, ...learn, el("p", {}, "Or have the next images asked about:"), el("pre", {}, `propos report ${folder}`)];
+    const first = report.review.unsaved.length > 0 && el("p", {}, "First apply your corrections to the run (Download, below).");
+    return [first, ...learn, el("p", {}, "Or select the next images:"), el("pre", {}, `propos report ${folder}`)];
   }
   const said = el("p", { class: "quiet", role: "status" });
   const click = async (): Promise<void> => {
     const found = await report.review.askOn();
-    if (found === 0) said.textContent = "There is nothing more to ask.";
-    else if (found === null) said.textContent = "The server did not answer.";
+    if (found === 0) said.textContent = "No more images to check.";
+    else if (found === null) said.textContent = "The server did not respond.";
     else asked();
   };
-  return [...learn, el("p", {}, el("button", { type: "button", class: "main", click: () => void click() }, "Ask about others")), said];
+  return [...learn, el("p", {}, el("button", { type: "button", class: "main", click: () => void click() }, "Select other images")), said];
 }

@@ -11,8 +11,8 @@ import { count, fixed, images } from "../words";
 const BLOCK = 24; // of its least confident images a cluster goes by, and at least so many are shown where there is room
 const HIGH = 0.7; // of the window's height, at most, for the pictures of a block: its buttons stand below them
 const CLUSTERS = 8; // that are shown at once
-const WORDS = "The clusters with the least confident images come first, and of each its least confident images. Choose what does not belong and move it (M) or set it aside (J), then confirm the rest. Clusters stay in this order while you work.";
-const DONE = "Every image has been looked at.";
+const WORDS = "The clusters with the least confident images come first, and of each its least confident images. Choose what does not belong and move it (M) or mark it as junk (J), then confirm the rest. Clusters stay in this order while you work.";
+const DONE = "Every image has been reviewed.";
 
 interface Doubt {
   id: number;

@@ -6,14 +6,14 @@ import type { Screen } from "../shell";
 
 const SIDE = 320;
 
-/** What happened while the run trained. */
+/** Curves of training, and the embeddings at kept epochs. */
 export function trainingScreen(report: Report): Screen {
   const charts = report.charts.map((chart) => lineChart({ ...chart, xLabel: "epoch", xs: report.epochs }));
   const content = el(
     "div",
     { class: "screen" },
-    el("h1", {}, "How it learned"),
-    charts.length === 0 ? el("p", { class: "quiet" }, "The run kept no history.") : el("div", { class: "charts" }, charts),
+    el("h1", {}, "Training"),
+    charts.length === 0 ? el("p", { class: "quiet" }, "The run has no history.") : el("div", { class: "charts" }, charts),
     report.moments.length === 0 ? null : moments(report),
   );
   return { title: () => "Training", content, corrected: () => true };
@@ -23,8 +23,8 @@ function moments(report: Report): HTMLElement {
   return el(
     "section",
     {},
-    el("h2", {}, "The embeddings at a few moments"),
-    el("p", { class: "quiet" }, "Each laid out by itself, coloured by the clusters of the end."),
+    el("h2", {}, "Embeddings during training"),
+    el("p", { class: "quiet" }, "Each laid out separately, coloured by the final clusters."),
     el("div", { class: "moments" }, report.moments.map((moment) => momentFigure(report, moment))),
   );
 }

@@ -47,8 +47,8 @@ def decode(
     """Return an image, upright, on white, resized to a square, and its true width/height.
 
     With `shaped` it has the shape given by `kept_shape`; a portrait image is transposed. A JPEG is decoded at half, a
-    quarter or an eighth of its size if that is still large enough (`draft`). Any fault of the file is raised, truncation
-    included. Call it from one thread, within `without_warnings`.
+    quarter or an eighth of its size if that is still large enough (`draft`). Any fault of the file is raised,
+    truncation included. Call it from one thread, within `without_warnings`.
     """
     with open_image(entry, whole=True) as image:
         size: tuple[int, int] = image.size

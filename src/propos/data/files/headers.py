@@ -79,7 +79,7 @@ def orientation(image: ImageFile.ImageFile) -> int:
 def _read(entry: Entry) -> Header:
     with open_image(entry) as image:
         width, height = image.size
-        # A PNG without EXIF in its header would be decoded to look for it; TIFF applies the orientation to its size itself.
+        # A PNG without EXIF in its header would be decoded to look for it; TIFF applies the orientation itself.
         turned = entry.kind != "TIFF" and (entry.kind != "PNG" or "exif" in image.info) and orientation(image) >= 5
         if turned:
             width, height = height, width

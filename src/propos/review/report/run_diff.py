@@ -69,6 +69,6 @@ def _rows(run: Run, other: Run) -> Int[np.ndarray, " N"]:
     prints = run.info.source.fingerprint, other.info.source.fingerprint
     if numbered and None not in prints and prints[0] != prints[1]:
         raise InputError(
-            f"{other.path}: its images are another array than those of {run.path}: only runs of the same images can be compared"
+            f"{other.path}: not the same images as {run.path}: only runs of the same images can be compared"
         )
     return np.array([at[name] for name in ours])

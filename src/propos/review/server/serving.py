@@ -47,7 +47,7 @@ def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> int:
 def free_socket(port: int) -> socket.socket:
     """Return a socket on the first free port from this one on; 0: any."""
     for number in range(port, min(port + MOST_PORTS, 65_535) + 1):
-        # With the protocol set, asyncio disables Nagle's algorithm; otherwise a response waits 40 ms for an acknowledgement.
+        # With the protocol set, asyncio disables Nagle's algorithm, which would delay responses by 40 ms.
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if (
             os.name == "posix"
