@@ -83,7 +83,7 @@ def test_a_killed_comparison_runs_only_what_is_missing_and_its_table_is_that_of_
     ]
     other = run(*compared(source, out, "byol", "--seeds", 2, "--epochs", 3))
     assert other.code == 2
-    assert "holds a comparison with epochs = 2, not 3; choose another --out" in other.err
+    assert "contains a comparison with epochs = 2, not 3: choose another --out" in other.err
 
 
 def test_equal_time_is_measured_once_a_method_and_kept_for_all_seeds(tmp_path, capsys):
@@ -134,12 +134,12 @@ def test_a_listing_tells_only_what_would_be_trained_and_refuses_as_training_does
     ]
     other = command(capsys, *compared(source, out, "kmeans-random", "-k", 3, "--dry-run"))
     assert other.code == 2
-    assert "holds a comparison with clusters = None, not 3; choose another --out" in other.err
+    assert "contains a comparison with clusters = None, not 3: choose another --out" in other.err
     state = json.loads((out / "settings.json").read_text())
     (out / "settings.json").write_text(json.dumps(state | {"asked": state["asked"] | {"later": 1}}))
     newer = command(capsys, *compared(source, out, "kmeans-pixels"))
     assert newer.code == 2
-    assert "holds a comparison with later = 1, not None; choose another --out" in newer.err
+    assert "contains a comparison with later = 1, not None: choose another --out" in newer.err
 
 
 def test_two_processes_that_plan_other_methods_for_one_folder_lose_none(tmp_path):
@@ -187,8 +187,8 @@ def test_a_method_that_cannot_be_planned_is_named_and_the_others_run(tmp_path, c
     ("methods", "more", "words"),
     [
         ("byol,prpos", [], '--methods prpos: unknown method "prpos": did you mean "propos"?'),
-        (" , ", [], "--methods: names none"),
-        ("byol", ["--time", "5m", "--epochs", 3], "--time and --epochs both say how long to train"),
+        (" , ", [], "--methods: no methods given"),
+        ("byol", ["--time", "5m", "--epochs", 3], "--time and --epochs both set the number of epochs"),
         ("byol", ["--time", "long"], "write it as 45s, 30m or 2h"),
         ("byol", ["--set", "seed=3"], "--set seed: a comparison varies it"),
         ("kmeans-features", [], "needs a pretrained network"),
@@ -225,7 +225,9 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, capsys):
     (out / "mine.txt").write_text("mine")
     result = command(capsys, *compared(source, out, "kmeans-pixels"))
     assert result.code == 2
-    assert "is there already and holds no comparison" in result.err
+    assert "already exists and contains no comparison" in result.err
     assert [path.name for path in out.iterdir()] == ["mine.txt"]
     (out / "settings.json").write_text('{"asked": 1}')
-    assert "is not what propos compare writes" in command(capsys, *compared(source, out, "kmeans-pixels")).err
+    assert (
+        "not written by this version of propos compare" in command(capsys, *compared(source, out, "kmeans-pixels")).err
+    )

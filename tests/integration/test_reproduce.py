@@ -167,7 +167,7 @@ def test_what_cannot_be_is_refused_in_a_line(tmp_path, no_data, capsys):
         (["figure-9"], 'unknown item "figure-9"'),
         (["figure-6a"], "this is figure-7a"),
         (["figure-3", "--cells", "3/2"], "write which of how many shares"),
-        (["figure-3", "--out", out], "holds a reproduction on budget paper"),
+        (["figure-3", "--out", out], "contains a reproduction with budget paper"),
     ]:
         result = command(capsys, "reproduce", *arguments)
         assert result.code == 2

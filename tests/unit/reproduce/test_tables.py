@@ -124,7 +124,7 @@ def test_a_table_is_written_as_markdown_and_csv(results):
     assert "| ProPos | 85.0 ± 1.0 | 85.1 ± 0.5 ✓ |" in text
     assert "| CC | 60.0 (1 of 3 seeds) | 66.1 ± 0.3 ✗ |" in text
     assert "train.epochs: 1,000 → 20" in text
-    assert "4 of 66 cells are finished; they took 2.0 h to train" in text
+    assert "4 of 66 cells are finished; total training time 2.0 h" in text
     rows = list(csv.DictReader(io.StringIO(table_of(item.parts))))
     (row,) = [r for r in rows if (r["row"], r["column"], r["part"][:8]) == ("ProPos", "NMI", "CIFAR-10")]
     assert float(row["ours"]) == pytest.approx(85.0)

@@ -1,4 +1,4 @@
-"""What is to be compared: methods on a source, for how long, with how many seeds."""
+"""The request of a comparison: methods, source, duration and number of seeds."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Cell:
 
     @property
     def words(self) -> str:
-        """What a person calls it."""
+        """Its display name."""
         return f"{self.method}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person asked for."""
+    """The request of a comparison."""
 
     source: str
     methods: Sequence[str]
@@ -50,7 +50,7 @@ class Wanted:
         if self.time is not None:
             seconds_in(self.time)
         if self.time is not None and self.epochs is not None:
-            raise InputError("--time and --epochs both say how long to train: use one of them")
+            raise InputError("--time and --epochs both set the number of epochs: use one of them")
         for key in self.settings.keys() & {"method", "seed"}:
             raise InputError(f"--set {key}: a comparison varies it: use --methods and --seeds")
 
@@ -68,7 +68,7 @@ class Wanted:
         }
 
     def request(self, method: str) -> Request:
-        """Return what `propos run` would be asked for; settings of the other compared methods are left out."""
+        """Return the request of `propos run`, without the settings of the other methods."""
         read, compared = (
             {section for name in names for section in sections_of(name, self.settings)}
             for names in ([method], self.methods)
@@ -91,7 +91,7 @@ class Wanted:
 
 
 def cells_of(methods: Sequence[str], seeds: int) -> list[Cell]:
-    """Return the runs of some methods, seed by seed, so that a first answer comes early."""
+    """Return the runs of some methods, seed by seed, so that first results come early."""
     return [Cell(method, seed) for seed in range(seeds) for method in methods]
 
 
@@ -99,7 +99,7 @@ def read_methods(text: str) -> list[str]:
     """Read names with commas between them, each once; `all` are those that learn from images alone."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise InputError("--methods: names none; write them with commas, as in --methods propos,byol,kmeans-pixels")
+        raise InputError("--methods: no methods given: separate them with commas, as in --methods propos,byol")
     if names == ["all"]:
         return [name for name in method_names() if "images" in find_method(name).inputs]
     for name in names:

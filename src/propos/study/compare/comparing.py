@@ -17,7 +17,7 @@ from propos.study.compare.writing import write_figure, write_tables
 
 @dataclass(frozen=True)
 class Compared:
-    """What a comparison came to: what it is of, its finished cells method by method, and what could not be done."""
+    """The result of a comparison: its state, its finished cells by method, and failures."""
 
     state: State
     rows: list[Row]
@@ -55,7 +55,7 @@ class _Rows:
 
 
 def compare(wanted: Wanted, out: Path, manner: Manner) -> Compared:
-    """Train what is missing, write all down and return it; what is finished is read, what was stopped goes on."""
+    """Train missing cells, write and return the results; finished cells are reused, stopped ones resumed."""
     follow_all(wanted.data, manner.stopping)
     planned = planned_state(wanted, out, manner.device, SilentReporter(warn=manner.warn))
     rows = _Rows(planned.remember(wanted, out), out)
@@ -75,7 +75,7 @@ def _job(cell: Cell, rows: _Rows, data: Path | None, manner: Manner) -> Job:
 
 
 def list_cells(wanted: Wanted, out: Path) -> Iterable[str]:
-    """Say of each cell that is wanted, or there, whether it is finished, begun or to do."""
+    """Yield a line per cell: whether it is finished, started or to do."""
     state = read_state(out)
     if state is not None:
         state.refuse_other(wanted, out)

@@ -1,4 +1,4 @@
-"""What the cells of a comparison came to: a row each, and each method's mean and spread over its seeds."""
+"""Results of a comparison: a row per cell, and each method's mean and standard deviation over seeds."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Summary:
 
     @property
     def agreement(self) -> float | None:
-        """How far the seeds agree with each other: the mean NMI of two of them, which needs no labels."""
+        """Return the mean NMI between two seeds' clusters, which needs no labels."""
         pairs = list(combinations(self.rows, 2))
         if not pairs:
             return None

@@ -1,4 +1,4 @@
-"""What a folder is a comparison of: what was asked for, which images, and the settings planned for each method."""
+"""The state of a comparison's folder: the request, the images, and the settings planned for each method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCK = ".writing"  # held by the process that writes
 
 @dataclass(frozen=True)
 class State:
-    """A folder's comparison. It grows by methods and seeds; all else that is asked for makes another one."""
+    """A folder's comparison. Methods and seeds can be added; any other change needs another folder."""
 
     asked: dict[str, Any]
     name: str
@@ -28,12 +28,12 @@ class State:
     labelled: bool
     seeds: int
     settings: dict[str, Any]  # of each method, complete but for the seed
-    fingerprints: dict[str, str]  # what the images are known by, at the size at which each method reads them
+    fingerprints: dict[str, str]  # of the images, at the size at which each method reads them
     refused: dict[str, str] = field(default_factory=dict)  # methods that cannot be planned here, and why
 
     @property
     def methods(self) -> list[str]:
-        """The methods in the order in which they were asked for."""
+        """The methods in the order of the request."""
         return list(self.settings)
 
     @property
@@ -51,11 +51,11 @@ class State:
         made = plan(Request(source=config.source, config=config, data=data, command="propos compare"), device, reporter)
         if made.fingerprint != self.fingerprints[cell.method]:
             made.closing.close()
-            raise InputError(f"{config.source}: has other images than when the comparison began; choose another --out")
+            raise InputError(f"{config.source}: its images changed since the comparison began: choose another --out")
         return made
 
     def grown_by(self, more: State) -> State:
-        """Return it with the methods and seeds that another one of the same images has besides."""
+        """Return it with the additional methods and seeds of another one of the same images."""
         settings = self.settings | {name: more.settings[name] for name in more.methods if name not in self.settings}
         return replace(
             self,
@@ -71,7 +71,7 @@ class State:
         for key in self.asked | asked:
             was, now = self.asked.get(key), asked.get(key)
             if was != now:
-                raise InputError(f"{out}: holds a comparison with {key} = {was}, not {now}; choose another --out")
+                raise InputError(f"{out}: contains a comparison with {key} = {was}, not {now}: choose another --out")
 
     def remember(self, wanted: Wanted, out: Path) -> State:
         """Write it down, with what other processes planned for the same folder meanwhile, and return that."""
@@ -90,7 +90,7 @@ def read_state(out: Path) -> State | None:
     path = out / FILE
     if not path.is_file():
         if out.exists() and (not out.is_dir() or any(each for each in out.iterdir() if each.name != LOCK)):
-            raise InputError(f"{out}: is there already and holds no comparison; choose another --out")
+            raise InputError(f"{out}: already exists and contains no comparison: choose another --out")
         return None
     found = parse_json(read_text(path), str(path))
     try:
@@ -111,7 +111,7 @@ def read_state(out: Path) -> State | None:
             state.config(Cell(method, 0))
             state.fingerprints[method]
     except (TypeError, KeyError):
-        raise InputError(f"{path}: is not what propos compare writes; choose another --out") from None
+        raise InputError(f"{path}: not written by this version of propos compare: choose another --out") from None
     return state
 
 
@@ -143,7 +143,7 @@ def _still(refused: dict[str, str], settings: dict[str, Any]) -> dict[str, str]:
 
 
 def _why_none(refused: dict[str, str]) -> str:
-    """Say why no method can be planned: most often the same of all."""
+    """Return why no method can be planned: usually the same reason for all."""
     reasons = set(refused.values())
     return reasons.pop() if len(reasons) == 1 else "; ".join(f"{name}: {why}" for name, why in refused.items())
 
@@ -153,11 +153,11 @@ def _with_method(state: State | None, wanted: Wanted, method: str, device: str, 
     with plan(wanted.request(method), device, reporter) as made:
         config, labelled = made.config, made.source.labels is not None
         if config.clusters is None:
-            raise InputError(f"{wanted.source}: has no labels to count: say how many clusters to find, as in -k 10")
+            raise InputError(f"{wanted.source}: no labels to count classes: give the number of clusters, as in -k 10")
         if state is None:
             state = State(wanted.asked(), made.source.name, len(made.source), labelled, wanted.seeds, {}, {})
         if len(made.source) != state.images:
-            raise InputError(f"{wanted.source}: has other images than when the comparison began; choose another --out")
+            raise InputError(f"{wanted.source}: its images changed since the comparison began: choose another --out")
         known_by = made.fingerprint
     return replace(
         state,

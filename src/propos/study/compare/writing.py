@@ -21,12 +21,12 @@ NOT_YET = "–"
 
 
 def title(state: State) -> str:
-    """Say what is compared."""
+    """Return the title: methods and images."""
     return f"{counted(len(state.methods), 'method')} on {state.name}, {state.images:,} images"
 
 
 def notes(state: State, rows: Sequence[Row]) -> list[str]:
-    """Say what the numbers are, and what they do not say."""
+    """Return notes that explain the numbers."""
     wanted = len(state.methods) * state.seeds
     taken = sum(row.numbers["seconds"] for row in rows)
     asked = state.asked
@@ -39,12 +39,12 @@ def notes(state: State, rows: Sequence[Row]) -> list[str]:
     )
     lines = [
         f"{len(rows)} of {wanted} cells are finished ({counted(len(state.methods), 'method')}, "
-        f"{counted(state.seeds, 'seed')}); they took {duration(taken)}, all together. Trained {length}.",
-        "Mean ± standard deviation over seeds of the last E-step: no epoch was chosen. Methods that differ by less "
-        "than their deviations are not told apart by so few seeds.",
-        "spread: that of the embeddings over an even one's; balance: smallest over largest cluster; seeds agree: mean "
-        "NMI between two seeds' clusters, which needs no labels; processor seconds: of the training process alone; "
-        "MB: the most memory it had, Python and torch included.",
+        f"{counted(state.seeds, 'seed')}); total time {duration(taken)}. Trained {length}.",
+        "Mean ± standard deviation over seeds, at the last E-step: no epoch was selected. Differences below these "
+        "deviations are not significant with so few seeds.",
+        "spread: of the embeddings, relative to a uniform distribution; balance: smallest over largest cluster; seeds "
+        "agree: mean NMI between two seeds' clusters, without labels; processor seconds: of the training process; "
+        "MB: its peak memory, including Python and torch.",
     ]
     if not state.labelled:
         lines.insert(1, "The images have no labels, so there are no scores.")
@@ -108,7 +108,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def as_json(state: State, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the comparison for programs: what was asked for, each cell, each method's means."""
+    """Return the comparison as JSON: the request, each cell, each method's means."""
     return {
         "asked": state.asked,
         "source": {"name": state.name, "images": state.images, "labelled": state.labelled},
@@ -140,14 +140,14 @@ def figure(state: State, rows: Sequence[Row]) -> list[Dots]:
 
 
 def write_tables(state: State, rows: Sequence[Row], out: Path) -> None:
-    """Write what is known so far, as text."""
+    """Write the results so far as text."""
     write_atomically(out / "compare.md", markdown(state, rows).encode())
     write_atomically(out / "compare.csv", as_csv(rows).encode())
     write_atomically(out / "compare.json", f"{json.dumps(as_json(state, rows), indent=1)}\n".encode())
 
 
 def write_figure(state: State, rows: Sequence[Row], out: Path) -> None:
-    """Draw what is known so far."""
+    """Draw the results so far."""
     sheet = draw(figure(state, rows))
     write_atomically(out / "compare.svg", sheet.svg().encode())
     write_atomically(out / "compare.png", sheet.png())

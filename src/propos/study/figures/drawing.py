@@ -143,7 +143,7 @@ def _plain(words: str) -> str:
 
 
 def draw(parts: Sequence[Drawn]) -> Sheet:
-    """Lay parts out on one sheet, two beside each other."""
+    """Arrange parts on one sheet, two per row."""
     columns = min(COLUMNS, len(parts))
     sheet = Sheet(columns * WIDTH + (columns + 1) * GAP, GAP)
     for start in range(0, len(parts), columns):
@@ -260,7 +260,7 @@ def _opened(low: float, high: float, room: float) -> tuple[float, float]:
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Return round numbers between two, about so many."""
+    """Return about `count` round numbers between two values."""
     rough = (high - low) / about
     power = 10 ** math.floor(math.log10(rough))
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough)

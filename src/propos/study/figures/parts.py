@@ -1,4 +1,4 @@
-"""What tables and figures are made of: words, lines, dots, maps and pictures."""
+"""Parts of tables and figures: text, lines, dots, maps and pictures."""
 
 from __future__ import annotations
 

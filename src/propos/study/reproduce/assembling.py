@@ -40,7 +40,7 @@ PARTS: dict[str, Assemble] = {
     "figure-s4": maps.figure_s4,
     "study": study.study,
 }
-# What is measured on the cells of an item once they are finished.
+# The measurements on an item's finished cells.
 READ: dict[str, list[str]] = {
     "table-5": ["linear"],
     "table-8": ["validation"],
@@ -54,7 +54,7 @@ READ: dict[str, list[str]] = {
 NOTES: dict[str, Sequence[str]] = {
     "table-2": (
         "Rows without numbers of ours are quoted from the paper.",
-        "CC as its authors' code answers: by its cluster head. The paper quotes it, trained at 224 px.",
+        "CC is scored by its cluster head, as in its authors' code. The paper quotes it, trained at 224 px.",
         "PCL's STL-10 ACC of 41.0 is as the paper prints it.",
     ),
     "table-4": ("Rows without numbers of ours are quoted from the paper.",),
@@ -64,7 +64,7 @@ NOTES: dict[str, Sequence[str]] = {
         "1,000 epochs on 4 V100 GPUs, so that ratios compare and times do not.",
     ),
     "table-8": ("Rows without numbers of ours are quoted from the paper.",),
-    "figure-4": ("Those who vote are the train images, the queries test images, both as the k-NN vote predicts them.",),
+    "figure-4": ("Train images vote, test images are the queries; both have the classes that a k-NN vote predicts.",),
     "figure-7f": ("The paper does not say which changes it removes; these are ours, one after another.",),
     "figure-8": ("The paper names no sizes; these are ours.",),
     "figure-s3": ("The paper does not say how it chose outliers; these lie furthest from their cluster's prototype.",),
@@ -72,12 +72,14 @@ NOTES: dict[str, Sequence[str]] = {
         "The paper has no Fashion-MNIST; it is trained as CIFAR-10 is.",
         "Spread: the standard deviation of embeddings, as a share of that of embeddings even on the sphere.",
     ),
-    "table-6": ("CC as its authors' code answers: by its cluster head; the row below it is k-means on the same runs.",),
+    "table-6": (
+        "CC is scored by its cluster head, as in its authors' code; the next row is k-means on the same runs.",
+    ),
 }
 
 
 def assemble(results: Results) -> Assembled:
-    """Return an item with what its cells came to so far."""
+    """Return an item with the results of its finished cells."""
     item, tasks = results.item, results.tasks
     notes = [*NOTES.get(item.id, ()), *_images_words(results)]
     return Assembled(
@@ -92,7 +94,7 @@ def assemble(results: Results) -> Assembled:
 
 
 def _images_words(results: Results) -> list[str]:
-    """Say of each set how many images were trained on, of how many that are here."""
+    """Return how many of each set's images were used for training."""
     counts: dict[str, int] = {}
     for cell, run in results.runs.items():
         counts.setdefault(results.head(cell.setup), run.info.source.images or 0)

@@ -1,7 +1,7 @@
-"""Budgets: a cell as it is trained with the means there are. What differs from the paper is told, setting by setting.
+"""Budgets: how a cell is trained; every setting that differs from the paper is listed.
 
-`paper` is the paper's own recipe on all images. `small` and `tiny` keep the method and what is varied, and take the
-rest from one reduced recipe each, so that cells of one budget compare.
+`paper` is the paper's own recipe on all images. `small` and `tiny` keep the method and the varied settings, and take
+the rest from one reduced recipe each, so that cells of one budget are comparable.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PERSONAL = ("source", "data", "labels", "recipe", "method", "clusters", "seed", 
 
 @dataclass(frozen=True)
 class Reduced:
-    """A reduced study: so many images, the recipe that all its cells share, and how many classes it may have."""
+    """A reduced study: its number of images, the recipe of all its cells, and its largest number of classes."""
 
     images: int
     classes: int | None
@@ -84,9 +84,9 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """What its run folder is called, wherever the images lie: a hash of its settings and of which images.
+        """The name of its run folder: a hash of its settings and images, but not of the images' location.
 
-        Settings at their defaults are left out: a cell that was finished before there was one of them is found again.
+        Settings at their defaults are left out, so that new settings do not change the names of finished cells.
         """
         settings = self.config.model_dump(mode="json", exclude={"source", "data"}, exclude_defaults=True)
         text = json.dumps([settings, asdict(self.images)], sort_keys=True)
@@ -94,7 +94,7 @@ class Task:
 
     @property
     def scaled(self) -> dict[str, tuple[Any, Any]]:
-        """What is not as in the paper: of each setting the paper's value and this one."""
+        """The settings that differ from the paper: the paper's value and this one."""
         theirs, ours = (complete_sections(each).flat() for each in (paper_config(self.cell), self.config))
         return {k: (theirs[k], value) for k, value in ours.items() if not k.startswith(PERSONAL) and theirs[k] != value}
 
@@ -120,7 +120,7 @@ def paper_config(cell: Cell) -> Config:
 
 
 def reduced_config(cell: Cell, reduced: Reduced) -> Config:
-    """Return the reduced study's settings with what a cell varies: sizes in proportion, all else as it is."""
+    """Return the reduced study's settings with the cell's varied settings: sizes scaled, all else unchanged."""
     setup, recipe = cell.setup, build_recipe(cell.setup.recipe, cell.setup.method)
     base = reduced.recipe.with_settings({"network.backbone": recipe.network.backbone})
     if setup.recipe.endswith(LARGE):
@@ -144,14 +144,14 @@ def _in_proportion(changes: dict[str, Any], base: Config, batches: float) -> dic
 
 
 def kept_epochs(cell: Cell, epochs: int) -> tuple[int, ...]:
-    """Return the epochs whose networks are kept: of the one run that figures look into, a few."""
+    """Return the epochs whose weights are kept: a few, of the one run that figures need."""
     if cell != Cell(LOOKED_AT, 0):
         return ()
     return tuple(sorted({min(epochs - 1, round(share * epochs)) for share in KEPT}))
 
 
 def scaled_words(tasks: Iterable[Task]) -> list[str]:
-    """Say what was scaled down in some cells, a setting a line: the paper's values, and these."""
+    """Return the settings that were scaled down in some cells, one per line: the paper's values and these."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for each in {each.cell.setup: each for each in tasks}.values():  # seeds differ in nothing else
         for key, (theirs, ours) in each.scaled.items():
@@ -162,7 +162,7 @@ def scaled_words(tasks: Iterable[Task]) -> list[str]:
 
 
 def shown(value: Any) -> str:
-    """Write a setting's value as people do."""
+    """Return a setting's value as text."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]
     if isinstance(value, tuple | list):

@@ -1,4 +1,4 @@
-"""Cells carried out: each planned as its budget has it, and measured once it is finished."""
+"""Training of cells: each is planned for its budget, and measured once it is finished."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from propos.training import choose_device, usual_precision
 
 
 def train_cells(tasks: Sequence[Task], place: Place, manner: Manner, readings: Mapping[Task, list[str]]) -> list[str]:
-    """Train what is not finished and measure what is; return what could not be done, a sentence each."""
+    """Train unfinished cells and measure finished ones; return the failures, one sentence each."""
     return work_through([_job(task, place, manner, readings.get(task, [])) for task in tasks], manner, place.root)
 
 
@@ -36,7 +36,7 @@ def planned(task: Task, place: Place, device: str, reporter: Reporter | None = N
 
 
 def words(task: Task) -> str:
-    """Name a cell in a line."""
+    """Return a cell's description in one line."""
     setup = task.cell.setup
     changes = "".join(f" {key}={value}" for key, value in setup.changes)
     stand_in = " (stand-in)" if task.images.stand_in else ""

@@ -1,4 +1,4 @@
-"""What the paper trained, one run at a time: a set-up in the paper's own terms, and a seed."""
+"""Cells: the runs of the paper, each a set-up in the paper's terms and a seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Changes = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class Setup:
-    """What is trained, seeds aside: images by name, a recipe, a method, and what differs from the recipe."""
+    """A run without its seed: images by name, a recipe, a method, and changes to the recipe."""
 
     data: str  # a published set, or one of its splits: cifar-10:train
     recipe: str
@@ -33,6 +33,6 @@ class Cell:
 
 
 def with_seeds(setups: Iterable[Setup], seeds: int) -> list[Cell]:
-    """Return the cells of set-ups, each set-up once, seed by seed, so that a first answer comes early."""
+    """Return the cells of set-ups, each once, seed by seed, so that first results come early."""
     different = list(dict.fromkeys(setups))
     return [Cell(setup, seed) for seed in range(seeds) for setup in different]

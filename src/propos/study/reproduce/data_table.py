@@ -11,7 +11,7 @@ from propos.study.reproduce.results import Results
 
 
 def table_1(results: Results) -> list[Part]:
-    """Count the images of each set and their classes, beside the paper's."""
+    """Return the number of images and classes of each set, next to the paper's."""
     rows = []
     for row in paper()["table-1"]:
         name = row["set"].lower()

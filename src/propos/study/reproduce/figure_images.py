@@ -1,4 +1,4 @@
-"""What figures show of single images: maps of embeddings, sampled neighbours, outliers."""
+"""Measurements for figures of single images: maps of embeddings, sampled neighbours, outliers."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def _map(run: Run, embeddings: Float[np.ndarray, "N D"]) -> dict[str, Any]:
 
 
 def dots(count: int) -> Int[np.ndarray, " n"]:
-    """Return which of so many images have a dot on a map."""
+    """Return the images, of `count`, that have a dot on a map."""
     return np.linspace(0, count - 1, min(count, MOST_DOTS)).round().astype(np.int64)
 
 
 def neighbours(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
-    """Show images, the one nearest to each, and those nearest to three neighbours that positive sampling draws."""
+    """Return some images, the nearest neighbour of each, and those nearest to three sampled neighbours."""
     epoch = min(run.kept_weights, key=lambda each: abs(each - run.config.train.epochs / 10))
     model = Model.uncorrected(run, choose_device(device), epoch)
     sigma = settings_of(run.config).model_dump()["sigma"]
@@ -76,7 +76,7 @@ def neighbours(run: Run, task: Task, place: Place, device: str) -> dict[str, Any
 
 
 def outliers(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
-    """Show the images, of those on the map, that lie furthest from the prototype of their cluster."""
+    """Return the images on the map that are furthest from the prototype of their cluster."""
     assert run.table.label is not None
     some = dots(len(run.table.images))
     furthest = run.table.distance[some].argsort()[::-1][:OUTLIERS]

@@ -1,4 +1,4 @@
-"""How long cells take: from counted floating-point operations and the speed of a machine."""
+"""Estimated training time of cells, from counted floating-point operations and the speed of a machine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _has_target(method: str) -> bool:
 
 
 def _images(task: Task) -> tuple[int, int]:
-    """Return how many images a cell clusters, and how many more it only trains on, if all of them are there."""
+    """Return how many images a cell clusters, and how many more it only trains on, if the set is complete."""
     setup, published = task.cell.setup, benchmark(task.cell.setup.set)
     images = published.images * 5 // 6 if setup.data.endswith(":train") else published.images
     if task.images.count is not None:

@@ -14,12 +14,12 @@ from propos.common.errors import InputError
 from propos.data import MissingData, Source, UnopenedSource, benchmark, find_source, using
 from propos.runs import write_atomically
 
-STAND_IN = "digits"  # scikit-learn's, which are everywhere
+STAND_IN = "digits"  # scikit-learn's, which need no download
 
 
 @dataclass(frozen=True)
 class Images:
-    """Which images: a published set, all of it or so many of so many classes, kept at a side; or a stand-in for it."""
+    """The images of a cell: a published set, or a subset of it at a given side, or a stand-in for it."""
 
     data: str
     count: int | None = None
@@ -35,7 +35,7 @@ class Images:
 
 @cache
 def look(data: str, root: Path | None) -> UnopenedSource | None:
-    """Look at a published set under the data root; nothing where it, or part of it, is not there."""
+    """Find a published set under the data root; None if it, or part of it, is missing."""
     name, _, split = data.partition(":")
     if root is None:
         return None
@@ -46,7 +46,7 @@ def look(data: str, root: Path | None) -> UnopenedSource | None:
 
 
 def is_there(data: str, root: Path | None) -> bool:
-    """Tell whether a set is on this machine."""
+    """Return whether a set is on this machine."""
     return look(data, root) is not None
 
 

@@ -56,7 +56,7 @@ LAMBDAS = (0.0, 0.01, 0.05, 0.1, 0.5, 1.0)
 WIDTHS = (64, 128, 256, 512)
 BACKBONES = ("resnet18", "resnet34", "resnet50")
 QUEUES = (0, 256, 1024, 2048, 4096)
-# The paper removes "some data augmentations" and does not say which; one after another, ours.
+# The paper removes "some data augmentations" and does not say which; these are ours, cumulative.
 AUGMENTATIONS: dict[str, dict[str, Any]] = {
     "all": {},
     "no grey": {"views.grey": 0.0},
@@ -143,7 +143,7 @@ class Item:
     id: str
     shows: str
     setups: tuple[Setup, ...] = ()
-    most_seeds: int | None = None  # a figure that looks into one run needs one
+    most_seeds: int | None = None  # a figure of a single run needs one
     in_paper: bool = True
 
     def cells(self, seeds: int) -> list[Cell]:
@@ -154,7 +154,7 @@ class Item:
 def _items() -> Iterable[Item]:
     five = ("cifar-10", "cifar-20", "stl-10", "imagenet-10", "imagenet-dogs")
     both, one = ("byol", "propos"), ("cifar-10",)
-    yield Item("table-1", "the data sets on this machine, beside the paper's counts")
+    yield Item("table-1", "the data sets on this machine, next to the paper's counts")
     yield Item("table-2", "clustering of five sets, ResNet-34", _on(five, TABLE_2.values()))
     yield Item("table-3", "Tiny-ImageNet", _on(["tiny-imagenet"], TABLE_3.values()))
     yield Item("table-4", "ImageNet-1k, AMI", _on(["imagenet-1k"], ["propos"]))
@@ -171,7 +171,7 @@ def _items() -> Iterable[Item]:
     maps = ("byol", "propos-no-psl", "propos-no-psa", "propos")
     yield Item("figure-5", "t-SNE of the ablation", ablation(maps, one), 1)
     numbers = sweep("clusters", NUMBERS_OF_CLUSTERS)
-    yield Item("figure-6", "K from 5 to 50; BYOL clustered anew", (*numbers, *ablation(["byol"])))
+    yield Item("figure-6", "K from 5 to 50; BYOL clustered again", (*numbers, *ablation(["byol"])))
     yield Item("figure-7a", "how often k-means is performed, r", sweep("estep__every", EVERY))
     yield Item("figure-7b", "σ of positive sampling", sweep("propos__sigma", SIGMAS))
     yield Item("figure-7c", "λ of prototype scattering", sweep("propos__psl_weight", LAMBDAS))

@@ -1,4 +1,4 @@
-"""What would be trained, before anything is: items, cells, the sets that are here, and hours."""
+"""Lists of items and cells before training: data sets on this machine, and hours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from propos.study.reproduce.reproducing import Wanted
 
 
 def list_items(wanted: Wanted, place: Place, device: str) -> Iterable[str]:
-    """Say of each item what it shows, its cells, how long they take here, and which of its sets are here."""
+    """Yield a line per item: its cells, their duration here, its content, and its data sets."""
     fast = speed(device)
     yield f"{'id':10} {'cells':>5} {'here':>12} {'one A100':>9}  shows"
     for item in wanted.items:
@@ -33,14 +33,14 @@ def list_items(wanted: Wanted, place: Place, device: str) -> Iterable[str]:
     times = f"{duration(whole / fast):>12} {duration(whole / on_a100()):>9}"
     yield f"{'all':10} {len(different):>5} {times}  the paper's, each cell once"
     yield (
-        f"Budget {wanted.budget}, {wanted.seeds} seeds. Times are counted operations, k-means and reading aside: here "
-        f"at {fast / 1e9:,.0f} GFLOP/s, which some steps of a small network just reached; on an A100 at "
+        f"Budget {wanted.budget}, {wanted.seeds} seeds. Times are from counted operations, without k-means and reading: "
+        f"here at {fast / 1e9:,.0f} GFLOP/s, as just measured with a small network; on an A100 at "
         f"{UTILISATION:.0%} of {A100 / 1e12:.0f} TFLOP/s."
     )
 
 
 def list_cells(wanted: Wanted, place: Place) -> Iterable[str]:
-    """Say of each cell whether it is finished, would be trained, or lacks its images."""
+    """Yield a line per cell: whether it is finished, would be trained, or lacks its images."""
     tasks = wanted.tasks(place.root)
     own = set(wanted.own(tasks))
     done = 0
@@ -55,15 +55,15 @@ def list_cells(wanted: Wanted, place: Place) -> Iterable[str]:
 
 
 def _operations(cells: Iterable[Cell], wanted: Wanted) -> float:
-    """Count the operations of cells; those of a set-up take as many whatever the seed."""
+    """Count the operations of cells; all seeds of a set-up take the same number."""
     times = Counter(cell.setup for cell in cells)
     return sum(operations(task(Cell(setup, 0), wanted.budget, None)) * number for setup, number in times.items())
 
 
 def _sets(item: Item, root: Path | None) -> str:
-    """Say which sets an item is of, and which of them are not here."""
+    """Return the data sets of an item, and which of them are missing."""
     names = list(dict.fromkeys(setup.set for setup in item.setups)) or list(timed() if item.id == "table-7" else ())
     if not names:
         return "no training"
     absent = [name for name in names if root is None or not benchmark(name).folder(root).is_dir()]
-    return ", ".join(f"{name} (not here)" if name in absent else name for name in names)
+    return ", ".join(f"{name} (missing)" if name in absent else name for name in names)

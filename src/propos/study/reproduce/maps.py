@@ -27,7 +27,7 @@ def _dots(title: str, found: dict[str, Any], by: str = "class", ringed: tuple[in
 
 
 def figure_4(results: Results) -> list[Part]:
-    """How often sampled neighbours keep their class, and some of them as pictures."""
+    """Return the share of sampled neighbours that keep their class, and some of them as pictures."""
     (setup,) = results.item.setups
     kept, shown = _read(results, setup, "preservation"), _read(results, setup, "neighbours")
     epochs = sorted(kept, key=int)

@@ -1,4 +1,4 @@
-"""What is measured on a finished cell for an item that asks for more than training wrote; each once, kept as JSON."""
+"""Measurements that items need beyond what training wrote; each is made once and kept as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READINGS: dict[str, Take] = {
 
 
 def take_readings(names: Sequence[str], task: Task, place: Place, device: str) -> None:
-    """Measure on a finished cell what was not yet, one process at a time."""
+    """Make the missing measurements on a finished cell, one process at a time."""
     missing = [name for name in names if not place.reading(task, name).is_file()]
     if not missing:
         return

@@ -1,4 +1,4 @@
-"""What is measured on a finished cell besides what training wrote: other numbers of clusters, other images, a probe."""
+"""Measurements on a finished cell: other numbers of clusters, other images, a linear probe."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def _validation_images(task: Task, place: Place) -> Images | None:
 
 
 def preservation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
-    """Tell at each kept epoch, for several σ, how often sampled neighbours keep the class of their image.
+    """Measure at each kept epoch, for several σ, how often sampled neighbours keep the class of their image.
 
-    Train images vote, but for those that are among the test images too.
+    Train images vote, except copies of test images.
     """
     assert run.table.label is not None
     classes = torch.from_numpy(Classes.among(run.table.label).numbers(run.table.label))

@@ -1,4 +1,4 @@
-"""Where a reproduction is kept."""
+"""The folders and files of a reproduction."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class Place:
         return self.out / "cells" / task.key
 
     def reading(self, task: Task, name: str) -> Path:
-        """Return the file of what was measured on a cell afterwards."""
+        """Return the file of a measurement on a finished cell."""
         return self.out / "readings" / task.key / f"{name}.json"

@@ -25,16 +25,16 @@ from propos.study.reproduce.writing import write_item
 STATE = "reproduce.json"
 TIMED = "table-7"
 ABOUT = {
-    "tiny": "Trials of minutes on a few hundred images: they show that everything runs, and say nothing of methods.",
-    "small": "A reduced study: 10,000 images of each set, a narrow network, 20 epochs. Its numbers compare with each "
-    "other; beside the paper's they are those of far less training.",
+    "tiny": "Trials of minutes on a few hundred images: they show that everything runs, but do not compare methods.",
+    "small": "A reduced study: 10,000 images of each set, a narrow network, 20 epochs. Its numbers can be compared with "
+    "each other, but not with the paper's, because training is far shorter.",
     "paper": "The paper's own settings.",
 }
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be reproduced: items, on which budget, with how many seeds, and which share of the cells."""
+    """The request: items, budget, number of seeds, and the share of the cells to train."""
 
     items: Sequence[Item]
     budget: Budget
@@ -50,17 +50,17 @@ class Wanted:
         return [task(cell, self.budget, root) for cell in self.cells()]
 
     def own(self, tasks: Sequence[Task]) -> list[Task]:
-        """Return the share of the cells that this process trains, without those whose images are not here."""
+        """Return the share of the cells that this process trains, without those whose images are missing."""
         number, of = self.share
         return [each for each in tasks[number - 1 :: of] if each.there]
 
 
 def reproduce(wanted: Wanted, place: Place, manner: Manner, train: bool = True) -> list[str]:
-    """Train what is missing, write everything down, and return what could not be done, a sentence each.
+    """Train missing cells, write all outputs, and return the failures, one sentence each.
 
-    Without training, what is finished is written down as it is.
+    Without training, the outputs are rebuilt from finished cells.
     """
-    _note_down(wanted, place)
+    _record(wanted, place)
     if not train:
         write_all(place)
         return []
@@ -76,13 +76,13 @@ def reproduce(wanted: Wanted, place: Place, manner: Manner, train: bool = True) 
     return problems
 
 
-def _note_down(wanted: Wanted, place: Place) -> None:
-    """Remember what a folder is of; it holds one budget."""
+def _record(wanted: Wanted, place: Place) -> None:
+    """Record a folder's items and seeds; a folder has one budget."""
     place.out.mkdir(parents=True, exist_ok=True)
     with waited_for(place.out / ".writing"):
         known = State.read(place) or State(wanted.budget, {})
         if known.budget != wanted.budget:
-            raise InputError(f"{place.out}: holds a reproduction on budget {known.budget}; choose another --out")
+            raise InputError(f"{place.out}: contains a reproduction with budget {known.budget}: choose another --out")
         asked = {item.id: max(wanted.seeds, known.seeds.get(item.id, 0)) for item in wanted.items}
         text = json.dumps({"budget": wanted.budget, "seeds": known.seeds | asked}, indent=1)
         write_atomically(place.out / STATE, f"{text}\n".encode())
@@ -90,14 +90,14 @@ def _note_down(wanted: Wanted, place: Place) -> None:
 
 @dataclass(frozen=True)
 class State:
-    """What a folder is of: the budget, and for each item the seeds that were asked for."""
+    """The content of reproduce.json: the budget, and the number of seeds of each item."""
 
     budget: Budget
     seeds: dict[str, int]
 
     @classmethod
     def read(cls, place: Place) -> State | None:
-        """Read it, if it is there."""
+        """Read it; None if it does not exist."""
         path = place.out / STATE
         if not path.is_file():
             return None
@@ -110,7 +110,7 @@ class State:
 
 
 def write_all(place: Place) -> Path:
-    """Write all items that the folder is of, and the page, one process at a time, as the cells are then."""
+    """Write all items of the folder, and the page, one process at a time."""
     with waited_for(place.out / ".writing"):
         state = State.read(place)
         assert state is not None

@@ -1,4 +1,4 @@
-"""What the cells of a reproduction came to, as tables and figures ask for it."""
+"""Results of the cells of a reproduction, for tables and figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Measures = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Results:
-    """An item's cells with what they came to."""
+    """An item's cells with their results."""
 
     item: Item
     seeds: int
@@ -36,7 +36,7 @@ class Results:
 
     @cached_property
     def runs(self) -> dict[Cell, Run]:
-        """Those that are finished."""
+        """Its finished runs."""
         return {
             cell: run for cell, each in self.tasks.items() if (run := finished_run(self.place.run(each))) is not None
         }
@@ -46,7 +46,7 @@ class Results:
         return [cell for cell in self.tasks if cell.setup == setup]
 
     def why_not(self, setup: Setup) -> str:
-        """Say why there is no number of a set-up."""
+        """Return why a set-up has no numbers."""
         return NOT_YET if any(self.tasks[cell].there for cell in self.cells(setup)) else NOT_FOUND
 
     def score(self, setup: Setup, name: str, scale: float = 100.0) -> Ours:
@@ -87,7 +87,7 @@ class Results:
         return curve
 
     def head(self, setup: Setup) -> str:
-        """Return what a column of a set-up's images is called, with what stands in for them."""
+        """Return a column's title for a set-up's images, with the name of a stand-in."""
         name = NAMES.get(setup.set, setup.set)
         return f"{name} (stand-in: {STAND_IN})" if self._stands_in(setup) else name
 
@@ -96,7 +96,7 @@ class Results:
 
     @property
     def seconds(self) -> float:
-        """How long the finished cells took to train, all together."""
+        """The total training time of the finished cells."""
         return sum(run.info.seconds for run in self.runs.values())
 
 

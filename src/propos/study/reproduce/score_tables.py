@@ -1,4 +1,4 @@
-"""The tables of clustering scores: every method of the paper's table, run or quoted, ours beside the paper's."""
+"""Tables of clustering scores: every method of the paper's table, run or quoted, next to the paper's numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from propos.study.reproduce.results import Results
 
 MEASURES = {"NMI": "nmi", "ACC": "accuracy", "ARI": "ari", "AMI": "ami"}
 SCORES = ("NMI", "ACC", "ARI")
-BY_HEAD = "CC"  # whose paper, as its code, takes the cluster head's answer
+BY_HEAD = "CC"  # scored by its cluster head, as in its paper and code
 BY_KMEANS = "CC, by k-means on its instance head"
 
 
 def compared(
     results: Results, rows: Mapping[str, Mapping[str, Setup]], sets: Sequence[str], scores: Sequence[str] = SCORES
 ) -> Table:
-    """Return a table with a row for each of `rows`, set-ups by the set's name, beside the paper's table."""
+    """Return a table with a row for each of `rows`, set-ups by the set's name, next to the paper's table."""
     table = results.item.id
     heads = {setup_name: setup_name for setup_name in sets}
     for setups in rows.values():
@@ -34,12 +34,12 @@ def compared(
 
 
 def _entry(results: Results, table: str, method: str, setup: Setup | None, column: str, score: str) -> Entry:
-    said = printed(table, method, column, score)
+    theirs = printed(table, method, column, score)
     if setup is None:
-        return Entry(None, said)
+        return Entry(None, theirs)
     measure = MEASURES[score]
     ours = results.score(setup, f"head_{measure}" if method == BY_HEAD else measure)
-    return Entry(ours, said)
+    return Entry(ours, theirs)
 
 
 def _rows(
@@ -52,8 +52,8 @@ def _rows(
     }
 
 
-def _with_both_answers(rows: dict[str, Mapping[str, Setup]]) -> dict[str, Mapping[str, Setup]]:
-    """Put CC's other answer below its own."""
+def _with_kmeans_row(rows: dict[str, Mapping[str, Setup]]) -> dict[str, Mapping[str, Setup]]:
+    """Add the k-means result of CC's runs below that of its head."""
     both: dict[str, Mapping[str, Setup]] = {}
     for method, setups in rows.items():
         both[method] = setups
@@ -65,7 +65,7 @@ def _with_both_answers(rows: dict[str, Mapping[str, Setup]]) -> dict[str, Mappin
 def table_2(results: Results) -> list[Table]:
     """Clustering of five sets."""
     sets = ("cifar-10", "cifar-20", "stl-10", "imagenet-10", "imagenet-dogs")
-    rows = _with_both_answers(_rows("table-2", TABLE_2, sets))
+    rows = _with_kmeans_row(_rows("table-2", TABLE_2, sets))
     return [compared(results, rows, [NAMES[data] for data in sets])]
 
 
@@ -92,7 +92,7 @@ def table_5(results: Results) -> list[Table]:
 
 def table_6(results: Results) -> list[Table]:
     """The ablation."""
-    rows = _with_both_answers(_rows("table-6", ABLATION, CIFAR, "{}-r18"))
+    rows = _with_kmeans_row(_rows("table-6", ABLATION, CIFAR, "{}-r18"))
     return [compared(results, rows, [NAMES[data] for data in CIFAR])]
 
 

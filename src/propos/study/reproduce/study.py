@@ -1,4 +1,4 @@
-"""The study that a laptop can do: the two losses, each without the other, on two small sets, seed beside seed."""
+"""A study for a laptop: both losses, each without the other, on two small sets, compared seed by seed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MINUTE = 60.0
 
 
 def study(results: Results) -> list[Part]:
-    """Scores, what became of the embeddings and clusters, pairs of methods seed by seed, and curves.
+    """Return scores, measures of embeddings and clusters, methods compared seed by seed, and curves.
 
-    A study grows set by set: a set of which nothing is finished has no curves beside one of which something is.
+    A set without finished cells has no curves, unless no set has any.
     """
     sets = {setup.set: results.head(setup) for setup in losses()}
     parts: list[Part] = [_scores(results, sets), _health(results, sets), _orders(results, sets)]
@@ -77,7 +77,7 @@ def _health(results: Results, sets: dict[str, str]) -> Table:
 
 
 def _orders(results: Results, sets: dict[str, str]) -> Words:
-    """Return how far ProPos is ahead of the others, in the paper and here, and for how many seeds that holds."""
+    """Return how far ProPos is ahead of the others, in the paper and here, and for how many seeds."""
     head = [f"{WHOLE} ahead of", *(f"{name}, {score}" for name in sets.values() for score in SEEN)]
     head.insert(1, "paper, CIFAR-10 (accuracy, nmi)")
     rows = []
@@ -89,7 +89,7 @@ def _orders(results: Results, sets: dict[str, str]) -> Words:
 
 
 def _ahead(results: Results, data: str, method: str, score: str) -> str:
-    """Say by how much, seed against the same seed."""
+    """Return the mean difference over seeds, each compared with the same seed, and how often it is positive."""
     whole, other = results.by_seed(_setup(data, WHOLE), score), results.by_seed(_setup(data, method), score)
     gaps = [100 * (whole[seed] - other[seed]) for seed in sorted(whole.keys() & other.keys())]
     if not gaps:

@@ -56,12 +56,12 @@ def _values(key: str, values: Iterable[Any]) -> dict[str, dict[str, Any]]:
 
 
 def figure_6(results: Results) -> list[Part]:
-    """The number of clusters: ProPos trained with each, BYOL's embeddings clustered anew."""
+    """The number of clusters: ProPos trained with each, BYOL's embeddings clustered with each."""
     charts: list[Part] = []
     for data in CIFAR:
         byol = Setup(data, f"{data}-r18", "byol")
         lines = {
-            "BYOL, clustered anew": [results.read(byol, "clusters", str(k), "nmi") for k in NUMBERS_OF_CLUSTERS],
+            "BYOL, clustered again": [results.read(byol, "clusters", str(k), "nmi") for k in NUMBERS_OF_CLUSTERS],
             "ProPos": [results.score(varied(data, clusters=k), "nmi") for k in NUMBERS_OF_CLUSTERS],
         }
         ticks = [str(k) for k in NUMBERS_OF_CLUSTERS]
@@ -70,7 +70,7 @@ def figure_6(results: Results) -> list[Part]:
 
 
 def figure_7a(results: Results) -> list[Part]:
-    """How often k-means is performed."""
+    """The number of epochs between runs of k-means."""
     return _cifar(results, "r, epochs between E-steps", _values("estep.every", EVERY), {"ProPos": "propos"})
 
 

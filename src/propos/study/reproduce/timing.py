@@ -46,9 +46,9 @@ def pairs(budget: Budget, root: Path | None) -> dict[str, tuple[Task, Task]]:
 
 
 def time_all(budget: Budget, place: Place, device: str, say: Callable[[str], object]) -> list[str]:
-    """Time what was not timed yet, as far as its images are here; return what could not be, a sentence each."""
+    """Time what was not timed yet, as far as its images are here; return the failures, one sentence each."""
     if world_size() > 1:
-        return ["table-7 is timed by one process: give it without torchrun"]
+        return ["table-7 is timed in one process: run it without torchrun"]
     problems = []
     for data, (byol, propos) in pairs(budget, place.root).items():
         path = place.reading(propos, "seconds")
@@ -104,7 +104,7 @@ def _seconds(work: Callable[[], object], device: torch.device) -> float:
 
 
 def table_7(results: Results) -> list[Part]:
-    """Return the seconds of an epoch beside the paper's hours of a thousand."""
+    """Return the seconds per epoch next to the paper's hours of 1,000 epochs."""
     rows = []
     for data, (_, propos) in pairs(results.budget, results.place.root).items():
         path, name = results.place.reading(propos, "seconds"), NAMES[data]

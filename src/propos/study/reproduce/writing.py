@@ -1,4 +1,4 @@
-"""Items written down: Markdown to read, CSV to compute with, SVG and PNG to look at."""
+"""Writing items as Markdown, CSV, SVG and PNG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WITHIN = {True: "✓", False: "✗", None: ""}
 
 
 def ours_words(entry: Entry, digits: int = 1) -> str:
-    """Write our numbers: mean ± standard deviation, or why there are none."""
+    """Return our numbers as text: mean ± standard deviation, or why there are none."""
     ours = entry.ours
     if ours is None:
         return QUOTED if entry.paper is not None else "–"
@@ -28,7 +28,7 @@ def ours_words(entry: Entry, digits: int = 1) -> str:
 
 
 def paper_words(entry: Entry) -> str:
-    """Write the paper's number as it prints it."""
+    """Return the paper's number as it prints it."""
     if entry.paper is None:
         return "–"
     return f"{entry.paper.value:.1f}" + ("" if entry.paper.sd is None else f" ± {entry.paper.sd:.1f}")
@@ -62,17 +62,17 @@ def markdown(item: Assembled) -> str:
 
 
 def summary(item: Assembled) -> list[str]:
-    """Say how much of an item is there, and what it took."""
+    """Return in words how many cells of an item are finished, and their training time."""
     done, all_ = item.cells
     if not all_:
         return []
-    return [f"{done} of {all_} cells are finished; they took {duration(item.seconds)} to train, all together."]
+    return [f"{done} of {all_} cells are finished; total training time {duration(item.seconds)}."]
 
 
 def numbers_as_words(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Return a table of numbers as words: for each column ours, and the paper's with whether ours is near it.
+    """Return a table of numbers as text: for each column ours, and the paper's with ✓ or ✗.
 
-    Where the paper has nothing of a column, ours stands alone.
+    Columns that the paper does not have contain only ours.
     """
     beside = [any(entries[i].paper is not None for _, entries in table.rows) for i in range(len(table.columns))]
     head = [table.head]
@@ -89,7 +89,7 @@ def numbers_as_words(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def table_of(parts: Iterable[Part]) -> str:
-    """Return all numbers of an item as CSV, one a line."""
+    """Return all numbers of an item as CSV, one per line."""
     text = io.StringIO(newline="")
     rows: list[Sequence[object]] = [
         ("part", "column", "row", "ours", "sd", "seeds", "paper", "paper_sd", "within_tolerance")
