@@ -69,7 +69,7 @@ def _interrupted(arguments: list[str], wait: float) -> str:
 
 
 def _listens(process: int) -> bool:
-    """Tell whether a process has come to the point where it listens to requests to end."""
+    """Return whether a process handles requests to stop yet."""
     try:
         status = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:

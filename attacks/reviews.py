@@ -1,4 +1,4 @@
-"""What comes after training and before it: corrections, exports, other people's weights, and what is kept between runs."""
+"""Attacks on corrections, exports, foreign weights and caches."""
 
 from __future__ import annotations
 

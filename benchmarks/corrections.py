@@ -1,9 +1,9 @@
-"""What a hundred answers teach: images chosen by `propos ask`, at random, and none, at equal training.
+"""Measure the gain from 100 corrections: images chosen by `propos ask`, at random, and none, at equal training.
 
-On 3,000 Fashion-MNIST images a base run is corrected by a simulated person and gone on from. The person calls each
+On 3,000 Fashion-MNIST images a base run is corrected by a simulated person and continued. The person calls each
 cluster by the class that most of its images are of, confirms an asked image whose cluster is called by its class, moves
 it to the cluster of its class (the one that holds most of it) where it is not, and splits it off where no cluster is
-called so. Labels choose nothing. Results are written as they come; started again, the script goes on where it stopped.
+called so. Labels choose nothing. Results are written as they come; started again, the script resumes.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def one_step(run: Run) -> Int[np.ndarray, " N"]:
     corrected, images = run.corrected, len(run.table.images)
     if not corrected.edited:
         return run.table.cluster
-    _, said = corrections_of(corrected, run.table.cluster, np.arange(images))
-    assert said is not None
+    _, corrections = corrections_of(corrected, run.table.cluster, np.arange(images))
+    assert corrections is not None
     start = torch.from_numpy(corrected.prototypes.vectors[np.argsort(numbers_of(corrected))])
     points = torch.from_numpy(run.embeddings)
-    fixed = pin_images(points, said, start)
+    fixed = pin_images(points, corrections, start)
     found = spherical_kmeans(points, len(start), 0, torch.Generator(), previous=start, fixed=fixed)
     return found.labels.numpy()
 
@@ -135,7 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("runs/corrections"))
     parser.add_argument("--epochs", type=int, default=12, help="of the base run")
-    parser.add_argument("--more", type=int, default=3, help="epochs of the run that goes on; 0: its first E-step alone")
+    parser.add_argument("--more", type=int, default=3, help="epochs of the continued run; 0: its first E-step alone")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()

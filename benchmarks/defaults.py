@@ -1,7 +1,7 @@
-"""Defaults alone, on every set of benchmarks/sets.py, beside what people reach for first.
+"""Defaults alone, on every set of benchmarks/sets.py, compared with standard clusterings.
 
-Ours is `propos run` with nothing but -k. Results are written as they come; started again, the script goes on where it
-stopped. Seconds are the processor's. Labels only score.
+Ours is `propos run` with nothing but -k. Results are written as they come; started again, the script
+resumes. Seconds are the processor's. Labels are used for scoring alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reading folders of images costs: predicting, building the cache, and loading from it while training.
+"""Measure the cost of reading folders of images: predicting, building the cache, and loading from it while training.
 
 Everything compared is timed in turn, round by round, in one process; a ratio is the median over rounds of the two
 times of a round. Photographs are imagenette-160 under PROPOS_DATA, else ../shared/data; without them, generated ones.

@@ -1,8 +1,8 @@
-"""What is made of a folder of photographs that a pretrained network saw: plain k-means, what others do, and ours.
+"""Compare clusterings of a pretrained network's features of photographs: plain k-means, other methods, and ours.
 
 The folder that an image is in is its kind, for scoring alone. Images are looked at once, whatever is made of them then:
-its seconds, the processor's, are said first. Results are written as they come; started again, the script goes
-on where it stopped.
+its seconds, the processor's, are said first. Results are written as they come; started again, the script
+resumes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Every method on small sets at equal processor time, beside what people reach for first, over some seeds.
+"""Every method on small sets at equal processor time, compared with standard clusterings, over some seeds.
 
 What an epoch of a method costs on a set is seen once, by training a few; it is then trained for as many as the time
 allows, with its schedule made for that length. Each run has one thread. Costs and results are written as they come, a
-line each, in two files side by side; started again, the script goes on where it stopped. Labels only score, and it is
+line each, in two files side by side; started again, the script resumes. Labels are used for scoring alone, and it is
 always the last E-step that is scored.
 """
 

@@ -1,8 +1,8 @@
 """Training with and without mirrored views, in pairs of one seed: does what the images were asked agree with it?
 
 All else is what propos chooses for the images when it learns from them alone, at a share of the usual epochs.
-Results are written as they come; started again, the script goes on where it stopped. Seconds are the processor's.
-Labels only score.
+Results are written as they come; started again, the script resumes. Seconds are the processor's.
+Labels are used for scoring alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What methods that build on a trained network add to finished runs of ours: accuracy before and after, by seed.
+"""Measure methods that continue finished runs: accuracy before and after, by seed.
 
-Every result is written when it comes and every run is kept; started again, the script goes on where it stopped, inside
+Every result is written when it comes and every run is kept; started again, the script resumes, inside
 a run too. One thread. The base is `propos run` with nothing but -k, of which each method is told to go on.
 """
 

@@ -1,4 +1,4 @@
-"""What people reach for first, on pixels: k-means, Ward, spectral clustering, UMAP and k-means or a mixture."""
+"""Standard clusterings of pixels: k-means, Ward, spectral clustering, UMAP with k-means or a mixture."""
 
 from __future__ import annotations
 

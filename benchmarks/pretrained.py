@@ -1,4 +1,4 @@
-"""What looking at a folder of photographs with a pretrained network costs, beside a bare loop that decodes and passes.
+"""Compare the cost of computing pretrained features of a folder with a bare loop that decodes and passes.
 
 Both kinds run in turn, each time in a process of its own, so that seconds, processor time (with that of decoding
 processes) and peak memory are its own, and each imports what it needs and no more. The photographs are crops of a

@@ -1,4 +1,4 @@
-"""What a report of 60,000 images costs to build and to look at, and whether a million points open.
+"""Measure the cost of writing and opening a report of 60,000 images, and of a million points.
 
 Digits are shifted and made noisy until there are enough of them; embeddings are points about ten directions. Seconds
 on the clock stand beside seconds of processor time, which other work on the machine does not change.

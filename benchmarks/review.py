@@ -1,4 +1,4 @@
-"""What corrections of 60,000 images cost: shown by the page, saved by the server, and a log of 100,000 edits opened.
+"""Measure the cost of corrections of 60,000 images: on the page, in the server, and with a log of 100,000 edits.
 
 Seconds on the clock; also those of the processor, which other work on the machine changes little.
 """

@@ -1,4 +1,4 @@
-"""How much faster two processes train than one, with one thread each, and what a step sends.
+"""Measure the speed-up of two processes over one, with one thread each, and the bytes that a step sends.
 
 One process, two that torchrun starts, and two that know nothing of each other and take half a batch each, wait for
 their turns, so that what is compared is measured in turn; a ratio is the median over rounds of the times of a round.

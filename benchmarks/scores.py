@@ -1,4 +1,4 @@
-"""What the scores of an E-step cost at the size of ImageNet-1k, on made-up labels."""
+"""Measure the cost of an E-step's scores at the size of ImageNet-1k, on synthetic labels."""
 
 from __future__ import annotations
 

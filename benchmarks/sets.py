@@ -63,7 +63,7 @@ def _fonts() -> list[str]:
 
 
 def _draws_letters(path: str) -> bool:
-    """Tell whether a font has the letters, and not the same box for each."""
+    """Return whether a font has all letters, each different."""
     try:
         font = ImageFont.truetype(path, 24)
     except OSError:

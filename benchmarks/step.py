@@ -1,4 +1,4 @@
-"""What a training step costs beyond the passes it cannot do without, and what views cost beside kornia's.
+"""Measure the overhead of a training step over its bare passes, and the cost of views compared with kornia's.
 
 Everything compared is timed in turn, round by round, in one process; a ratio is the median over rounds of the two
 times of a round. Targets are for time on the clock. The same ratio in processor time stands beside it: on a quiet

@@ -1,4 +1,4 @@
-"""How long a short run takes with threads that wait in different ways, on a quiet machine and beside busy programs.
+"""Measure a short run with threads that wait in different ways, on an idle machine and next to busy programs.
 
 Each setting takes its turn, round by round, at each load: programs that do nothing but compute. `chosen` is what the
 command decides by itself; the others are a person's own settings. Say nothing of a machine that has other work.

@@ -10,7 +10,7 @@ from helpers.reviewed import titles
 
 
 def asked_about(folder, path, capsys):
-    """What `propos ask` says of the run: image, where it is, where else it may belong."""
+    """Return the output of `propos ask`: image, its cluster, the other likely cluster."""
     assert command(capsys, "ask", folder, "-o", path).code == 0
     return [(row["image"], row["cluster"], row["alternative"]) for row in json.loads(path.read_text(encoding="utf-8"))]
 

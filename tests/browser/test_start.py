@@ -1,4 +1,4 @@
-"""What to do first, what is left to do, and the way out: the labels as a file."""
+"""The steps of a review on the overview, and the labels as a file."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""How tests start Chromium, and the screens they look at."""
+"""Chromium for tests, and its screen sizes."""
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}

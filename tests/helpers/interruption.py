@@ -1,4 +1,4 @@
-"""What is compared between a run that was stopped and one that was not."""
+"""Comparison of a run that was stopped with one that was not."""
 
 import json
 

@@ -47,7 +47,7 @@ class Reviewed:
         return self.press("Enter")
 
     def size(self, cluster):
-        """How many images a cluster's card speaks of; None where there is no card."""
+        """Return the number of images on a cluster's card; None if there is no card."""
         self.go("overview")
         card = self.page.locator(f"li[data-cluster='{cluster}'] .pair span")
         return int(card.first.inner_text().split()[0]) if card.count() else None

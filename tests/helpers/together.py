@@ -1,4 +1,4 @@
-"""What is compared between one process and several: steps, E-steps, batch norm, which images are read."""
+"""Comparison of one process with several: steps, E-steps, batch norm, which images are read."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which changes leave an image what it is, asked of the images."""
+"""Tests of which flips and turns preserve the kind of an image."""
 
 import numpy as np
 import pytest

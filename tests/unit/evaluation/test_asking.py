@@ -1,4 +1,4 @@
-"""Which images to ask about: values worked out by hand, and a plain greedy oracle."""
+"""Selection of images to check: values worked out by hand, and a plain greedy oracle."""
 
 import numpy as np
 

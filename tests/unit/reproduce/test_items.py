@@ -1,4 +1,4 @@
-"""Which cells a table or figure is made of, counted by hand, and how budgets train them."""
+"""The cells of tables and figures, counted by hand, and how budgets train them."""
 
 import json
 from dataclasses import replace

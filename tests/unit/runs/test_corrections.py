@@ -1,4 +1,4 @@
-"""What edits make of the clusters that a run found: every expected value is worked out by hand."""
+"""Corrections applied to a run's clusters; expected values are worked out by hand."""
 
 import json
 

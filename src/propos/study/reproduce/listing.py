@@ -33,7 +33,7 @@ def list_items(wanted: Wanted, place: Place, device: str) -> Iterable[str]:
     times = f"{duration(whole / fast):>12} {duration(whole / on_a100()):>9}"
     yield f"{'all':10} {len(different):>5} {times}  the paper's, each cell once"
     yield (
-        f"Budget {wanted.budget}, {wanted.seeds} seeds. Times are from counted operations, without k-means and reading: "
+        f"Budget {wanted.budget}, {wanted.seeds} seeds. Times: counted operations, without k-means and reading: "
         f"here at {fast / 1e9:,.0f} GFLOP/s, as just measured with a small network; on an A100 at "
         f"{UTILISATION:.0%} of {A100 / 1e12:.0f} TFLOP/s."
     )

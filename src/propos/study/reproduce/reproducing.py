@@ -26,8 +26,8 @@ STATE = "reproduce.json"
 TIMED = "table-7"
 ABOUT = {
     "tiny": "Trials of minutes on a few hundred images: they show that everything runs, but do not compare methods.",
-    "small": "A reduced study: 10,000 images of each set, a narrow network, 20 epochs. Its numbers can be compared with "
-    "each other, but not with the paper's, because training is far shorter.",
+    "small": "A reduced study: 10,000 images of each set, a narrow network, 20 epochs. Its numbers can be compared "
+    "with each other, but not with the paper's, because training is far shorter.",
     "paper": "The paper's own settings.",
 }
 

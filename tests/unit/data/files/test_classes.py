@@ -1,4 +1,4 @@
-"""Which folders are classes, and which are splits of a data set."""
+"""Folders that are classes, and folders that are splits of a data set."""
 
 import pytest
 
