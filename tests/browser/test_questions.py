@@ -85,7 +85,7 @@ def test_when_all_is_answered_the_page_says_how_to_go_on(folder, reviewing):
     page = window.page
     before = set(titles(page.locator(".thumb")))
     when = page.locator(".when")
-    assert when.inner_text().startswith("They were chosen when this page was written")
+    assert when.inner_text().startswith("They were selected when this page was written")
     page.evaluate(ANSWER_ALL)
     assert when.is_hidden()
     assert page.locator(".lead").inner_text() == "Nothing left to check."

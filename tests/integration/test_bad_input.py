@@ -80,7 +80,7 @@ CASES = [
     ("ok.npz --time soon", "--time soon: write it as 45s, 30m or 2h"),
     ("ok.npz --time 1m --epochs 3", "use one of them"),
     ("ok.npz --time 1m --set train.epochs=3", "--time and --set train.epochs both say how long"),
-    ("ok.npz --from empty", "empty: holds no run"),
+    ("ok.npz --from empty", "empty: not a run"),
     ("ok.npz --epochs 0", "train.epochs = 0"),
     ("ok.npz --seed -1", "seed = -1"),
     ("ok.npz --config bad.yaml", "bad.yaml: unknown key train.eopchs: did you mean train.epochs?"),
@@ -96,7 +96,7 @@ CASES = [
     ("ok.npz --wat", "No such option"),
     ("", "say what to cluster"),
     ("--resume", "name the run's folder"),
-    ("--resume --out empty", "holds no run"),
+    ("--resume --out empty", "not a run"),
 ]
 
 
@@ -126,7 +126,7 @@ def finished(folder):
     ("arguments", "sentence"),
     [
         ("predict run nothing.npy -o a.csv", "nothing.npy: no such file"),
-        ("predict empty plain.npy -o a.csv", "holds no run"),
+        ("predict empty plain.npy -o a.csv", "not a run"),
         ("predict run/run.json plain.npy -o a.csv", "run/run.json: is a file: give the run's folder, run\n"),
         ("evaluate photo.txt", "photo.txt: is a file: give the run's folder\n"),
         ("predict run plain.npy -o a.xlsx", ".csv, .parquet, .json"),
@@ -137,7 +137,7 @@ def finished(folder):
         ("suggest-k run -k abc", "-k abc: write a number"),
         ("suggest-k run --epochs 3", "give only -k and --seed"),
         ("suggest-k run -k 30..40", "30 to 40 clusters of 40 images: choose from 2 to 20"),
-        ("evaluate empty", "holds no run"),
+        ("evaluate empty", "not a run"),
         ("evaluate run --labels nothing.csv", "nothing.csv: no such file"),
         ("evaluate run --labels photo.txt", "needs image,label"),
         ("recipes show digit", "did you mean digits?"),

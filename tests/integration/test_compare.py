@@ -103,7 +103,7 @@ def test_images_without_labels_are_compared_without_scores(tmp_path, capsys):
     unknown = command(capsys, *asked)
     assert unknown.code == 2
     assert unknown.err.count("\n") == 1
-    assert "say how many clusters to find, as in -k 10" in unknown.err
+    assert "give the number of clusters, as in -k 10" in unknown.err
     result = command(capsys, *asked, "-k", 5)
     assert result.code == 0, result.err
     assert "The images have no labels, so there are no scores." in result.out

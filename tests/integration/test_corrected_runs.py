@@ -77,7 +77,7 @@ def test_apply_refuses_in_one_line_and_changes_nothing(folder, tmp_path, capsys)
         tmp_path / "empty": "contains no edits",
         tmp_path / "large": "it is larger than 64,000,000 bytes",
         tmp_path / "none": "no such file",
-        tmp_path: "it is no file",
+        tmp_path: "not a file",
     }
     for file, sentence in words.items():
         result = command(capsys, "apply", folder, file)

@@ -118,7 +118,7 @@ REFUSED = {
     "unknown operation": ({"id": "a", "op": "explode"}, "no operation"),
     "unknown cluster": ({"id": "a", "op": "rename", "cluster": 99, "name": "x"}, "no cluster 99"),
     "unknown edit": ({"id": "a", "op": "undo", "edit": "zz"}, "no edit 'zz'"),
-    "unknown key": ({"id": "a", "op": "junk", "cluster": 1, "path": "/etc"}, "no such key"),
+    "unknown key": ({"id": "a", "op": "junk", "cluster": 1, "path": "/etc"}, "unknown key path"),
     "newer version": ({"v": 2, "id": "a", "op": "junk", "cluster": 1}, "newer propos"),
     "another run's images": ({"id": "a", "op": "junk", "images": ["no.png"]}, "none of its images"),
 }

@@ -63,7 +63,7 @@ def test_the_run_says_what_it_started_from(finished, here):
     assert words["Pretrained on"] == "unknown; licence of the weights: unknown"
     assert words["Features"].startswith("64 principal components, each divided by its standard deviation^0.5; ")
     assert words["Features"].endswith("k-means starts from images averaged with their 7 nearest neighbours")
-    assert not {"Training", "Network", "Views"} & set(words)  # nothing was trained
+    assert not {"Training", "Views"} & set(words)  # nothing was trained
 
 
 def test_new_images_need_nothing_but_the_run(finished, here, tmp_path, capsys):

@@ -32,7 +32,7 @@ def test_a_quiet_report_says_nothing(run, capsys):
 def test_a_folder_without_a_run_is_refused(tmp_path, capsys):
     result = command(capsys, "report", tmp_path)
     assert result.code == 2
-    assert "holds no run" in result.err
+    assert "not a run" in result.err
 
 
 def test_an_unfinished_run_is_refused_and_left_as_it_was(run, capsys):

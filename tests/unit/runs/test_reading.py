@@ -138,16 +138,16 @@ DAMAGES = [
     ),
     ("skipped.csv", b"a,b\n", "first line is not image,reason"),
     ("skipped.csv", b"image,reason\nx\n", "row 1 has 1 columns"),
-    ("prototypes.npy", b"", "no .npy file"),
-    ("prototypes.npy", npz_bytes(UNITS), "no .npy file"),
+    ("prototypes.npy", b"", "not a .npy file"),
+    ("prototypes.npy", npz_bytes(UNITS), "not a .npy file"),
     ("prototypes.npy", array_bytes(np.eye(2)), "holds float64, not float32"),
     ("prototypes.npy", array_bytes(np.array([{}], dtype=object)), "holds object"),
     ("prototypes.npy", array_bytes(np.eye(3, dtype=np.float32)), r"shape \(3, 3\), not \(2, any\)"),
     ("prototypes.npy", array_bytes(np.full((2, 2), np.nan, np.float32)), "NaN or infinity"),
     ("prototypes.npy", array_bytes(np.full((2, 2), 1e30, np.float32)), "longer than 1"),
-    ("embeddings.npy", header_of((1 << 37, 2)), r"no array of the shape \(137438953472, 2\)"),
-    ("embeddings.npy", header_of((-4, -2)), "no array of the shape"),
-    ("embeddings.npy", array_bytes(UNITS)[:-1], "no array of the shape"),
+    ("embeddings.npy", header_of((1 << 37, 2)), r"do not match the shape \(137438953472, 2\)"),
+    ("embeddings.npy", header_of((-4, -2)), "do not match the shape"),
+    ("embeddings.npy", array_bytes(UNITS)[:-1], "do not match the shape"),
     ("embeddings.npy", array_bytes(UNITS).replace(b"'<f4'", b"'<f4)"), "its header is damaged"),
     ("embeddings.npy", array_bytes(UNITS[:, :1]), r"not \(any, 2\)"),
     ("embeddings.npy", array_bytes(UNITS[:3]), "holds 4 images, but embeddings.npy 3"),
@@ -169,7 +169,7 @@ DAMAGES = [
     ("model.safetensors", struct.pack("<Q", 1 << 60) + b"{}", "cannot be read"),
     ("model.safetensors", safetensors.numpy.save({"a": np.ones(2, np.float16)}), "a holds F16"),
     ("model.safetensors", safetensors.numpy.save({"a": np.full(2, np.inf, np.float32)}), "a holds NaN or infinity"),
-    ("snapshots/epoch-0001.npy", npz_bytes(UNITS), "no .npy file"),
+    ("snapshots/epoch-0001.npy", npz_bytes(UNITS), "not a .npy file"),
     ("snapshots/epoch-0001.npy", array_bytes(UNITS[:3]), r"not \(4, any\)"),
     ("snapshots/epoch-0001.safetensors", b"x", "cannot be read"),
 ]
@@ -188,7 +188,7 @@ def test_damage_is_one_line_that_names_the_file(run, name, content, sentence):
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no run"):
+    with pytest.raises(InputError, match="not a run"):
         Run.open(tmp_path)
     with pytest.raises(InputError, match="there is no such folder"):
         Run.open(tmp_path / "nowhere")
@@ -211,7 +211,7 @@ def test_whoever_mistakes_a_runs_name_is_told_which_there_are(tmp_path, monkeypa
 @pytest.mark.parametrize("name", ["prototypes.npy", "embeddings.npy", "clusters.parquet", "model.safetensors"])
 def test_a_missing_result_says_how_to_get_it(run, name):
     (run / name).unlink()
-    with pytest.raises(InputError, match=f"{name}: is missing, though the run is finished"):
+    with pytest.raises(InputError, match=f"{name}: missing, although the run is finished"):
         read_everything(run)
     RunFolder(run).update_info(status="interrupted")
     with pytest.raises(InputError, match=f"has no {name} .status: interrupted.: finish the run with --resume"):
@@ -254,7 +254,7 @@ def test_what_never_ends_is_not_read(run, name, endless):
         os.mkfifo(path)
     else:
         path.symlink_to(endless)
-    with pytest.raises(InputError, match="holds no run" if name == "run.json" else f"{name}: is a pipe or a device"):
+    with pytest.raises(InputError, match="not a run" if name == "run.json" else f"{name}: is a pipe or a device"):
         read_everything(run)
 
 

@@ -111,7 +111,7 @@ def test_a_folder_with_a_run_or_with_other_things_is_not_overwritten(tmp_path, r
         RunFolder.create(other, {}, Config())
     with pytest.raises(InputError, match="is a file"):
         RunFolder.create(other / "holiday.txt", {}, Config())
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="cannot create the folder"):
         RunFolder.create(other / "holiday.txt" / "run", {}, Config())
 
 
