@@ -115,9 +115,9 @@ def test_a_link_out_of_the_run_or_of_its_images_is_not_followed(own, tmp_path):
 
 
 REFUSED = {
-    "unknown operation": ({"id": "a", "op": "explode"}, "no operation"),
-    "unknown cluster": ({"id": "a", "op": "rename", "cluster": 99, "name": "x"}, "no cluster 99"),
-    "unknown edit": ({"id": "a", "op": "undo", "edit": "zz"}, "no edit 'zz'"),
+    "unknown operation": ({"id": "a", "op": "explode"}, "unknown operation"),
+    "unknown cluster": ({"id": "a", "op": "rename", "cluster": 99, "name": "x"}, "unknown cluster 99"),
+    "unknown edit": ({"id": "a", "op": "undo", "edit": "zz"}, "unknown edit 'zz'"),
     "unknown key": ({"id": "a", "op": "junk", "cluster": 1, "path": "/etc"}, "unknown key path"),
     "newer version": ({"v": 2, "id": "a", "op": "junk", "cluster": 1}, "newer propos"),
     "another run's images": ({"id": "a", "op": "junk", "images": ["no.png"]}, "none of its images"),
