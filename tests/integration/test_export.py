@@ -112,7 +112,7 @@ def test_nothing_that_is_there_is_written_over(run, tmp_path, capsys):
         ("csv", tmp_path / "there.csv", "is there already"),
         ("folders", tmp_path, "is there already"),
         ("folders", source / "sorted", "the folder of the run's images"),
-        ("model", run.path / "model", "holds the run;"),
+        ("model", run.path / "model", "the folder of the run:"),
         ("csv", tmp_path / "no" / "a.csv", "does not exist"),
         ("csv", tmp_path / "a.parquet", "name the file *.csv"),
     ]:
