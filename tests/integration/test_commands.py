@@ -34,6 +34,7 @@ def finished(images):
 
 def test_a_run_says_what_it_does_and_where_the_results_are(finished):
     out, result = finished
+    assert result.out.startswith("Method: ProPos")
     assert "Recipe: digits, chosen for greyscale images of 8×8 on cpu." in result.out
     assert "Finding 10 clusters in 200 images" in result.out
     assert "Training for 3 epochs will take about" in result.out

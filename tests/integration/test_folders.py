@@ -179,7 +179,11 @@ def test_inspect_says_what_is_there_and_draws_the_views(photos, tmp_path, capsys
     assert found["seconds"] > 0
     assert found["epochs"] == 500  # as few images as these get five times the recipe's
     assert "recipe         digits, 500 epochs\n" in words
-    assert f"elsewhere      measured on other images, no forecast for these: {found['measured_elsewhere']}" in words
+    assert "method         ProPos + contrast + pull\n" in words
+    assert f"length         {found['reasons']['length']}\n" in words
+    assert (
+        f"elsewhere      measured on other images, not a prediction for these: {found['measured_elsewhere']}" in words
+    )
     assert "121 greyscale" in words
     with Image.open(tmp_path / "views.png") as picture:
         assert picture.size == (9 * 100 + 8, 8 * 100 + 4)

@@ -25,7 +25,7 @@ from propos.data.cache.store import cache_folder
 from propos.networks import FrozenBackbone, Whitening
 from propos.review.report.words import settings_in_words
 from propos.runner import Request, plan
-from propos.runner.inspect import look
+from propos.runner.inspect import overview
 from propos.runner.recipes import choose_recipe
 from propos.runs import Run
 
@@ -194,9 +194,10 @@ def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
 
 def test_inspect_says_how_long_it_would_take(here):
     with plan(Request(source=here / "photos", clusters=3, weights=here / "weights.pth")) as planned:
-        overview = look(planned)
-    assert overview.recipe == "pretrained"
-    assert overview.seconds > 0
+        found = overview(planned).planned
+    assert found.recipe == "pretrained"
+    assert found.seconds > 0
+    assert found.reasons["method"] == "k-means on efficientnet-lite0 features, nothing is trained"
 
 
 def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, capsys):

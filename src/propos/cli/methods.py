@@ -1,4 +1,4 @@
-"""`propos methods`: what can be trained."""
+"""`propos methods`: list the clustering methods."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import typer
 
 
 def methods() -> None:
-    """List the methods; any of them works with `propos run --method`."""
+    """List the methods for `propos run --method`, and whether each trains a network."""
     from propos.methods import describe, find_method, method_names
 
     for name in method_names():
         kind = find_method(name)
         typer.echo(f"{name:24} {kind.year or '':4}  {describe(name)}")
-        typer.echo(f"{'':31}{kind.reference}; verified: {kind.verified}")
+        trains = "trains a network" if kind.trains else "trains nothing"
+        typer.echo(f"{'':31}{trains}; {kind.reference}; verified: {kind.verified}")

@@ -88,6 +88,7 @@ class Method(nn.Module):
     """
 
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
+    title: ClassVar[str] = ""  # as its authors write it, unless that is the name in capitals
     year: ClassVar[int | None] = None
     reference: ClassVar[str] = ""
     verified: ClassVar[str] = "nothing more"  # what was compared with the authors' paper or code
@@ -111,6 +112,11 @@ class Method(nn.Module):
         self.setup = setup
         self.target: nn.Module | None = None  # a moving average of the encoder
         self.predictor: nn.Module | None = None
+
+    @classmethod
+    def words(cls, settings: Any) -> str:
+        """Return the method in a few words, with these settings."""
+        return cls.title
 
     @classmethod
     def stages(cls, settings: Any, setup: Setup) -> tuple[Stage, ...]:

@@ -21,6 +21,7 @@ class ByolCc(Method):
         predictor_rate: Positive = 10.0
         cluster_temperature: Positive = 1.0
 
+    title = "BYOL + CC"
     year, reference = 2022, "ProPos's paper (arXiv 2111.11821)"
     verified = "the weight is our reading"
     has_head = True

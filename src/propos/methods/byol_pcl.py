@@ -30,6 +30,7 @@ class ByolPcl(Method):
         clusters: Numbers = (250, 500, 1000)  # of each clustering
         concentration: Positive = 1.0  # the mean of the prototypes' temperatures
 
+    title = "BYOL + PCL"
     year, reference = 2022, "ProPos's paper (arXiv 2111.11821)"
     verified = "which projections are compared is our reading"
     has_predictor = True

@@ -27,6 +27,7 @@ class CcPsl(Method):
         psl_temperature: Positive = 0.5
         psl_start: Annotated[int, Field(ge=0)] | None = None  # the epoch; None: after the warm-up
 
+    title = "CC + PSL"
     year, reference = 2022, "ProPos's paper (arXiv 2111.11821)"
     verified = "the weight is our reading"
     # As CC.

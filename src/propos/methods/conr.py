@@ -40,6 +40,7 @@ class ConR(BuildsOn):
         pretext_share: PretextShare = 0.8
         neighbours: Count = 10
 
+    title = "CoNR"
     year, reference = 2023, "Yu et al., NeurIPS (arXiv 2312.07806)"
     verified = "terms and settings against its public code"
 

@@ -37,6 +37,7 @@ class DcBoost(BuildsOn):
         pretext_share: PretextShare = 0.8
         sigma: NotNegative = 0.001  # σ
 
+    title = "DCBoost"
     year, reference = 2025, "NeurIPS (arXiv 2511.21193)"
     verified = "nothing against code, of which none was found; see the docs"
     inputs = ("images", "features")

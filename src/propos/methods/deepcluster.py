@@ -32,6 +32,7 @@ class DeepCluster(Method):
 
         overclustering: Count = 10  # times the number of clusters, but never more than half of the images
 
+    title = "DeepCluster"
     year, reference = 2018, "Caron et al., ECCV (arXiv 1807.05520)"
     verified = "steps against its public code; see the docs"
     needs_clusters = True

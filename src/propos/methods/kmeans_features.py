@@ -9,6 +9,7 @@ from propos.methods.setup import Setup
 class KMeansFeatures(Method):
     """K-means on the whitened features of a pretrained network; nothing is trained."""
 
+    title = "k-means"
     reference = "k-means on a pretrained network's features"
     verified = "nothing is trained"
     trains = False

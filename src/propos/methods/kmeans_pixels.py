@@ -12,6 +12,7 @@ from propos.networks import Encoder
 class KMeansPixels(Method):
     """K-means on the pixels themselves; nothing is trained."""
 
+    title = "k-means on pixels"
     reference = "k-means"
     verified = "nothing is trained"
     trains = False

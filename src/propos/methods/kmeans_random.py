@@ -10,6 +10,7 @@ from propos.networks import Mlp
 class KMeansRandom(Method):
     """K-means on the embeddings of an untrained network, the one that BYOL would train."""
 
+    title = "k-means on an untrained network"
     reference = "k-means on an untrained network's embeddings"
     verified = "nothing is trained"
     trains = False

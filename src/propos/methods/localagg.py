@@ -41,6 +41,7 @@ class LocalAgg(Method):
         bank_momentum: Fraction = 0.5
         overclustering: Count = 30  # clusters of each clustering for each of K, at most one for two images
 
+    title = "LocalAgg"
     year, reference = 2019, "Zhuang et al., ICCV (arXiv 1903.12355)"
     verified = "terms against its public code; see the docs"
     needs_clusters = True

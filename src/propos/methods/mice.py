@@ -36,6 +36,7 @@ class Mice(Method):
         gate_temperature: Positive = 1.0
         queue_size: Count = 1024
 
+    title = "MiCE"
     year, reference = 2021, "Tsai et al., ICLR"
     verified = "the loss and settings against its public code; see the docs"
     has_head = True

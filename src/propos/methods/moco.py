@@ -24,6 +24,7 @@ class MoCo(Method):
         temperature: Positive = 1.0
         queue_size: Count = 4096
 
+    title = "MoCo"
     year, reference = 2020, "Chen et al. (arXiv 2003.04297)"
     verified = "settings as ProPos's paper has them"
     # Keys are always shuffled: batch norm's statistics, shared with its query, would give a key away.

@@ -63,6 +63,7 @@ class ProPos(Method):
         pull_weight: NotNegative = 0.0  # ours: replaces the contrast in the last part of training,
         pull_share: Fraction = 0.25  # which is this share of the epochs
 
+    title = "ProPos"
     year, reference = 2022, "Huang et al., TPAMI (arXiv 2111.11821)"
     verified = "settings and readings against the paper and its released code"
     inputs = ("images", "features")
@@ -83,6 +84,12 @@ class ProPos(Method):
         self.starts_clustered = setup.tuned
         self.pairs = Pairs(setup)
         self.queue = Queue(settings.queue_size, self.online.dimension, setup.rows) if settings.queue_size else None
+
+    @classmethod
+    def words(cls, settings: Settings) -> str:
+        """Return its title and what is ours."""
+        ours = {"contrast": settings.contrast_weight, "pull": settings.pull_weight}
+        return " + ".join([cls.title, *(name for name, weight in ours.items() if weight)])
 
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:

@@ -10,5 +10,6 @@ from propos.methods.variant import variant
 class ProPosAlignmentOnly:
     """ProPos that pulls each prototype to its twin in the other view but does not push prototypes apart."""
 
+    title = "ProPos with alignment only"
     reference = "ProPos's ablation (arXiv 2111.11821)"
     inputs, tunes = ("images",), False

@@ -10,5 +10,6 @@ from propos.methods.variant import variant
 class ProPosNoPsa:
     """Align each image with its other view, without noise, and scatter the clusters' prototypes."""
 
+    title = "ProPos without PSA"
     reference = "ProPos's ablation (arXiv 2111.11821)"
     inputs, tunes = ("images",), False

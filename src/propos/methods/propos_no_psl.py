@@ -10,5 +10,6 @@ from propos.methods.variant import variant
 class ProPosNoPsl:
     """Align each image with noisy neighbours of its other view; there are no prototypes."""
 
+    title = "ProPos without PSL"
     reference = "ProPos's ablation (arXiv 2111.11821)"
     inputs, tunes = ("images",), False

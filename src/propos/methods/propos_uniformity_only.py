@@ -10,5 +10,6 @@ from propos.methods.variant import variant
 class ProPosUniformityOnly:
     """ProPos that pushes prototypes apart but does not pull each to its twin in the other view."""
 
+    title = "ProPos with uniformity only"
     reference = "ProPos's ablation (arXiv 2111.11821)"
     inputs, tunes = ("images",), False

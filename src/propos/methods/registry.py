@@ -105,6 +105,16 @@ def complete_sections(config: Config, where: str = "settings") -> Config:
     return config.model_copy(update={"sections": wanted})
 
 
+def method_in_words(config: Config) -> str:
+    """Return which method a configuration runs, on which features, and whether it trains anything."""
+    kind = find_method(config.method)
+    words = kind.words(settings_of(config)) or config.method.upper()
+    if config.start.network is not None:
+        tuned = config.start.learns != "nothing"
+        words += f", training {config.start.network} further" if tuned else f" on {config.start.network} features"
+    return words if kind.trains else f"{words}, nothing is trained"
+
+
 def stages_of(config: Config) -> tuple[Stage, ...]:
     """Return the stages of a configuration's method; none where nothing is trained."""
     kind = find_method(config.method)

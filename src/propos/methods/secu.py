@@ -39,6 +39,7 @@ class SeCu(Method):
         dual_step: NotNegative = 1.0  # of the dual variables; a small run has too few steps for the authors' 0.1
         overclustering: Count = 10  # the number of sets of centres: of K, 2K, … of them
 
+    title = "SeCu"
     year, reference = 2023, "Qian, ICCV"
     verified = "terms and settings against its public code, which has no evaluation; see the docs"
     has_head = True

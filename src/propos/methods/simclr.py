@@ -22,6 +22,7 @@ class SimClr(Method):
 
         temperature: Positive = 0.5
 
+    title = "SimCLR"
     year, reference = 2020, "Chen et al., ICML (arXiv 2002.05709)"
     defaults: ClassVar[Mapping[str, Any]] = {"network.bn_groups": 1, "network.shuffle_bn": False}
 

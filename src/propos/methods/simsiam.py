@@ -23,6 +23,7 @@ class SimSiam(Method):
     for small images and three for others, with batch norm on its output too.
     """
 
+    title = "SimSiam"
     year, reference = 2021, "Chen and He, CVPR (arXiv 2011.10566)"
     verified = "settings as ProPos's paper has them"
     has_predictor = True

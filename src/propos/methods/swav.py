@@ -36,6 +36,7 @@ class SwAV(Method):
         overclustering: Count = 10  # prototypes, times the number of clusters
         queue_size: Annotated[int, Field(ge=0, le=10**9)] = 0  # embeddings of earlier batches that share the codes
 
+    title = "SwAV"
     year, reference = 2020, "Caron et al., NeurIPS (arXiv 2006.09882)"
     verified = "the loss and settings against its public code"
     needs_clusters = True

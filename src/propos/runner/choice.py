@@ -50,7 +50,7 @@ def choose(looked: Look, sample: Sample) -> Choice:
     where = "--set" if request.settings else "settings"
     started = _start(complete_sections(config, where), request)
     grey = () if sample.unopened is looked.unopened else (GREYSCALE,)
-    return Choice(started.config, (*grey, *base.reasons, *started.reasons))
+    return Choice(started.config, (Reason.of_method(started.config), *grey, *base.reasons, *started.reasons))
 
 
 def _recipe(looked: Look, sample: Sample) -> Choice:

@@ -14,6 +14,7 @@ import torch
 
 from propos.config import Config
 from propos.data import Source, UnopenedSource, fingerprint
+from propos.methods import method_in_words
 from propos.runner.provenance import provenance
 from propos.runs import Run
 from propos.training import WarmStart
@@ -31,6 +32,11 @@ class Reason:
     def __str__(self) -> str:
         """Return the line that `run` prints."""
         return f"{self.about.capitalize()}: {self.text}."
+
+    @classmethod
+    def of_method(cls, config: Config) -> Reason:
+        """Name the method that runs: the first line of every run."""
+        return cls("method", method_in_words(config))
 
 
 @dataclass(frozen=True)

@@ -68,12 +68,14 @@ def plan_resumed(
     reporter = reporter or SilentReporter()
     info, config = run.info, run.config
     check_board(config)
+    method = Reason.of_method(config)
+    reporter.note(str(method))
     chosen = choose_device(info.device if device == "auto" else device)
     with ExitStack() as stack:
         source = stack.enter_context(open_source_of(run, data, reporter.working, what))
         _label(source, labels)
         _report_reading(source, reporter)
-        made = Decision(config, source, chosen, info.command or "", run.path.name, known_as=info.plan or "")
+        made = Decision(config, source, chosen, info.command or "", run.path.name, (method,), known_as=info.plan or "")
         return replace(made, closing=stack.pop_all())
 
 

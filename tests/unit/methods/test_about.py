@@ -5,7 +5,9 @@ from pathlib import Path
 
 import propos
 from helpers.command import command
-from propos.methods import describe, find_method, method_names
+from propos.config import Config
+from propos.methods import describe, find_method, method_in_words, method_names
+from propos.runner.recipes import build_recipe
 
 
 def test_every_method_says_where_it_is_from(capsys):
@@ -19,6 +21,21 @@ def test_every_method_says_where_it_is_from(capsys):
         assert kind.reference
         assert kind.reference in second
         assert kind.verified in second
+        assert ("trains a network" if kind.trains else "trains nothing") in second
+
+
+def test_a_method_is_named_in_words_with_what_its_settings_add():
+    words = {
+        "propos": "ProPos",
+        "scan": "SCAN",
+        "kmeans-features": "k-means on efficientnet-lite0 features, nothing is trained",
+        "kmeans-pixels": "k-means on pixels, nothing is trained",
+    }
+    for name, expected in words.items():
+        network = {"start.network": "efficientnet-lite0"} if name == "kmeans-features" else {}
+        assert method_in_words(Config().with_settings({"method": name, **network})) == expected
+    grey = build_recipe("small-grey")
+    assert method_in_words(grey) == "ProPos + contrast + pull"
 
 
 # Where methods are named: their own package, the paper's tables, and the words of the page.

@@ -1,6 +1,6 @@
-"""A look at a source before training: what is in it, what would be trained, and what its views look like."""
+"""A look at a source before training: its images, the run that would be made of it, and a picture of its views."""
 
-from propos.runner.inspect.overview import ESTIMATE_CLUSTERS, Overview, look
+from propos.runner.inspect.overview import ESTIMATE_CLUSTERS, Overview, overview
 from propos.runner.inspect.pictures import draw_views_of
 
-__all__ = ["ESTIMATE_CLUSTERS", "Overview", "draw_views_of", "look"]
+__all__ = ["ESTIMATE_CLUSTERS", "Overview", "draw_views_of", "overview"]
