@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 from peers import PEERS
 from propos.clustering import spherical_kmeans
 from propos.evaluation import scores
-from propos.runner import Request, plan
+from propos.runner import Origin, Request, plan
 from propos.training import Silent, train
 from propos.training.features import prepare_inputs
 
@@ -64,7 +64,7 @@ def silent(what: str) -> Iterator[Any]:
 def seen(folder: Path, clusters: int) -> tuple[Features, Labels, float]:
     """Return what the network makes of all images, their kinds, and the processor's seconds where it was made now."""
     begin = time.process_time()  # without that of the processes that decode
-    with plan(Request(source=folder, clusters=clusters, start="pretrained"), "cpu") as planned:
+    with plan(Request(source=folder, clusters=clusters, origin=Origin(start="pretrained")), "cpu") as planned:
         fed = prepare_inputs(planned.config, planned.source, planned.device, silent)
         kinds = [Path(name).parent.name for name in fed.image_names()]
         return fed.batch(np.arange(len(fed))), np.unique(kinds, return_inverse=True)[1], time.process_time() - begin
@@ -72,7 +72,9 @@ def seen(folder: Path, clusters: int) -> tuple[Features, Labels, float]:
 
 def trained(folder: Path, clusters: int, seed: int, asked: Row) -> Labels:
     """Return the clusters of a run of ours."""
-    with plan(Request(source=folder, clusters=clusters, start="pretrained", seed=seed, **asked), "cpu") as planned:
+    with plan(
+        Request(source=folder, clusters=clusters, origin=Origin(start="pretrained"), seed=seed, **asked), "cpu"
+    ) as planned:
         return np.asarray(train(planned.config, planned.source, planned.device, Silent()).table.cluster)
 
 

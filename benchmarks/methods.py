@@ -28,7 +28,7 @@ from propos.data import Source, open_source
 from propos.data.arrays import ArraySource
 from propos.evaluation import scores
 from propos.methods import complete_sections, find_method, method_names, stages_of
-from propos.runner import Request, plan
+from propos.runner import Origin, Request, plan
 from propos.runner.recipes import build_recipe
 from propos.training import Silent, prepare, train
 from propos.training.context import StepRun
@@ -89,7 +89,9 @@ def cost(place: str, name: str) -> Row:
 def _request(source: ArraySource, name: str, seed: int) -> Request:
     method, settings = VARIANTS[name]
     images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
-    return Request(source=images, method=method, seed=seed, labels=source.labels, start="scratch", settings=settings)
+    return Request(
+        source=images, method=method, seed=seed, labels=source.labels, origin=Origin(start="scratch"), settings=settings
+    )
 
 
 def _few(config: Config) -> int:

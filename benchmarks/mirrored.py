@@ -20,7 +20,7 @@ import torch
 
 from propos.augment import measure_invariance
 from propos.data.arrays import ArraySource
-from propos.runner import Request, plan
+from propos.runner import Origin, Request, plan
 from propos.training import Silent, train
 from sets import SETS
 
@@ -33,7 +33,9 @@ def trained(source: ArraySource, way: str, seed: int, share: float) -> Row:
     """Train one way; return the scores and how long it took."""
     images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
     begin = time.process_time()
-    with plan(Request(source=images, seed=seed, labels=source.labels, start="scratch"), "cpu") as planned:
+    with plan(
+        Request(source=images, seed=seed, labels=source.labels, origin=Origin(start="scratch")), "cpu"
+    ) as planned:
         epochs = max(2, round(share * planned.config.train.epochs))
         config = planned.config.with_epochs(epochs).with_settings({"views.flip": WAYS[way]})
         last = train(config, planned.source, planned.device, Silent()).history[-1]["measures"]

@@ -54,7 +54,7 @@ def _samples() -> list[Image.Image]:
 
 def by_propos(folder: Path) -> int:
     """Decode, keep, look at and whiten all images, as a run does before its k-means."""
-    from propos.runner import Request, plan
+    from propos.runner import Origin, Request, plan
     from propos.training.features import prepare_inputs
     from propos.training.learner import build_learner
     from propos.training.pretrained_init import initialise_from_pretrained
@@ -63,7 +63,7 @@ def by_propos(folder: Path) -> int:
     def silent(what: str) -> Iterator[Any]:
         yield lambda done, total: None
 
-    with plan(Request(source=folder, clusters=2, start="pretrained")) as planned:
+    with plan(Request(source=folder, clusters=2, origin=Origin(start="pretrained"))) as planned:
         fed = prepare_inputs(planned.config, planned.source, planned.device, silent)
         initialise_from_pretrained(build_learner(planned.config, fed, planned.device), fed)
         return len(fed)

@@ -21,7 +21,7 @@ from helpers.small import QUICK, digits, save_digits
 from propos.cli.app import app
 from propos.common.errors import InputError, Interrupted, RunFailed
 from propos.review.report import write_report
-from propos.runner import Request, execute_plan, plan
+from propos.runner import Origin, Request, execute_plan, plan
 from propos.runs import Run, RunFolder
 
 DAMAGES = int(os.environ.get("PROPOS_DAMAGES", "32"))
@@ -61,7 +61,7 @@ def folders(tmp_path_factory):
     write_report(Run.open(folder.path))
     asked = iter(range(4))
     with (
-        plan(Request(source=images, earlier=folder.path, settings={"train.epochs": 2})) as planned,
+        plan(Request(source=images, origin=Origin(earlier=folder.path), settings={"train.epochs": 2})) as planned,
         pytest.raises(Interrupted),
     ):
         execute_plan(planned, root / "stopped", stopping=lambda: nullcontext(lambda: next(asked, None) is None))

@@ -24,7 +24,7 @@ from propos.data import Sample, find_source, list_caches, looks_photographic
 from propos.data.cache.store import cache_folder
 from propos.networks import FrozenBackbone, Whitening
 from propos.review.report.words import settings_in_words
-from propos.runner import Request, plan
+from propos.runner import Origin, Request, plan
 from propos.runner.inspect import overview
 from propos.runner.recipes import choose_recipe
 from propos.runs import Run
@@ -193,7 +193,7 @@ def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
 
 
 def test_inspect_says_how_long_it_would_take(here):
-    with plan(Request(source=here / "photos", clusters=3, weights=here / "weights.pth")) as planned:
+    with plan(Request(source=here / "photos", clusters=3, origin=Origin(weights=here / "weights.pth"))) as planned:
         found = overview(planned).planned
     assert found.recipe == "pretrained"
     assert found.seconds > 0
@@ -219,7 +219,7 @@ def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, cap
 def test_a_run_killed_among_its_features_goes_on_with_them(finished, here, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
     arguments = ["-k", 3, "--weights", here / "weights.pth", "--labels", "folders", "--no-report", "--quiet"]
-    with plan(Request(source=here / "photos", clusters=3, weights=here / "weights.pth")):
+    with plan(Request(source=here / "photos", clusters=3, origin=Origin(weights=here / "weights.pth"))):
         pass  # now its images are kept here, and no features are
     hold = Hold(tmp_path, "aspects.npy")  # written when all features are
     process = start("run", here / "photos", *arguments, "--out", tmp_path / "run", hold=hold)

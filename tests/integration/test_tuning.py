@@ -19,7 +19,7 @@ from propos import run as propos_run
 from propos.common.errors import Interrupted
 from propos.review.export.onnx import OnnxModel
 from propos.review.report.words import settings_in_words
-from propos.runner import Request, execute_plan, open_source_of, plan
+from propos.runner import Length, Origin, Request, execute_plan, open_source_of, plan
 from propos.runs import Run
 from propos.training import Model
 from propos.training.probing import BackboneFeatures
@@ -119,7 +119,12 @@ def test_tuning_that_was_stopped_goes_on_to_the_same_bits(finished, here, tmp_pa
         yield lambda: next(asked, None) is None
 
     given = Request(
-        source=here / "photos", clusters=3, labels="folders", weights=here / "weights.pth", epochs=2, settings=SETTINGS
+        source=here / "photos",
+        clusters=3,
+        labels="folders",
+        origin=Origin(weights=here / "weights.pth"),
+        length=Length(epochs=2),
+        settings=SETTINGS,
     )
     with plan(given) as planned, pytest.raises(Interrupted):
         execute_plan(planned, tmp_path / "run", stopping=stopping)

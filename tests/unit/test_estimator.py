@@ -11,7 +11,7 @@ from helpers.small import QUICK, digits, save_digits, without_times
 from propos import ProPos
 from propos.common.errors import Interrupted
 from propos.evaluation import nmi
-from propos.runner import Request, execute_plan, open_source_of, plan
+from propos.runner import Output, Request, execute_plan, open_source_of, plan
 from propos.runs import Run
 
 IMAGES, LABELS = digits().images[..., 0], digits().labels
@@ -139,7 +139,9 @@ def test_without_a_number_or_labels_one_is_suggested():
 
 def test_fitting_in_a_run_folder_goes_on_where_it_was_stopped(fitted, tmp_path):
     settings = {**QUICK, "clusters": 10}
-    same = Request(source=IMAGES, method="propos", recipe="digits", seed=0, settings=settings, command="ProPos.fit")
+    same = Request(
+        source=IMAGES, method="propos", recipe="digits", seed=0, settings=settings, output=Output(command="ProPos.fit")
+    )
     asked = iter([False] * 5 + [True])
     with plan(same) as planned, pytest.raises(Interrupted, match="fitting the same images again"):
         execute_plan(planned, tmp_path / "run", stopping=lambda: nullcontext(lambda: next(asked)))

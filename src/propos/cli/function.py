@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from propos.cli.run import run_on_terminal
 from propos.config import Config
 from propos.data import What
-from propos.runner import Request
+from propos.runner import Length, Origin, Output, Request
 from propos.runs import Run
 
 
@@ -52,17 +52,14 @@ def run(
         clusters=k,
         method=method,
         recipe=recipe,
-        out=_path(out),
+        output=Output(out=_path(out)),
         seed=seed,
-        epochs=epochs,
+        length=Length(epochs=epochs, time=time),
         settings={**(settings or {}), **by_key},
         config=config if isinstance(config, Config) else _path(config),
         labels=labels if labels is None or isinstance(labels, str) else np.asarray(labels),
-        time=time,
-        earlier=_path(earlier),
+        origin=Origin(earlier=_path(earlier), start=start, weights=_path(weights)),
         data=_path(data),
-        start=start,
-        weights=_path(weights),
     )
     return run_on_terminal(request, resume, device, quiet, report)
 

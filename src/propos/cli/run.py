@@ -88,25 +88,21 @@ def run(
     from propos.cli.threads import settle_threads
 
     threads = settle_threads()
-    from propos.runner import Request
+    from propos.runner import Length, Origin, Output, Request
 
     request = Request(
         source=source,
         clusters=clusters,
         method=method,
         recipe=recipe,
-        out=out,
+        output=Output(out=out, command=shlex.join(["propos", *sys.argv[1:]])),
         seed=seed,
-        epochs=epochs,
+        length=Length(epochs=epochs, time=budget),
         settings=given,
         config=config,
         labels=labels,
-        time=budget,
-        earlier=earlier,
+        origin=Origin(earlier=earlier, start=start, weights=weights),
         data=data,
-        start=start,
-        weights=weights,
-        command=shlex.join(["propos", *sys.argv[1:]]),
     )
     run_on_terminal(request, resume, device, quiet, report, threads)
 

@@ -41,7 +41,7 @@ def suggest_k(
     from propos.cli.threads import settle_threads
 
     settle_threads()
-    from propos.runner import Request
+    from propos.runner import Length, Request
 
     request = Request(
         source=what,
@@ -49,7 +49,7 @@ def suggest_k(
         method=method,
         recipe=recipe,
         seed=seed,
-        epochs=epochs,
+        length=Length(epochs=epochs),
         settings=given,
         data=data,
     )
@@ -70,7 +70,7 @@ def _of_run(request: Request) -> Suggestion:
     from propos.methods.seeds import generator
     from propos.runs import Run
 
-    if any(value is not None for value in (request.method, request.recipe, request.epochs)) or request.settings:
+    if any(value is not None for value in (request.method, request.recipe, request.length.epochs)) or request.settings:
         raise InputError(f"{request.source}: is a run, whose embeddings are as they are: give only -k and --seed")
     lowest, highest = _limits(request)
     embeddings = torch.from_numpy(Run.open(Path(str(request.source))).embeddings)

@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from propos.runner.execute import execute_plan, save
     from propos.runner.planning import plan, plan_resumed
     from propos.runner.progress import Reporter, SilentReporter
-    from propos.runner.request import Request
+    from propos.runner.request import Length, Origin, Output, Request
     from propos.runner.run import run_request
     from propos.runner.sources import NoImages, open_like, open_source_of
 
 __all__ = [
     "Decision",
+    "Length",
     "NoImages",
+    "Origin",
+    "Output",
     "Reporter",
     "Request",
     "SilentReporter",
@@ -37,7 +40,7 @@ _HOMES = {
     "run": ("run_request",),
     "decision": ("Decision",),
     "planning": ("plan", "plan_resumed"),
-    "request": ("Request",),
+    "request": ("Length", "Origin", "Output", "Request"),
     "sources": ("NoImages", "open_like", "open_source_of"),
     "progress": ("SilentReporter", "Reporter"),
 }

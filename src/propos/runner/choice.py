@@ -44,8 +44,8 @@ def choose(looked: Look, sample: Sample) -> Choice:
         config = on_top(config, known.method) if continues else for_method(config, known.method, False, below)
     if known.start.learns != "nothing" and config.start.learns == "nothing":
         config = config.with_settings(TUNING)
-    if request.epochs is not None:
-        config = config.with_epochs(request.epochs)
+    if request.length.epochs is not None:
+        config = config.with_epochs(request.length.epochs)
     config = config.with_settings({**looked.asked, "pixels": known.pixels.model_dump()})
     where = "--set" if request.settings else "settings"
     started = _start(complete_sections(config, where), request)
@@ -60,7 +60,7 @@ def _recipe(looked: Look, sample: Sample) -> Choice:
     named = request.recipe or ("pretrained" if wants_pretrained(request) else None)
     name = named
     if name is None:
-        by_images = request.start is None and (method is None or "images" not in find_method(method).inputs)
+        by_images = request.origin.start is None and (method is None or "images" not in find_method(method).inputs)
         name, why = choose_recipe(sample, device.type, by_images)
         reasons.append(Reason("recipe", f"{name}, chosen for {why}"))
     precision = usual_precision(device)
@@ -69,12 +69,12 @@ def _recipe(looked: Look, sample: Sample) -> Choice:
         reasons.append(Reason("precision", f"the backbone computes in {precision}; {off}"))
     config = build_recipe(name, method, looked.asked.get(f"{method}.pretext"))
     config = config.with_settings({"train.precision": precision})
-    if named is not None or request.epochs is not None or "train.epochs" in request.settings:
+    if named is not None or request.length.epochs is not None or "train.epochs" in request.settings:
         return Choice(config, tuple(reasons))
     clusters = looked.asked.get("clusters")
     fitted = fit_length(config, sample.unopened.images, clusters)
     # With --time the length follows later.
-    if request.time is None and fitted.train.epochs != config.train.epochs and find_method(fitted.method).trains:
+    if request.length.time is None and fitted.train.epochs != config.train.epochs and find_method(fitted.method).trains:
         by_clusters = clusters and fitted != fit_length(config, sample.unopened.images)
         why = "the numbers of images and clusters" if by_clusters else "the number of images"
         length = f"{counted(fitted.train.epochs, 'epoch')}, by {why}"
@@ -90,13 +90,13 @@ def _start(config: Config, request: Request) -> Choice:
         settings = "the settings" if config.recipe is None else f"recipe {config.recipe}"
         learn = "a pretrained network's features" if of_features else "images"
         raise InputError(
-            f"--start {request.start or 'pretrained'}: {settings} learns from {learn}: leave out one of them"
+            f"--start {request.origin.start or 'pretrained'}: {settings} learns from {learn}: leave out one of them"
         )
     if not of_features:
         return Choice(config, ())
-    named = (request.start or "").partition(":")[2] or None
-    file = str(request.weights.resolve()) if request.weights is not None else config.start.weights
-    name = named or (config.start.network if request.weights is None else None)
+    named = (request.origin.start or "").partition(":")[2] or None
+    file = str(request.origin.weights.resolve()) if request.origin.weights is not None else config.start.weights
+    name = named or (config.start.network if request.origin.weights is None else None)
     weights = read_pretrained(name, file)
     found = weights.network
     features = Reason("features", f"{found.name} (pretrained on {found.seen}; licence: {found.licence})")

@@ -23,7 +23,7 @@ from propos.data import Source, What
 from propos.data.arrays import check_labels
 from propos.evaluation import nmi
 from propos.methods import complete_sections
-from propos.runner import Request, SilentReporter, execute_plan, open_like, plan, save
+from propos.runner import Length, Output, Request, SilentReporter, execute_plan, open_like, plan, save
 from propos.runner.recipes import RECIPES, build_recipe
 from propos.runs import JUNK, Run, rows_of
 from propos.training import Fitted, Model, choose_device
@@ -86,11 +86,11 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
             method=self.method,
             recipe=self.recipe,
             seed=self._seed(),
-            epochs=self.epochs,
+            length=Length(epochs=self.epochs),
             settings=settings,
             labels=y,
             data=root,
-            command="ProPos.fit",
+            output=Output(command="ProPos.fit"),
         )
 
     def _seed(self) -> int:

@@ -38,7 +38,7 @@ def look(request: Request, device: str, reporter: Reporter) -> Look:
     """Check a request, read the settings that it names, and look at its source."""
     chosen = choose_device(device)
     check_start(request)
-    earlier = None if request.earlier is None else Run.open(request.earlier)
+    earlier = None if request.origin.earlier is None else Run.open(request.origin.earlier)
     given = given_config(request) if earlier is None else _continued_config(request, earlier)
     what = request.source if request.source is not None else (given.source if given else None)
     if what is None:

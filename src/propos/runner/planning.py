@@ -103,10 +103,10 @@ def _complete(looked: Look, choice: Choice, source: Source, assumed_clusters: in
         config, reasons = views.config, [*reasons, *views.reasons]
     config = prepare(config, source)
     seconds = None
-    if request.time is not None:
+    if request.length.time is not None:
         seconds = estimate(config, source, looked.device)
         if stages := stages_of(config):  # if nothing is trained, nothing can take longer
-            epochs = max(len(stages), int(config.train.epochs * seconds_in(request.time) / seconds))
+            epochs = max(len(stages), int(config.train.epochs * seconds_in(request.length.time) / seconds))
             seconds *= epochs / config.train.epochs
             # Prepared again: a short run may have no epoch left before it needs clusters.
             config = prepare(config.with_epochs(epochs), source)
@@ -116,7 +116,7 @@ def _complete(looked: Look, choice: Choice, source: Source, assumed_clusters: in
         config,
         source,
         looked.device,
-        request.command,
+        request.output.command,
         run_name(looked.what),
         tuple(reasons),
         looked.unopened,

@@ -1,4 +1,4 @@
-"""What a person asked for, and the settings it stands for."""
+"""The request for a run, and the settings that it names."""
 
 from __future__ import annotations
 
@@ -20,47 +20,68 @@ INSTEAD = {"source": "SOURCE", "data": "--data FOLDER", "recipe": "--recipe NAME
 
 
 @dataclass(frozen=True, kw_only=True)
+class Length:
+    """The length of training: a number of epochs, or a duration from which it follows."""
+
+    epochs: int | None = None
+    time: str | None = None  # 45s, 30m or 2h
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """The network that training starts from."""
+
+    start: str | None = None  # scratch or pretrained[:NAME]
+    weights: Path | None = None  # the weights of a pretrained network
+    earlier: Path | None = None  # a finished run to continue
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """The run folder to write, and the command that run.json records."""
+
+    out: Path | None = None
+    command: str = "propos.run"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a person asked for; whatever is not said is chosen."""
+    """The options of a run. Planning chooses whatever is None."""
 
     source: What | None = None
     clusters: int | str | tuple[int, int] | None = None  # a number, or a range to choose one from
     method: str | None = None
     recipe: str | None = None
-    out: Path | None = None
     seed: int | None = None
-    epochs: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)  # by dotted key
     config: Path | Config | None = None  # complete settings
-    labels: str | Shaped[np.ndarray, " N"] | None = None  # "folders", or one an image
-    time: str | None = None
-    earlier: Path | None = None
+    labels: str | Shaped[np.ndarray, " N"] | None = None  # "folders", or one per image
     data: Path | None = None
-    start: str | None = None  # scratch or pretrained[:NAME]
-    weights: Path | None = None  # a file of a pretrained network's
-    command: str = "propos.run"  # what run.json calls it
+    length: Length = field(default_factory=Length)
+    origin: Origin = field(default_factory=Origin)
+    output: Output = field(default_factory=Output)
 
     def given_labels(self) -> Shaped[np.ndarray, " N"] | None:
-        """Return the labels themselves, where they are given."""
+        """Return the labels, if they were given as an array."""
         return None if isinstance(self.labels, str) else self.labels
 
 
 def check_start(request: Request) -> None:
     """Refuse a start that is none, and options that contradict it."""
-    start = request.start
+    start = request.origin.start
     if start is not None and start != "scratch" and start.partition(":")[0] != "pretrained":
         raise InputError(f"--start {start}: write scratch, pretrained or pretrained:NAME; --from RUN continues a run")
-    if request.weights is not None and start == "scratch":
+    if request.origin.weights is not None and start == "scratch":
         raise InputError("--start scratch and --weights contradict each other: use one of them")
-    if request.earlier is not None and (start or request.weights):
+    if request.origin.earlier is not None and (start or request.origin.weights):
         raise InputError("--from continues with the run's own network: leave out --start and --weights")
 
 
 def wants_pretrained(request: Request) -> bool | None:
     """Return whether a pretrained start was asked for, or none; None where the images decide."""
-    if request.start is None:
-        return True if request.weights is not None else None
-    return request.start != "scratch"
+    if request.origin.start is None:
+        return True if request.origin.weights is not None else None
+    return request.origin.start != "scratch"
 
 
 def seconds_in(text: str) -> float:
@@ -83,9 +104,9 @@ def given_config(request: Request) -> Config | None:
 def requested_settings(request: Request, what: What, given: Config | None) -> dict[str, Any]:
     """Return the settings that were asked for, options over those by key."""
     settings = dict(request.settings)
-    if request.time is not None:
-        seconds_in(request.time)
-        if request.epochs is not None:
+    if request.length.time is not None:
+        seconds_in(request.length.time)
+        if request.length.epochs is not None:
             raise InputError("--time and --epochs both say how long to train: use one of them")
         if "train.epochs" in settings:
             raise InputError("--time and --set train.epochs both say how long to train: use one of them")

@@ -44,7 +44,7 @@ def _options(request: Request, run: Run) -> Iterator[_Option]:
         "--method": ("method", request.method),
         "--recipe": ("recipe", request.recipe),
         "--seed": ("seed", request.seed),
-        "--epochs": ("train.epochs", request.epochs),
+        "--epochs": ("train.epochs", request.length.epochs),
         "--labels": ("labels", labels),
     }
     asked = [(option, str(value), {key: value}) for option, (key, value) in simple.items() if value is not None]
@@ -57,31 +57,35 @@ def _options(request: Request, run: Run) -> Iterator[_Option]:
     for option, text, given in asked:
         yield _Option(option, text, _difference(run.config, changed, _keys(changed, given)))
     if (config := given_config(request)) is not None:
-        config = config if request.epochs is None else config.with_epochs(request.epochs)
+        config = config if request.length.epochs is None else config.with_epochs(request.length.epochs)
         config = config.with_settings(settings)
         yield _Option("--config", str(request.config), _difference(run.config, config, _complete_keys(config)))
-    if request.time is not None:
-        seconds_in(request.time)
-        yield _Option("--time", request.time, f"train.epochs = {run.config.train.epochs}, not --time {request.time}")
+    if request.length.time is not None:
+        seconds_in(request.length.time)
+        yield _Option(
+            "--time", request.length.time, f"train.epochs = {run.config.train.epochs}, not --time {request.length.time}"
+        )
     yield from _starts(request, run)
 
 
 def _starts(request: Request, run: Run) -> Iterator[_Option]:
     """Return the options that name a start, each compared with that of a run."""
     start, info = run.config.start, run.info
-    if request.earlier is not None:
+    if request.origin.earlier is not None:
         own = "no --from" if info.earlier is None else f"--from {info.earlier}"
-        same = info.earlier == str(request.earlier.resolve())
-        yield _Option("--from", str(request.earlier), None if same else f"{own}, not {request.earlier}")
-    if request.start is not None:
-        kind, _, name = request.start.partition(":")
+        same = info.earlier == str(request.origin.earlier.resolve())
+        yield _Option("--from", str(request.origin.earlier), None if same else f"{own}, not {request.origin.earlier}")
+    if request.origin.start is not None:
+        kind, _, name = request.origin.start.partition(":")
         own = "scratch" if start.network is None else f"pretrained:{start.network}"
         same = own.startswith(kind) and name in ("", start.network)
-        yield _Option("--start", request.start, None if same else f"--start {own}, not {request.start}")
-    if request.weights is not None:
-        same = start.weights == str(request.weights.resolve())
+        yield _Option("--start", request.origin.start, None if same else f"--start {own}, not {request.origin.start}")
+    if request.origin.weights is not None:
+        same = start.weights == str(request.origin.weights.resolve())
         yield _Option(
-            "--weights", str(request.weights), None if same else f"--weights {start.weights}, not {request.weights}"
+            "--weights",
+            str(request.origin.weights),
+            None if same else f"--weights {start.weights}, not {request.origin.weights}",
         )
 
 

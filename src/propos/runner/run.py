@@ -43,11 +43,11 @@ def run_request(
     if run is not None and run.finished:
         reporter.note(f"{run.path}: this run is finished; there is nothing to resume")
         return run
-    known = run.path if run is not None else request.out
+    known = run.path if run is not None else request.output.out
     if known is not None:
         refuse_if_held(known)  # before any image is read
-    if run is None and request.out is not None:
-        RunFolder.check_free(request.out)
+    if run is None and request.output.out is not None:
+        RunFolder.check_free(request.output.out)
     with (
         _planned(request, run, device, reporter) as planned,
         next_free_folder(RUNS, planned.name) if known is None else nullcontext(known) as out,
@@ -68,7 +68,7 @@ def _planned(request: Request, run: Run | None, device: str, reporter: Reporter)
 
 def to_resume(request: Request) -> Run:
     """Return the run that is to be resumed; options may be given again where they agree with it."""
-    if request.out is None and request.source is None:
+    if request.output.out is None and request.source is None:
         raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
     run = _run_of(request)
     own = run.config.source
@@ -80,7 +80,7 @@ def to_resume(request: Request) -> Run:
 
 def restarted(request: Request) -> Run | None:
     """Return the run that this same command began before torchrun had to start it again."""
-    if restarts() == 0 or (request.out is None and request.source is None):
+    if restarts() == 0 or (request.output.out is None and request.source is None):
         return None
     try:
         run = _run_of(request)
@@ -89,12 +89,12 @@ def restarted(request: Request) -> Run | None:
     info = run.info
     # Jobs without a name are all called the same: an earlier one's run may be it, unless that is finished.
     another = info.job != job() or (job() == UNNAMED_JOB and run.finished)
-    return None if another or info.command != request.command else run
+    return None if another or info.command != request.output.command else run
 
 
 def _run_of(request: Request) -> Run:
     """Open the run that a request names by its folder, else the newest of its source."""
-    if request.out is not None:
-        return Run.open(request.out)
+    if request.output.out is not None:
+        return Run.open(request.output.out)
     assert request.source is not None
     return Run.open(newest_folder(RUNS, run_name(request.source)))

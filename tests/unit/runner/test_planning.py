@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from helpers.small import QUICK, digits, save_digits
 from propos.common.errors import InputError, Interrupted
 from propos.data import find_source, open_source
-from propos.runner import Request, SilentReporter, execute_plan, open_source_of, plan, plan_resumed
+from propos.runner import Length, Request, SilentReporter, execute_plan, open_source_of, plan, plan_resumed
 from propos.runs import Run
 
 
@@ -142,7 +142,7 @@ def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
     ("asked", "epochs", "said"),
     [
         ({}, 187, True),  # 100 epochs for 1,800 images: (1,800 / 780)^0.75 times as many
-        ({"epochs": 20}, 20, False),
+        ({"length": Length(epochs=20)}, 20, False),
         ({"settings": {"train.epochs": 30}}, 30, False),
         ({"recipe": "digits"}, 100, False),
         ({"method": "kmeans-pixels"}, 187, False),

@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.runs import complete
-from propos.runner.request import Request
+from propos.runner.request import Output, Request
 from propos.runner.run import restarted
 from propos.runs import RunFolder
 
@@ -11,7 +11,7 @@ COMMAND = "propos run digits --out here"
 
 
 def request_for(out):
-    return Request(source="digits", out=out, command=COMMAND)
+    return Request(source="digits", output=Output(out=out, command=COMMAND))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.small import quick_config
 from propos.common.errors import InputError
-from propos.runner import Request
+from propos.runner import Length, Origin, Output, Request
 from propos.runner.run import to_resume
 from propos.runs import RunFolder
 
@@ -28,16 +28,16 @@ def run(tmp_path, monkeypatch):
 
 
 def resumed(path, **asked):
-    return to_resume(Request(source="digits", out=path, **asked)).path
+    return to_resume(Request(source="digits", output=Output(out=path), **asked)).path
 
 
 AGREEING = {
     "nothing": {},
-    "numbers": {"seed": 3, "epochs": 7, "clusters": "10"},
-    "names": {"method": "propos", "recipe": "digits", "start": "scratch"},
+    "numbers": {"seed": 3, "length": Length(epochs=7), "clusters": "10"},
+    "names": {"method": "propos", "recipe": "digits", "origin": Origin(start="scratch")},
     "settings": {"settings": {"propos.psl_weight": 0.1, "network.hidden": 32, "views.crop_scale": [0.6, 1.0]}},
-    "a time, by the command": {"time": "30m"},
-    "a run before it": {"earlier": Path("earlier/run")},
+    "a time, by the command": {"length": Length(time="30m")},
+    "a run before it": {"origin": Origin(earlier=Path("earlier/run"))},
     "its own settings": {"config": Path("run/config.yaml"), "seed": 3},
 }
 
@@ -49,7 +49,10 @@ def test_what_agrees_is_accepted(run, case):
 
 DIFFERING = {
     "a seed": ({"seed": 4}, "seed = 3, not 4: to resume it, leave out --seed"),
-    "one of two": ({"seed": 3, "epochs": 8}, "train.epochs = 7, not 8: to resume it, leave out --epochs"),
+    "one of two": (
+        {"seed": 3, "length": Length(epochs=8)},
+        "train.epochs = 7, not 8: to resume it, leave out --epochs",
+    ),
     "two": (
         {"seed": 4, "settings": {"propos.psl_weight": 0.2, "network.hidden": 32}},
         "seed = 3, not 4 and propos.psl_weight = 0.1, not 0.2: to resume it, leave out --seed, --set",
@@ -57,10 +60,19 @@ DIFFERING = {
     "a number of clusters": ({"clusters": 5}, "clusters = 10, not 5: to resume it, leave out -k"),
     "a range": ({"clusters": (5, 9)}, r"suggest.range = None, not \(5, 9\): to resume it, leave out -k"),
     "a method": ({"method": "byol"}, "method = propos, not byol: to resume it, leave out --method"),
-    "a time": ({"time": "40m"}, "train.epochs = 7, not --time 40m: to resume it, leave out --time"),
-    "a start": ({"start": "pretrained"}, "--start scratch, not pretrained: to resume it, leave out --start"),
-    "weights": ({"weights": Path("w.pth")}, "--weights None, not w.pth: to resume it, leave out --weights"),
-    "a run before it": ({"earlier": Path("other")}, "/earlier/run, not other: to resume it, leave out --from"),
+    "a time": ({"length": Length(time="40m")}, "train.epochs = 7, not --time 40m: to resume it, leave out --time"),
+    "a start": (
+        {"origin": Origin(start="pretrained")},
+        "--start scratch, not pretrained: to resume it, leave out --start",
+    ),
+    "weights": (
+        {"origin": Origin(weights=Path("w.pth"))},
+        "--weights None, not w.pth: to resume it, leave out --weights",
+    ),
+    "a run before it": (
+        {"origin": Origin(earlier=Path("other"))},
+        "/earlier/run, not other: to resume it, leave out --from",
+    ),
     "pixels": ({"settings": {"pixels.white": 255.0}}, "pixels.white = 16.0, not 255.0: to resume it, leave out --set"),
 }
 
@@ -81,7 +93,7 @@ def test_settings_of_another_run_differ(run):
 
 def test_a_value_that_no_run_can_have_is_refused_as_always(run):
     with pytest.raises(InputError, match=r"train\.epochs = 0"):
-        resumed(run, epochs=0)
+        resumed(run, length=Length(epochs=0))
 
 
 def test_a_range_that_was_cut_to_the_images_is_that_of_the_command(run):

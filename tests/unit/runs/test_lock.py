@@ -11,7 +11,7 @@ import pytest
 
 from helpers.runs import complete
 from propos.common.errors import InputError
-from propos.runner.request import Request
+from propos.runner.request import Output, Request
 from propos.runner.run import run_request
 from propos.runs import RunFolder, held, refuse_if_held, waited_for
 
@@ -66,7 +66,10 @@ def test_neither_a_start_nor_a_resumption_joins_a_run_in_progress(tmp_path):
     info = {"status": "running", "command": "propos run", "source": {"fingerprint": "x"}}
     out = RunFolder.create(tmp_path / "run", info, complete(source="digits", clusters=10)).path
     with held(out):
-        for request, resume in ((Request(out=out), True), (Request(source="digits", out=out), False)):
+        for request, resume in (
+            (Request(output=Output(out=out)), True),
+            (Request(source="digits", output=Output(out=out)), False),
+        ):
             with pytest.raises(InputError, match=f"process {os.getpid()} on .* is training into this folder"):
                 run_request(request, resume=resume)
 

@@ -10,7 +10,7 @@ from typing import Any
 from propos.common.errors import InputError
 from propos.methods import check_method, find_method, method_names
 from propos.runner.recipes import sections_of
-from propos.runner.request import Request, resolved, seconds_in
+from propos.runner.request import Length, Origin, Output, Request, resolved, seconds_in
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,12 @@ class Wanted:
             method=method,
             recipe=self.recipe,
             seed=0,
-            epochs=self.epochs,
+            length=Length(epochs=self.epochs, time=self.time),
             settings=settings,
             labels=self.labels,
-            time=self.time,
             data=self.data,
-            start=self.start,
-            command="propos compare",
+            origin=Origin(start=self.start),
+            output=Output(command="propos compare"),
         )
 
 

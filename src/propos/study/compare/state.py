@@ -10,7 +10,7 @@ from typing import Any
 from propos.common.errors import InputError
 from propos.common.plain import parse_json, read_text
 from propos.config import Config, parse
-from propos.runner import Decision, Reporter, Request, plan
+from propos.runner import Decision, Output, Reporter, Request, plan
 from propos.runs import waited_for, write_atomically
 from propos.study.compare.asking import Cell, Wanted, cells_of
 
@@ -48,7 +48,11 @@ class State:
     def planned(self, cell: Cell, data: Path | None, device: str, reporter: Reporter) -> Decision:
         """Return the plan of a cell, its images opened."""
         config = self.config(cell)
-        made = plan(Request(source=config.source, config=config, data=data, command="propos compare"), device, reporter)
+        made = plan(
+            Request(source=config.source, config=config, data=data, output=Output(command="propos compare")),
+            device,
+            reporter,
+        )
         if made.fingerprint != self.fingerprints[cell.method]:
             made.closing.close()
             raise InputError(f"{config.source}: its images changed since the comparison began: choose another --out")

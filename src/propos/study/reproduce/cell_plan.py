@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from propos.runner import Decision, Reporter, Request, plan
+from propos.runner import Decision, Output, Reporter, Request, plan
 from propos.runner.batch import Job, Manner, work_through
 from propos.study.reproduce.budgets import Task
 from propos.study.reproduce.images import source_of
@@ -31,7 +31,7 @@ def planned(task: Task, place: Place, device: str, reporter: Reporter | None = N
     """Return a cell's plan, its images opened, in the precision that is usual on the device."""
     source = source_of(task.images, place.root, place.images)
     config = task.config.with_settings({"train.precision": usual_precision(choose_device(device))})
-    request = Request(source=source, config=config, data=place.root, command="propos reproduce")
+    request = Request(source=source, config=config, data=place.root, output=Output(command="propos reproduce"))
     return plan(request, device, reporter)
 
 
