@@ -81,7 +81,7 @@ def cluster_sums(points: Points, centres: Float[Tensor, "R K D"]) -> tuple[Float
         labels = points.placed(nearest(cosines[: len(rows)].view(-1, restarts, clusters)), span) + first
         weights = None if points.weights is None else points.weights[span]
         sums[:, :dimension] += chunk_sums(rows, labels, len(columns), clusters, weights)
-        sums[:, dimension] += torch.bincount(labels.flatten(), minlength=len(columns))
+        count_labels(sums[:, dimension], labels)
     sums = points.over_processes(sums).view(restarts, clusters, -1)
     return sums[..., :dimension], sums[..., dimension].long()
 
@@ -104,6 +104,11 @@ def chunk_sums(
     for restart in labels.unbind(dim=1):
         sums.index_add_(0, restart, rows)
     return sums
+
+
+def count_labels(sizes: Float[Tensor, " C"], labels: Int[Tensor, "..."]) -> None:
+    """Add how often each label occurs to the sizes, in place; unlike `bincount` this never waits for the device."""
+    sizes.scatter_add_(0, labels.flatten(), sizes.new_ones(()).expand(labels.numel()))
 
 
 def block_sums(members: Float[Tensor, "n C"], rows: Float[Tensor, "n D"]) -> Float[Tensor, "C D"]:

@@ -20,6 +20,7 @@ from torch import Tensor
 from propos.clustering.lloyd import (
     Clustering,
     chunk_sums,
+    count_labels,
     directions,
     furthest_move,
     inertia,
@@ -79,7 +80,7 @@ class _Bounds:
             weights = None if self.points.weights is None else self.points.weights[where]
             if self.first:
                 change[:, :dimension] += chunk_sums(rows, labels[:, None], clusters, clusters, weights)
-                change[:, dimension] += torch.bincount(labels, minlength=clusters)
+                count_labels(change[:, dimension], labels)
             else:
                 _add_changed(change, rows, self.labels[where], labels, weights)
             for held, new in ((self.labels, labels), (self.own, own), (self.others, others)):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from propos.clustering.lloyd import cluster_sums, lloyd, worst_served
-from propos.clustering.points import prepare
+from propos.clustering.points import Points, prepare
 from propos.clustering.seeding import sample, seed
 from propos.clustering.yinyang import yinyang
 
@@ -130,3 +130,13 @@ def test_small_data_are_read_at_unit_length_and_large_numbers_too():
     rows = torch.tensor([[3.0, 4.0], [3e30, 4e30], [3e-30, 4e-30], [0.0, 0.0]])
     held = points_of(rows)
     torch.testing.assert_close(held.rows(slice(0, 4)), torch.tensor([[0.6, 0.8]] * 3 + [[0.0, 0.0]]))
+
+
+@pytest.mark.parametrize("clusters", [10, 100])
+def test_an_iteration_asks_the_device_for_no_number(clusters):
+    """The meta device has shapes and no numbers: whatever waits for one fails there."""
+    rows = torch.empty((20_000, 8), device="meta")
+    points = Points(rows, None, None, None, rows.dtype, None, False, 0, len(rows), len(rows), len(rows))
+    sums, sizes = cluster_sums(points, torch.empty((3, clusters, 8), device="meta"))
+    assert sums.shape == (3, clusters, 8)
+    assert sizes.shape == (3, clusters)
