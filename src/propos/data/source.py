@@ -103,12 +103,13 @@ def pixel_statistics(source: Source) -> Statistics:
     """Return the mean and standard deviation per channel of pixels in [0, 1], over at most 10,000 images."""
     count = min(len(source), STATISTICS_SAMPLE)
     positions = np.linspace(0, len(source) - 1, count).round().astype(np.int64)
-    total = np.zeros(source.channels)
-    squares = np.zeros(source.channels)
+    histogram = np.zeros((source.channels, 256), np.int64)
     for start in range(0, count, CHUNK):
-        pixels: Float[np.ndarray, "B C H W"] = source.batch(positions[start : start + CHUNK]) / 255.0
-        total += pixels.sum(axis=(0, 2, 3))
-        squares += np.square(pixels).sum(axis=(0, 2, 3))
+        for image in source.batch(positions[start : start + CHUNK]):
+            for channel, values in enumerate(image):
+                histogram[channel] += np.bincount(values.ravel(), minlength=256)
+    levels = np.arange(256) / 255.0
+    total, squares = histogram @ levels, histogram @ levels**2
     # What no image fills is black and adds nothing to the sums.
     frames = None if source.frames is None else source.frames[positions].prod(axis=1, dtype=np.int64)
     pixels_seen = count * source.height * source.width if frames is None else int(frames.sum())
