@@ -1,7 +1,9 @@
-"""Defaults alone, on every set of benchmarks/sets.py, compared with standard clusterings.
+"""The defaults on every set of benchmarks/sets.py, compared with standard clusterings.
 
-Ours is `propos run` with nothing but -k. Results are written as they come; started again, the script
-resumes. Seconds are the processor's. Labels are used for scoring alone.
+"default" is `propos run` with nothing but -k; "paper's losses" is the same without the two losses that the paper does
+not have, for the same number of epochs. Where the default clusters features of a pretrained network, the peers get the
+same features, and there is nothing to train. Results are written as they come; started again, the script continues
+where it stopped. Seconds are processor time. Labels only score.
 """
 
 from __future__ import annotations
@@ -17,27 +19,48 @@ from typing import Any
 import numpy as np
 import torch
 
-from peers import PEERS, REPEATS, Labels, pixels_of
+from peers import PEERS, REPEATS, Labels, Pixels, pixels_of
+from propos.common.work import unseen
 from propos.data.arrays import ArraySource
 from propos.evaluation import scores
 from propos.runner import Request, plan
 from propos.training import Silent, train
+from propos.training.features import prepare_inputs
 from sets import SETS
 
 Row = dict[str, Any]
-OURS = "propos"
+OURS: dict[str, dict[str, float]] = {
+    "default": {},
+    "paper's losses": {"propos.contrast_weight": 0.0, "propos.pull_weight": 0.0},
+}
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 
 
-def ours(source: ArraySource, clusters: int, seed: int) -> tuple[Labels, Row]:
-    """Train with the defaults; return the clusters, and what was chosen for the images."""
-    images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
-    with plan(Request(source=images, clusters=clusters, seed=seed, labels=source.labels), "cpu") as planned:
+def ours(source: ArraySource, clusters: int, seed: int, settings: dict[str, float]) -> tuple[Labels, Row]:
+    """Train with the defaults and some settings; return the clusters, and what was chosen for the images."""
+    with plan(request(source, clusters, seed, settings), "cpu") as planned:
         config = planned.config
         fitted = train(config, planned.source, planned.device, Silent())
     curve = [[line["epoch"], line["measures"]["accuracy"]] for line in fitted.history if "measures" in line]
-    chosen = {"recipe": config.recipe, "epochs": config.train.epochs, "size": config.views.size}
+    chosen: Row = {"recipe": config.recipe, "epochs": config.train.epochs, "size": config.views.size}
     return fitted.table.cluster, {**chosen, "curve": curve}
+
+
+def request(source: ArraySource, clusters: int, seed: int, settings: dict[str, float]) -> Request:
+    """Return the request for the default run on a set."""
+    images = source.batch(np.arange(len(source))).transpose(0, 2, 3, 1)
+    return Request(source=images, clusters=clusters, seed=seed, settings=settings, labels=source.labels)
+
+
+def features_of(source: ArraySource) -> Pixels | None:
+    """Return the unit features that the default clusters; None where it trains on images."""
+    with plan(request(source, 2, 0, {}), "cpu") as planned:
+        if planned.config.start.network is None:
+            return None
+        features = prepare_inputs(planned.config, planned.source, planned.device, unseen)
+        rows = features.batch(np.arange(len(features))).reshape(len(features), -1)
+    unit: Pixels = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
 
 
 def measured(name: str, source: ArraySource, method: str, seed: int) -> Row:
@@ -46,10 +69,11 @@ def measured(name: str, source: ArraySource, method: str, seed: int) -> Row:
     truth = np.unique(source.labels, return_inverse=True)[1]
     clusters, about = int(truth.max()) + 1, {}
     begin = time.process_time()
-    if method == OURS:
-        found, about = ours(source, clusters, seed)
+    if method in OURS:
+        found, about = ours(source, clusters, seed, OURS[method])
     else:
-        found = PEERS[method](pixels_of(source), clusters, seed)
+        features = features_of(source)
+        found = PEERS[method](pixels_of(source) if features is None else features, clusters, seed)
     seconds = time.process_time() - begin
     scored = scores(truth, np.asarray(found, np.int64))
     row = {"set": name, "method": method, "seed": seed, "seconds": round(seconds, 1)}
@@ -67,6 +91,8 @@ def measure(path: Path, names: list[str], methods: list[str], seeds: list[int]) 
             source = SETS[name]() if missing else None
             for method in missing:
                 assert source is not None
+                if OURS.get(method) and features_of(source) is not None:
+                    continue  # nothing is trained, so there are no losses to leave out
                 row = measured(name, source, method, seed)
                 done.append(row)
                 with path.open("a") as file:
@@ -80,7 +106,7 @@ def table(found: Iterable[Row]) -> Iterator[str]:
     of: dict[tuple[str, str], list[Row]] = {}
     for row in found:
         of.setdefault((row["set"], row["method"]), []).append(row)
-    methods = [OURS, *PEERS]
+    methods = [*OURS, *PEERS]
     yield f"| images | seeds | {' | '.join(methods)} |"
     yield "|---" * (len(methods) + 2) + "|"
     for name in SETS:
@@ -88,12 +114,12 @@ def table(found: Iterable[Row]) -> Iterator[str]:
         best = max((_median(rows, "accuracy") for rows in here.values()), default=0.0)
         cells = [_cell(here.get(method, []), best) for method in methods]
         if here:
-            yield f"| {name} | {len(here.get(OURS, []))} | {' | '.join(cells)} |"
+            yield f"| {name} | {len(here.get('default', []))} | {' | '.join(cells)} |"
 
 
 def curves(found: Iterable[Row]) -> Iterator[str]:
     """Yield the way up on each set: after shares of the time, in seconds, the median accuracy over seeds."""
-    trained = [row for row in found if row["method"] == OURS and len(row["curve"]) > 1]
+    trained = [row for row in found if row["method"] == "default" and len(row["curve"]) > 1]
     yield f"| images | {' | '.join(f'{share:.0%} of the time' for share in SHARES)} |"
     yield "|---" * (len(SHARES) + 1) + "|"
     for name in SETS:
@@ -127,7 +153,7 @@ def main() -> None:
     """Measure what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--methods", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
+    parser.add_argument("--methods", nargs="+", choices=[*OURS, *PEERS], default=[*OURS, *PEERS])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--threads", type=int, help="torch's; else as many as there are cores")
     parser.add_argument("--results", type=Path, default=Path("runs/bench-defaults.jsonl"))
