@@ -102,8 +102,10 @@ def test_the_demo_works_from_a_file(look, site, name):
 
 def test_the_demo_is_shown_within_the_site(look):
     page = look("demo.html")
-    frame = page.frame_locator("iframe.demo").first
-    frame.locator(".card").first.wait_for()
+    frame = page.frame_locator("iframe.demo")
+    frame.get_by_text("scenes.zip").first.wait_for()
+    page.click("a[target=demo] >> text=handwritten digits")
+    frame.get_by_text("digits").first.wait_for()
 
 
 def test_its_search_works_from_a_file(look):
