@@ -106,7 +106,7 @@ def chunk_sums(
     return sums
 
 
-def count_labels(sizes: Float[Tensor, " C"], labels: Int[Tensor, "..."]) -> None:
+def count_labels(sizes: Float[Tensor, " C"], labels: Int[Tensor, ...]) -> None:
     """Add how often each label occurs to the sizes, in place; unlike `bincount` this never waits for the device."""
     sizes.scatter_add_(0, labels.flatten(), sizes.new_ones(()).expand(labels.numel()))
 

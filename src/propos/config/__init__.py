@@ -1,6 +1,5 @@
 """One strict tree of settings."""
 
-from propos.config.method_words import method_in_words
 from propos.config.methods import GROUP, REGISTERED, method_modules, method_names
 from propos.config.sections import (
     VIEW_PRESETS,
@@ -50,7 +49,6 @@ __all__ = [
     "Width",
     "from_yaml",
     "keys",
-    "method_in_words",
     "method_modules",
     "method_names",
     "parse",

@@ -19,6 +19,7 @@ from propos.methods.base import Method, MethodSettings
 from propos.methods.seeds import derive
 from propos.methods.setup import Setup
 from propos.methods.stage import Stage
+from propos.networks import find_pretrained
 
 
 def check_method(name: str, option: str = "--method") -> None:
@@ -106,13 +107,25 @@ def complete_sections(config: Config, where: str = "settings") -> Config:
 
 
 def method_in_words(config: Config) -> str:
-    """Return which method a configuration runs, on which features, and whether it trains anything."""
-    kind = find_method(config.method)
-    words = kind.words(settings_of(config)) or config.method.upper()
+    """Return which method a configuration runs, on which network or method, and whether it trains anything.
+
+    Examples: "k-means on EfficientNet-Lite0 features, nothing is trained", "ProPos + contrast", "SCAN on SimCLR".
+    """
+    words = _method_and_pretext(config, config.method)
     if config.start.network is not None:
-        tuned = config.start.learns != "nothing"
-        words += f", training {config.start.network} further" if tuned else f" on {config.start.network} features"
-    return words if kind.trains else f"{words}, nothing is trained"
+        network, learns = find_pretrained(config.start.network).title, config.start.learns
+        trained = {"nothing": f" on {network} features", "last": f", training {network}'s last stage"}
+        words += trained.get(learns, f", training {network}")
+    return words if find_method(config.method).trains else f"{words}, nothing is trained"
+
+
+def _method_and_pretext(config: Config, name: str) -> str:
+    kind = find_method(name)
+    settings = parse_settings(kind, config.sections, name, "settings")
+    words, pretext = kind.words(settings) or name.upper(), settings.model_dump().get("pretext")
+    if pretext is None or config.start.network is not None:  # of a pretrained network, the features are named
+        return words
+    return f"{words} on {_method_and_pretext(config, pretext)}"
 
 
 def stages_of(config: Config) -> tuple[Stage, ...]:

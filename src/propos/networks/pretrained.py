@@ -52,6 +52,11 @@ class Pretrained:
     seen: str = "unknown"  # the images that its weights were trained on
     licence: str = "unknown"
 
+    @property
+    def title(self) -> str:
+        """The name as its authors write it."""
+        return self.name.replace("efficientnet-lite", "EfficientNet-Lite").replace("resnet", "ResNet-")
+
 
 @dataclass(frozen=True)
 class Weights:

@@ -13,6 +13,7 @@ from propos import __version__
 from propos.config import Config
 from propos.data import Source, StreamedSource
 from propos.distributed import job, world_size
+from propos.methods import method_in_words
 from propos.networks import origin_of
 
 
@@ -22,6 +23,7 @@ def provenance(command: str, config: Config, source: Source, fingerprint: str, d
         "propos": __version__,
         "torch": torch.__version__,
         "command": command,
+        "method": method_in_words(config),
         "status": "running",
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": 0.0,

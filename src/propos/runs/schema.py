@@ -56,6 +56,7 @@ class RunInfo(_Part):
     propos: str | None = None
     torch: str | None = None
     command: str | None = None
+    method: str | None = None  # in words
     started: str | None = None
     seconds: NotNegative = 0.0
     processor_seconds: NotNegative = 0.0  # of the process that trains, all its threads

@@ -3,9 +3,10 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import propos
 from helpers.command import command
-from propos.config import Config
 from propos.methods import describe, find_method, method_in_words, method_names
 from propos.runner.recipes import build_recipe
 
@@ -24,18 +25,28 @@ def test_every_method_says_where_it_is_from(capsys):
         assert ("trains a network" if kind.trains else "trains nothing") in second
 
 
-def test_a_method_is_named_in_words_with_what_its_settings_add():
-    words = {
-        "propos": "ProPos",
-        "scan": "SCAN",
-        "kmeans-features": "k-means on efficientnet-lite0 features, nothing is trained",
-        "kmeans-pixels": "k-means on pixels, nothing is trained",
-    }
-    for name, expected in words.items():
-        network = {"start.network": "efficientnet-lite0"} if name == "kmeans-features" else {}
-        assert method_in_words(Config().with_settings({"method": name, **network})) == expected
-    grey = build_recipe("small-grey")
-    assert method_in_words(grey) == "ProPos + contrast + pull"
+@pytest.mark.parametrize(
+    ("recipe", "settings", "words"),
+    [
+        ("small-grey", {}, "ProPos + contrast + pull"),
+        ("cifar-10", {}, "ProPos"),
+        ("digits", {"method": "propos-no-psl"}, "ProPos without PSL"),
+        ("digits", {"method": "scan"}, "SCAN on SimCLR"),
+        ("digits", {"method": "kmeans-pixels"}, "k-means on pixels, nothing is trained"),
+        ("pretrained", {}, "k-means on EfficientNet-Lite0 features, nothing is trained"),
+        ("pretrained", {"method": "propos"}, "ProPos on EfficientNet-Lite0 features"),
+        ("pretrained", {"method": "temi"}, "TEMI on EfficientNet-Lite0 features"),
+        (
+            "pretrained",
+            {"method": "propos", "start.learns": "all"},
+            "ProPos, training EfficientNet-Lite0",
+        ),
+    ],
+)
+def test_a_method_is_named_with_the_losses_added_and_what_it_builds_on(recipe, settings, words):
+    named = {"start.network": "efficientnet-lite0"} if recipe == "pretrained" else {}
+    config = build_recipe(recipe, settings.get("method")).with_settings({**named, **settings})
+    assert method_in_words(config) == words
 
 
 # Where methods are named: their own package, the paper's tables, and the words of the page.

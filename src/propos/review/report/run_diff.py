@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Int
 
 from propos.common.errors import InputError, shown
-from propos.config import method_in_words
 from propos.evaluation.scores import matched_confusion, nmi
 from propos.review.report.payload import packed
 from propos.runs import JUNK, Run
@@ -33,7 +32,7 @@ def compare_runs(run: Run, other: Run) -> dict[str, Any]:
     rest = [place for place in range(len(ids)) if place not in places]  # junk
     return {
         "name": distinct_name(other.path, run.path),
-        "made": method_in_words(other.config),
+        "made": other.info.method or other.config.method,
         "names": ["Junk" if each == JUNK else names.get(int(each)) or f"Cluster {each}" for each in ids],
         "of": packed(np.searchsorted(ids, theirs), "i32"),
         "rows": [*places, *rest],

@@ -7,7 +7,7 @@ from typing import Any
 
 from propos.common.durations import duration
 from propos.common.words import counted
-from propos.config import Config, method_in_words
+from propos.config import Config
 from propos.runs import CorrectedRun, RunInfo, StartInfo
 
 VIEWS = {"natural": "photographs", "greyscale": "small greyscale images", "digits": "written characters"}
@@ -19,7 +19,7 @@ def settings_in_words(config: Config, info: RunInfo, images: int, corrected: Cor
     return [
         ("Images", f"{images:,} from {info.source.name or config.source or 'an array in memory'}"),
         ("Clusters", f"{len(corrected.clusters):,}, {'corrected by hand' if corrected.regrouped else _asked(config)}"),
-        ("Method", f"{method_in_words(config)}{_recipe(config)}"),
+        ("Method", f"{info.method or config.method}{_recipe(config)}"),
         *(_learnt(config, info, width) if info.start is None else _started(config, info, info.start)),
         *_own_settings(config),
         ("Seed", str(config.seed)),
