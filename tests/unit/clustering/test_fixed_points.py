@@ -92,7 +92,7 @@ def test_where_every_point_is_fixed_a_cluster_may_stay_empty_with_its_centre():
     [
         (1, torch.zeros(4, dtype=torch.int64), "1 restarts of fixed points"),
         (0, torch.zeros(3, dtype=torch.int64), "fixed of shape"),
-        (0, torch.full((4,), 2), "names others than the 2 clusters"),
+        (0, torch.full((4,), 2), "numbers other than those of the 2 clusters"),
     ],
 )
 def test_what_cannot_be_is_refused(restarts, fixed, words):
