@@ -32,7 +32,7 @@ def test_what_an_older_page_splits_off_is_taken_in_beside_what_others_did(folder
     result = command(capsys, "apply", folder, tmp_path / "theirs.jsonl")
     page = folder / "report" / "index.html"
     assert result.out.splitlines() == [
-        f"2 edits taken in. On the page: open {page}",
+        f"2 edits applied. On the page: open {page}",
         "Cluster 10 (theirs) is new, with 1 image.",
     ]
     own = [first_of(window, 3)]
@@ -40,7 +40,7 @@ def test_what_an_older_page_splits_off_is_taken_in_beside_what_others_did(folder
     assert window.page.locator(".said").inner_text() == "Split 1 image off as mine"
     result = command(capsys, "apply", folder, window.download(tmp_path / "mine.jsonl"))
     assert (result.code, result.err) == (0, "")
-    new = "Cluster 11 (mine) is new, with 1 image; the file calls it 10, which another cluster has got since."
+    new = "Cluster 11 (mine) is new, with 1 image; the file calls it 10, which is now the id of another cluster."
     assert result.out.splitlines()[1:] == [new]
     own.append(first_of(window, 4))  # still on the old page
     window.press("m").answer("mine")
@@ -49,8 +49,8 @@ def test_what_an_older_page_splits_off_is_taken_in_beside_what_others_did(folder
     assert window.go("cluster/10").names() == [theirs]
     assert set(window.go("cluster/11").names()) == set(own)
     result = command(capsys, "apply", folder, window.download(tmp_path / "more.jsonl"))
-    assert result.out.splitlines() == [f"1 edit taken in. On the page: open {page}"]
-    assert command(capsys, "apply", folder, tmp_path / "mine.jsonl").out.startswith("0 edits taken in (2 were there")
+    assert result.out.splitlines() == [f"1 edit applied. On the page: open {page}"]
+    assert command(capsys, "apply", folder, tmp_path / "mine.jsonl").out.startswith("0 edits applied (2 were already")
     corrected = Run.open(folder).corrected
     where = dict(zip(corrected.table.images, corrected.table.cluster.tolist(), strict=True))
     assert [where[name] for name in (theirs, *own)] == [10, 11, 11]

@@ -127,7 +127,7 @@ def test_what_a_dead_server_did_not_save_can_be_downloaded_and_the_next_one_save
     second.end()
     assert Run.open(folder).corrected.names()[5] == "fives"
     taken = command(capsys, "apply", folder, tmp_path / "edits.jsonl")
-    assert taken.out.startswith("0 edits taken in (1 was there already).")
+    assert taken.out.startswith("0 edits applied (1 was already applied).")
 
 
 def test_the_page_keeps_what_the_server_refuses_says_why_and_saves_it_once_the_run_is_back(folder, address, windows):

@@ -129,7 +129,7 @@ def test_a_run_of_two_processes_goes_on_in_one(one, stopped, tmp_path):
     out = copied(stopped, tmp_path)
     result = command.run("run", "--no-report", "--resume", "--out", out, "--quiet", env=ALONE)
     assert result.code == 0, result.err
-    assert "began with processes 2 and goes on with 1" in result.err
+    assert "started with processes 2 and is resumed with 1" in result.err
     assert np.array_equal(clusters(out), clusters(one))
 
 
@@ -141,7 +141,7 @@ def test_a_run_of_one_process_goes_on_in_two(images, one, tmp_path):
     process.send_signal(signal.SIGINT)
     hold.go_on()
     process.communicate()
-    assert "began with processes 1 and goes on with 2" in resumed_by_two(out).err
+    assert "started with processes 1 and is resumed with 2" in resumed_by_two(out).err
     assert np.array_equal(clusters(out), clusters(one))
 
 
@@ -213,7 +213,7 @@ def test_one_and_two_processes_learn_the_same_from_corrections(one, tmp_path):
     alone, together = tmp_path / "alone", tmp_path / "together"
     result = command.run(*arguments, alone, env=ALONE)
     assert result.code == 0, result.err
-    assert "images that stay where people put them: 5; that take no part: 3." in result.out
+    assert "5 images keep their corrected cluster; 3 are left out." in result.out
     assert "Its cluster 12 is cluster 1 here." in result.out
     result = torchrun.run_pair(*arguments, together)
     assert result.code == 0, result.err

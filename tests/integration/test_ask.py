@@ -41,7 +41,7 @@ def test_images_come_in_blocks_and_are_written_as_they_are_shown(run, tmp_path, 
 
 def test_what_cannot_be_written_is_refused_in_one_line(run, tmp_path, capsys):
     (tmp_path / "mine.csv").write_text("mine")
-    for name, words in (("mine.csv", "is there already"), ("mine.txt", "name the file *.csv or *.json")):
+    for name, words in (("mine.csv", "already exists"), ("mine.txt", "name the file *.csv or *.json")):
         result = command(capsys, "ask", run.path, "-o", tmp_path / name)
         assert (result.code, result.err.count("\n")) == (2, 1)
         assert words in result.err

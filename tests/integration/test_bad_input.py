@@ -94,7 +94,7 @@ CASES = [
     ("ok.npz --recipe digits --set keep_epochs=[500]", "keep_epochs names epoch 500"),
     ("ok.npz --resume --seed 0", "--resume: no run of ok in runs"),
     ("ok.npz --wat", "No such option"),
-    ("", "say what to cluster"),
+    ("", "no source: name a folder"),
     ("--resume", "name the run's folder"),
     ("--resume --out empty", "not a run"),
 ]

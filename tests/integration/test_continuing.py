@@ -38,7 +38,7 @@ def test_a_grown_folder_goes_on_and_old_images_keep_their_numbers(grown, tmp_pat
     arguments = ["--from", grown / "run", "--out", tmp_path / "more", "--set", "train.lr=0.0001"]
     result = command(capsys, "run", grown / "photos", *arguments)
     assert result.code == 0, result.err
-    assert "which knew 120 of the images" in result.out
+    assert "120 images already known" in result.out
     assert "Finding 6 clusters in 180 images" in result.out
     old = pyarrow.parquet.read_table(grown / "run/clusters.parquet")
     new = pyarrow.parquet.read_table(tmp_path / "more/clusters.parquet")
@@ -58,7 +58,7 @@ def test_a_continuation_that_chooses_its_number_begins_with_the_earlier_weights(
     slow = ["--set", "propos.psl_start=1", "--set", "train.lr=1e-12", "--set", "train.weight_decay=0"]
     result = command(capsys, "run", grown / "photos", *arguments, *slow)
     assert result.code == 0, result.err
-    assert "Going on from" in result.out
+    assert "Continuing from" in result.out
     before, after = (load_file(folder / "model.safetensors") for folder in (grown / "run", tmp_path / "more"))
     learnt = [name for name in before if name.startswith("online.") and name.endswith("weight")]
     assert learnt
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_refused_in_one_line(grown, tmp_path, capsys):
         ([tmp_path, *earlier], "contains colour images"),
         ([grown / "photos", *earlier, "--set", "network.hidden=64"], "network.hidden = 64"),
         ([grown / "photos", *earlier, "--recipe", "digits"], "--from and --recipe both give complete settings"),
-        ([grown / "photos", *earlier, "--resume"], "there is no such folder"),
+        ([grown / "photos", *earlier, "--resume"], "no such folder"),
     ]
     for arguments, sentence in cases:
         result = command(capsys, "run", *arguments, "--out", tmp_path / "new")

@@ -45,10 +45,10 @@ def test_apply_takes_a_file_in_once_and_lists_images_that_are_gone(folder, tmp_p
         {"op": "move", "images": [first, "long gone.png"], "into": 1},
     )
     result = command(capsys, "apply", folder, file)
-    assert (result.code, result.out.splitlines()[0][:18]) == (0, "2 edits taken in. ")
+    assert (result.code, result.out.splitlines()[0][:17]) == (0, "2 edits applied. ")
     assert "contains edits of 1 image that is missing: long gone.png" in result.err
     again = command(capsys, "apply", folder, file)
-    assert again.out.startswith("0 edits taken in (2 were there already).")
+    assert again.out.startswith("0 edits applied (2 were already applied).")
     corrected = Run.open(folder).corrected
     assert corrected.names()[0] == "<script>alert(1)</script>"
     assert corrected.table.cluster[corrected.table.images.index(first)] == 1

@@ -187,7 +187,7 @@ def test_images_that_are_tested_on_do_not_vote(folder, evaluated, capsys):
     found = evaluated("--psa-preservation", "--test", folder / "overlap.npz")
     assert (found["psa_images"], found["psa_voters"]) == (70, 150)
     result = command(capsys, "evaluate", folder / "run", "--psa-preservation", "--test", folder / "overlap.npz")
-    assert "70 test images, 50 of them among the run's, where they take no part" in result.out
+    assert "70 test images, 50 of them also among the run's, where they are left out" in result.out
 
 
 def test_images_that_are_tested_on_are_no_neighbours_and_are_not_learnt_from(folder, evaluated, capsys):
@@ -201,7 +201,7 @@ def test_images_that_are_tested_on_are_no_neighbours_and_are_not_learnt_from(fol
     assert found["knn_accuracy"] == pytest.approx(others.score(queries, test.labels))
     assert found["linear_train_images"] == 150
     said = command(capsys, "evaluate", folder / "run", *arguments).out
-    assert said.count("70 test images, 50 of them among the run's, where they take no part") == 2
+    assert said.count("70 test images, 50 of them also among the run's, where they are left out") == 2
 
 
 def test_where_the_runs_images_are_gone_it_is_said_that_they_cannot_be_told_apart(folder, tmp_path, capsys):
@@ -210,7 +210,7 @@ def test_where_the_runs_images_are_gone_it_is_said_that_they_cannot_be_told_apar
     config.write_text(config.read_text().replace(str(folder / "images.npz"), str(tmp_path / "gone.npz")))
     result = command(capsys, "evaluate", tmp_path / "run", "--knn", "--test", folder / "test.npz", "--json")
     assert result.code == 0, result.err
-    assert "whether test images are among the run's is not known" in result.err
+    assert "cannot check whether test images are among the run's" in result.err
     assert json.loads(result.out)["knn_images"] == 100
 
 
@@ -279,8 +279,8 @@ def test_labels_may_be_words_and_a_line_is_printed_for_each_measure(folder, caps
         (["--knn", "--test", "unlabelled.npy"], "has no labels"),
         (["--knn", "--test", "named.npz"], "none of the run's"),
         (["--linear", "fast", "--test", "nowhere.npz"], "no such file"),
-        (["-k", "201"], "-k 201: there are 200 images: choose from 2 to 200"),
-        (["-k", "1"], "-k 1: there are 200 images: choose from 2 to 200"),
+        (["-k", "201"], "-k 201: the run has 200 images: choose 2 to 200"),
+        (["-k", "1"], "-k 1: the run has 200 images: choose 2 to 200"),
         (["--snapshot", "2"], "kept no weights after epoch 2 (keep_epochs: 1)"),
         (["--psa-preservation", "--test", "images.npz"], "holds the run's own images"),
         (["--psa-preservation", "--sigma", "-1"], "choose 0 or more"),
@@ -305,4 +305,4 @@ def test_a_run_without_labels_asks_for_them_and_one_whose_images_changed_says_so
     np.save(tmp_path / "images.npy", digits(101).images[1:, ..., 0])
     result = command(capsys, "evaluate", tmp_path / "run", "--linear", "fast", "--labels", tmp_path / "labels.csv")
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "no longer those" in result.err
+    assert "not those the run started with" in result.err

@@ -109,8 +109,8 @@ def test_nothing_that_is_there_is_written_over(run, tmp_path, capsys):
     (tmp_path / "there.csv").write_text("mine")
     source = Path(run.config.source)
     for form, out, words in [
-        ("csv", tmp_path / "there.csv", "is there already"),
-        ("folders", tmp_path, "is there already"),
+        ("csv", tmp_path / "there.csv", "already exists"),
+        ("folders", tmp_path, "already exists"),
         ("folders", source / "sorted", "the folder of the run's images"),
         ("model", run.path / "model", "the folder of the run:"),
         ("csv", tmp_path / "no" / "a.csv", "does not exist"),

@@ -90,7 +90,7 @@ def test_no_folders_are_no_labels(tmp_path, capsys):
     out = make_run(tmp_path / "run", "digits", [str(number) for number in range(40)], digits(40).images).path
     result = command(capsys, "evaluate", out, "--labels", "folders")
     assert result.code == 2
-    assert result.err == f"propos: --labels folders: the images of {out} lie in no folders: give a CSV\n"
+    assert result.err == f"propos: --labels folders: the images of {out} are not in class folders: give a CSV\n"
 
 
 def test_a_folder_trains_as_the_array_of_its_pixels_does(photos, finished, tmp_path, capsys):
@@ -194,7 +194,7 @@ def test_inspect_says_how_a_list_was_read(photos, tmp_path, capsys):
     images = [path.relative_to(photos) for path in sorted(photos.glob("*/*.png"))[:6]]
     rows = "".join(f"{photos / image},caf\xe9\n" for image in images)
     (tmp_path / "list.csv").write_bytes(f"image,label\n{rows}".encode("cp1252"))
-    said = "list.csv: is not UTF-8 and was read as Windows-1252"
+    said = "list.csv: is not UTF-8: read as Windows-1252"
     assert said in command(capsys, "inspect", tmp_path / "list.csv", "-k", 2).out
     assert said in json.loads(command(capsys, "inspect", tmp_path / "list.csv", "-k", 2, "--json").out)["notes"][0]
 

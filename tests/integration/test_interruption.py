@@ -111,9 +111,9 @@ def test_resuming_on_changed_images_or_threads_is_noticed(images, tmp_path):
     (out / "run.json").write_text(json.dumps({**info, "threads": 64}))
     result = run("run", "--resume", "--out", out, "--quiet")
     assert result.code == 0
-    assert "began with threads 64" in result.err
+    assert "started with threads 64" in result.err
     (out / "run.json").write_text(json.dumps({**info, "status": "interrupted"}))
     save_digits(tmp_path / "mine.npz", 101)
     result = run("run", "--resume", "--out", out)
     assert result.code == 2
-    assert "no longer those the run began with" in result.err
+    assert "not those the run started with" in result.err

@@ -65,7 +65,7 @@ def test_colours_are_made_grey_as_pillow_does(tmp_path, capsys):
     grey = rng.integers(0, 256, (60, 8, 8)).astype(np.uint8)
     ProPos(3, method="kmeans-pixels", random_state=0).fit(grey).save(tmp_path / "run")
     said = exported(capsys, tmp_path / "run", tmp_path / "model.onnx")
-    assert "images of noise, as the run's cannot be had" in said
+    assert "images of noise, because the run's cannot be read" in said
     size = int(said.split("×")[1].split(":")[0])
     colours = rng.integers(0, 256, (7, size, size, 3)).astype(np.uint8)
     as_pillow = np.stack([np.asarray(Image.fromarray(each).convert("L")) for each in colours])

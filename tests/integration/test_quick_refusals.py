@@ -29,7 +29,7 @@ def ask(cwd, *words):
         (["inspect", "nothing"], "nothing: no such file or folder; give a folder of images"),
         (["suggest-k", "nothing"], "nothing: no such file or folder; give a folder of images"),
         *(
-            ([*words, "nothing", *more], "nothing: there is no such folder; propos run SOURCE says where it writes")
+            ([*words, "nothing", *more], "nothing: no such folder; propos run SOURCE says where it writes")
             for words, more in (
                 (["report"], []),
                 (["export", "--to", "csv", "-o", "x.csv"], []),

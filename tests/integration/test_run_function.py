@@ -49,7 +49,7 @@ def test_mistakes_are_one_line(images, tmp_path):
         ({"propos__psl_wieght": 1}, "unknown key propos.psl_wieght: did you mean propos.psl_weight"),
         ({"k": "40..5"}, "write the smaller number first"),
         ({"time": "soon"}, "write it as 45s, 30m or 2h"),
-        ({"resume": True, "seed": 1}, "there is no such folder"),
+        ({"resume": True, "seed": 1}, "no such folder"),
     ]:
         with pytest.raises(ValueError, match=said):
             propos.run(images, out=tmp_path / "run", **mistake)

@@ -65,4 +65,4 @@ def test_an_image_exchanged_for_another_is_noticed(streamed, capsys):
     finally:
         changed.write_bytes(before)
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "no longer those" in result.err
+    assert "not those the run started with" in result.err

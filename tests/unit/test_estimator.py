@@ -160,9 +160,9 @@ def test_a_finished_run_folder_is_read_and_never_trained_again(tmp_path):
     unseeded = ProPos(10, recipe="digits", settings=QUICK, run_folder=tmp_path / "run").fit(IMAGES)
     assert np.array_equal(unseeded.labels_, first.labels_)
     for other, images, said in [
-        ({}, IMAGES[::-1], "holds a run of other images"),
-        ({"n_clusters": 9}, IMAGES, "holds a run with clusters = 10, not 9"),
-        ({"random_state": 5}, IMAGES, "holds a run with seed = 0, not 5"),
+        ({}, IMAGES[::-1], "contains a run of other images"),
+        ({"n_clusters": 9}, IMAGES, "contains a run with clusters = 10, not 9"),
+        ({"random_state": 5}, IMAGES, "contains a run with seed = 0, not 5"),
     ]:
         with pytest.raises(ValueError, match=said):
             estimator(run_folder=tmp_path / "run").set_params(**other).fit(images)

@@ -34,7 +34,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def root(
-    context: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and leave.")
+    context: typer.Context, version: bool = typer.Option(False, "--version", help="Print the version and exit.")
 ) -> None:
     """Turn unlabelled images into clusters you can trust."""
     if version:
@@ -45,18 +45,18 @@ def root(
         refuse_deleted_folder()
 
 
-app.command(short_help="Look before training: what is there, and how long it would take.")(inspect)
+app.command(short_help="Look at images before training; estimate the duration.")(inspect)
 app.command()(run)
 app.command(short_help="Suggest a number of clusters.")(suggest_k)
 app.command()(predict)
 app.command(short_help="Score a run, against labels or by the shape of its clusters.")(evaluate)
 app.command()(report)
 app.command("open", short_help="Open a run's page in the browser, to correct it.")(open_run)
-app.command(short_help="Take corrections into a run: names, merges, moves, junk.")(apply)
-app.command(short_help="List the images whose answers would say most about the others.")(ask)
-app.command(short_help="Write a run's labels in a form that other programs read.")(export)
+app.command(short_help="Apply corrections to a run: names, merges, moves, junk.")(apply)
+app.command(short_help="List the images whose labels would help most.")(ask)
+app.command(short_help="Export a run's labels for other programs.")(export)
 app.command(short_help="Train several methods on the same images, side by side.")(compare)
-app.command(short_help="Make the paper's tables and figures again.")(reproduce)
+app.command(short_help="Reproduce the paper's tables and figures.")(reproduce)
 app.command()(methods)
 app.add_typer(recipes, name="recipes")
 app.add_typer(datasets, name="datasets")

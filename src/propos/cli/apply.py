@@ -22,9 +22,9 @@ MOST_TOLD = 20  # clusters that are new
 
 def apply(
     run: Annotated[Path, FINISHED_RUN],
-    file: Annotated[Path, typer.Argument(metavar="EDITS", help="A file of edits, as a run's page downloads it.")],
+    file: Annotated[Path, typer.Argument(metavar="EDITS", help="A file of edits, downloaded from a run's page.")],
 ) -> None:
-    """Take corrections into a run: names, merges, splits, moves, junk and confirmations."""
+    """Apply corrections to a run: names, merges, splits, moves, junk and confirmations."""
     from propos.common.words import counted
     from propos.review.report import PAGE, show_edits
     from propos.runs import Run, apply_file
@@ -34,12 +34,12 @@ def apply(
     for note in (*applied.notes, *folder.notes_on_edits()):
         say(f"warning: {note}", err=True)
     were = "was" if applied.known == 1 else "were"
-    again = f" ({applied.known:,} {were} there already)" if applied.known else ""
+    again = f" ({applied.known:,} {were} already applied)" if applied.known else ""
     shown = show_edits(folder)
     seen = (
         f"On the page: open {(run / PAGE).absolute()}" if shown else f"See them: propos report {shlex.quote(str(run))}"
     )
-    say(f"{counted(len(applied.fresh), 'edit')} taken in{again}. {seen}")
+    say(f"{counted(len(applied.fresh), 'edit')} applied{again}. {seen}")
     for line in _new_clusters(folder, applied):
         say(line)
 
@@ -53,7 +53,7 @@ def _new_clusters(run: Run, applied: Applied) -> Iterator[str]:
     for id_ in new[:MOST_TOLD]:
         called = "" if names[id_] is None else f" ({names[id_]})"
         given = applied.given[id_]
-        why = "" if given == id_ else f"; the file calls it {given}, which another cluster has got since"
+        why = "" if given == id_ else f"; the file calls it {given}, which is now the id of another cluster"
         yield f"Cluster {id_}{called} is new, with {counted(sizes[id_], 'image')}{why}."
     if len(new) > MOST_TOLD:
         yield f"And {counted(len(new) - MOST_TOLD, 'more cluster')}."

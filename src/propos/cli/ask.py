@@ -21,12 +21,12 @@ Row = tuple[int, str, int, str | None, int, str | None]
 
 def ask(
     run: Annotated[Path, FINISHED_RUN],
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many images to ask about.")] = 100,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Number of images.")] = 100,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write them to this .csv or .json file as well.")
+        Path | None, typer.Option("-o", "--output", help="Also write them to this .csv or .json file.")
     ] = None,
 ) -> None:
-    """List the images whose answers would say most about the others, in groups that lie between the same clusters."""
+    """List the images whose labels would help most, grouped by the two clusters they lie between."""
     from propos.common.errors import InputError, refuse_to_overwrite
     from propos.common.words import counted
     from propos.review.report import ask_about
@@ -42,7 +42,7 @@ def ask(
         say(f"warning: {note}", err=True)
     asked = ask_about(folder, count)
     if asked is None:
-        raise InputError(f"{run}: has one cluster by now: there is nothing an image could be asked about")
+        raise InputError(f"{run}: has only one cluster left: there is nothing to ask")
     rows = _rows(folder, asked)
     _print(rows)
     if rows:
@@ -74,7 +74,7 @@ def _print(rows: list[Row]) -> None:
             before = group
         say(f"   {_title(cluster, name)}: {image}")
     if not rows:
-        say("Every image has been answered for.")
+        say("Every image has an answer already.")
 
 
 def _title(cluster: int, name: str | None) -> str:

@@ -14,7 +14,7 @@ cache = typer.Typer(help="List or clean the decoded images kept for the next run
 
 @cache.command("list")
 def list_kept() -> None:
-    """List what is kept, and where."""
+    """List the cached images."""
     from propos.data import cache_folder, list_caches
 
     kept = list_caches()
@@ -27,9 +27,9 @@ def list_kept() -> None:
 
 @cache.command("clean")
 def clean(
-    days: Annotated[float, typer.Option(help="Only what has not been used for so many days.", min=0.0)] = 0.0,
+    days: Annotated[float, typer.Option(help="Delete only what was not used for this many days.", min=0.0)] = 0.0,
 ) -> None:
-    """Delete what is kept; the next run decodes its images anew."""
+    """Delete cached images; the next run decodes its images again."""
     from propos.data import clean_caches
 
     deleted = clean_caches(days or None)
@@ -41,4 +41,4 @@ def moment(seconds: float) -> str:
     try:
         return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):  # a file's time may lie beyond the calendar
-        return "at no known time"
+        return "at an unknown time"

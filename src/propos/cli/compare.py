@@ -18,43 +18,41 @@ if TYPE_CHECKING:
 def compare(
     source: Annotated[
         str,
-        typer.Argument(metavar="SOURCE", help="What `propos run` takes: a folder, an array, a list, a set by name."),
+        typer.Argument(metavar="SOURCE", help="Images, as for `propos run`."),
     ],
     methods: Annotated[
         str,
-        typer.Option(metavar="A,B,…", help="Methods with commas between them (see `propos methods`), or all."),
+        typer.Option(metavar="A,B,…", help="Methods, separated by commas (see `propos methods`), or all."),
     ] = "propos,byol,simclr,cc,kmeans-pixels",
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Runs of each method, from seed 0.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Number of runs of each method, from seed 0.")] = 3,
     clusters: Annotated[
-        int | None, typer.Option("-k", min=2, help="How many clusters; without it as many as there are labels.")
+        int | None, typer.Option("-k", min=2, help="Number of clusters (default: the number of labels).")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option("--time", metavar="10m", help="Train each about so long: 45s, 10m or 2h.")
+        str | None, typer.Option("--time", metavar="10m", help="Approximate training time of each run (45s, 10m, 2h).")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Train each for so many epochs.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Where everything goes; compare-SOURCE unless told.")
-    ] = None,
-    recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Number of epochs of each run.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Output folder (default: compare-SOURCE).")] = None,
+    recipe: Annotated[str | None, typer.Option(help="Recipe (see `propos recipes`).")] = None,
     start: Annotated[
         str | None,
-        typer.Option(metavar="START", help="What all of them start from: scratch, pretrained or pretrained:NAME."),
+        typer.Option(metavar="START", help="Start of all runs: scratch, pretrained or pretrained:NAME."),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all; repeatable.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all runs; repeatable.")
     ] = None,
     labels: Annotated[
         str | None,
         typer.Option(
-            help="folders: score against class folders, which may lie in train, val and test; never used to train."
+            help="folders: score against class folders (also inside train, val, test); never used for training."
         ),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be trained.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of data sets (default: PROPOS_DATA).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be trained; train nothing.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings, errors and the table.")] = False,
 ) -> None:
-    """Train several methods on the same images for as long, and show what each came to."""
+    """Train several methods on the same images for the same time, and compare the results."""
     from propos.cli.threads import settle_threads
 
     settle_threads()

@@ -12,13 +12,13 @@ from propos.cli.streams import say
 if TYPE_CHECKING:
     from propos.data import Benchmark
 
-datasets = typer.Typer(help="List the data sets known by name, or fetch one.", rich_markup_mode=None)
-Root = Annotated[Path | None, typer.Option("--data", help="The folder of data sets; else PROPOS_DATA.")]
+datasets = typer.Typer(help="List the data sets known by name, or download one.", rich_markup_mode=None)
+Root = Annotated[Path | None, typer.Option("--data", help="Folder of data sets (default: PROPOS_DATA).")]
 
 
 @datasets.callback(invoke_without_command=True)
 def list_sets(context: typer.Context, data: Root = None) -> None:
-    """List the data sets known by name, and which are there."""
+    """List the data sets known by name, and which are installed."""
     if context.invoked_subcommand is not None:
         return
     from propos.data import CATALOGUE, data_root
@@ -32,13 +32,13 @@ def list_sets(context: typer.Context, data: Root = None) -> None:
     say(f"looked under {root}" if root else "give --data FOLDER, or set PROPOS_DATA, to look for them")
 
 
-@datasets.command("fetch", short_help="Fetch a data set into the data root.")
+@datasets.command("fetch", short_help="Download a data set into the data folder.")
 def fetch_set(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The data set's name.")],
     data: Root = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
-    """Fetch a data set into the data root, checked by its published checksum; what came before is gone on with."""
+    """Download a data set into the data folder and check its published checksum; continues an earlier download."""
     from propos.cli.display import Terminal
     from propos.common.errors import InputError
     from propos.data import benchmark, data_root
@@ -46,7 +46,7 @@ def fetch_set(
 
     wanted, root = benchmark(name), data_root(data)
     if root is None:
-        raise InputError("say where data sets are kept: --data FOLDER, or PROPOS_DATA")
+        raise InputError("no data folder: give --data FOLDER, or set PROPOS_DATA")
     with Terminal(quiet) as terminal:
         with terminal.working(f"Fetching {name}") as progress:
             folder = fetch(wanted, root, progress)
@@ -63,6 +63,6 @@ def _found(benchmark: Benchmark, root: Path | None) -> str:
     try:
         return f"{benchmark.look(root).images:,} images"
     except MissingData as error:
-        return f"not all: {error.what}"
+        return f"incomplete: {error.what}"
     except InputError as error:
         return f"damaged: {error}"

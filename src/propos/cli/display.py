@@ -185,7 +185,7 @@ class Terminal:
         self.note(f"\nDone in {duration(seconds)}: {last['n_clusters']} clusters of {sizes}.")
         if "nmi" in last:
             self.note(
-                f"Against the labels: accuracy {last['accuracy']:.3f}, NMI {last['nmi']:.3f}, "
+                f"Compared with the labels: accuracy {last['accuracy']:.3f}, NMI {last['nmi']:.3f}, "
                 f"ARI {last['ari']:.3f}, AMI {last['ami']:.3f}."
             )
         if "head_nmi" in last:

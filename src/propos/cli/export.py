@@ -21,17 +21,15 @@ def export(
     run: Annotated[Path, FINISHED_RUN],
     to: Annotated[
         Literal["csv", "parquet", "json", "coco", "embedding-atlas", "folders", "fiftyone", "model", "onnx"],
-        typer.Option(help="The form to write."),
+        typer.Option(help="Output format."),
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="The file or folder to write, which is not there yet.")
-    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Output path; must not exist.")],
     how: Annotated[
-        Literal["symlink", "hardlink", "copy"], typer.Option(help="How images come into folders; originals stay.")
+        Literal["symlink", "hardlink", "copy"], typer.Option(help="How images are put into folders; originals stay.")
     ] = "symlink",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which file would go where.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print which file would go where; write nothing.")] = False,
 ) -> None:
-    """Write the labels of a run, as corrected, in a form that other programs read."""
+    """Export the corrected labels of a run for other programs."""
     from propos.common.words import counted
     from propos.review.export import export_run, refuse_dry_run
     from propos.runs import Run
@@ -67,7 +65,7 @@ def _export_onnx(run: Run, output: Path) -> None:
     from propos.review.export.onnx import write_onnx
 
     checked = write_onnx(run, output)
-    of = "of the run's images" if checked.own else "images of noise, as the run's cannot be had"
+    of = "of the run's images" if checked.own else "images of noise, because the run's cannot be read"
     clusters = counted(len(run.corrected.prototypes.ids), "cluster")
     say(f"{clusters} of images of {checked.size}×{checked.size}: {output}")
-    say(f"onnxruntime answers as torch does: within {checked.difference:.1e} on {checked.images:,} {of}")
+    say(f"onnxruntime agrees with torch within {checked.difference:.1e} on {checked.images:,} {of}")

@@ -19,12 +19,12 @@ SHOWN = 5
 
 
 def inspect(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A folder of images, or whatever else `propos run` takes.")
-    ],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Images, as for `propos run`.")],
     clusters: Annotated[int | None, typer.Option("-k", help="Number of clusters.")] = None,
-    views: Annotated[Path | None, typer.Option(help="Write a picture of the views to this new PNG file.")] = None,
-    data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
+    views: Annotated[
+        Path | None, typer.Option(help="Write a picture of random views to this PNG file; must not exist.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of data sets (default: PROPOS_DATA).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:

@@ -6,7 +6,7 @@ import typer
 
 
 def methods() -> None:
-    """List the methods for `propos run --method`, and whether each trains a network."""
+    """List the methods, and whether each trains a network."""
     from propos.methods import describe, find_method, method_names
 
     for name in method_names():

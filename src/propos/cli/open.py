@@ -23,10 +23,12 @@ PORT = 8765
 
 def open_run(
     run: Annotated[Path, FINISHED_RUN],
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where to listen; a busy port is passed over.")] = PORT,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port to listen on; if it is busy, the next free one.")
+    ] = PORT,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address; open no browser.")] = False,
 ) -> None:
-    """Open a run's page in the browser, where corrections are saved as they are made; Ctrl-C ends it."""
+    """Open a run's page in the browser and save corrections as they are made; stop with Ctrl-C."""
     from propos.cli.display import Terminal
     from propos.review.report import is_current, show_edits, write_report
     from propos.review.server import serve
@@ -43,7 +45,7 @@ def open_run(
 
     def ready(address: str, stop: Callable[[], None]) -> None:
         interrupts.hear(lambda number, frame: stop())
-        say(f"{run} is open at {address} (Ctrl-C ends)")
+        say(f"{run} is open at {address} (stop with Ctrl-C)")
         if not no_browser:
             webbrowser.open(address)
 
@@ -72,7 +74,7 @@ def _close(run: Run, unsaved: int) -> None:
         what = f"{page} does not show them" if where else f"{log} lost some of its {len(run.edits.edits):,} edits"
         problems.append(f"{what}: {describe_os_error(error)} (propos report {shlex.quote(str(run.path))})")
     if unsaved:
-        kept = "the browser keeps what it could not save, for the next propos open"
+        kept = "the browser keeps unsaved corrections for the next propos open"
         problems.append(f"{counted(unsaved, 'edit')} not saved: {kept}")
     say(f"Closed; {where}" if where else "Closed")
     if problems:

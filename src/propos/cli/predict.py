@@ -14,20 +14,18 @@ from propos.common.errors import refuse_to_overwrite
 
 def predict(
     run: Annotated[Path, FINISHED_RUN],
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="New images: whatever `propos run` takes, or one image.")
-    ],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="New images, as for `propos run`, or one image.")],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="The table to write, which is not there yet: .csv, .parquet or .json."),
+        typer.Option("-o", "--output", help="Output table (.csv, .parquet or .json); must not exist."),
     ],
     data: Annotated[
-        Path | None, typer.Option(help="The folder of data sets; else the run's, else PROPOS_DATA.")
+        Path | None, typer.Option(help="Folder of data sets (default: the run's, else PROPOS_DATA).")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
-    """Put new images into the clusters of a finished run."""
+    """Assign new images to the clusters of a finished run."""
     refuse_to_overwrite(output)
     from propos.common.words import counted
     from propos.runs import Run, check_table_path, write_parts

@@ -28,11 +28,11 @@ def list_recipes(context: typer.Context) -> None:
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The recipe's name.")],
     method: Annotated[
-        str | None, typer.Option(help="The method it is for (see `propos methods`); else the recipe's own.")
+        str | None, typer.Option(help="Method (see `propos methods`; default: the recipe's own).")
     ] = None,
     against: Annotated[
         Literal["paper"] | None,
-        typer.Option(help="paper: each setting beside the paper's value, and where it says so."),
+        typer.Option(help="paper: compare each setting with the paper's value, and say where it is stated."),
     ] = None,
 ) -> None:
     """Print all settings of a recipe; every key works with `propos run --set`."""

@@ -15,11 +15,11 @@ def report(
     run: Annotated[Path, FINISHED_RUN],
     against: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Another finished run of the same images, shown beside it: who moved where."),
+        typer.Option(metavar="RUN", help="Compare with another finished run of the same images: which images moved."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
-    """Write the page that shows what a run found."""
+    """Write the HTML page of a run."""
     from propos.cli.display import Terminal
     from propos.review.report import write_report
     from propos.runs import Run
@@ -30,4 +30,4 @@ def report(
             terminal.warn(note)
         other = None if against is None else Run.open(against)
         page = write_report(folder, working=terminal.working, warn=terminal.warn, other=other)
-        terminal.line(f"See what was found: open {shlex.quote(str(page.absolute()))}")
+        terminal.line(f"See the results: open {shlex.quote(str(page.absolute()))}")

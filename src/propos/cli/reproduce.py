@@ -19,28 +19,26 @@ if TYPE_CHECKING:
 
 def reproduce(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="table-6, figure-3 and so on, or all; none: list them.")
+        list[str] | None, typer.Argument(metavar="ID", help="table-6, figure-3, …, or all; without it they are listed.")
     ] = None,
     budget: Annotated[
         Literal["tiny", "small", "paper"],
         typer.Option(help="tiny: minutes on a CPU; small: a reduced study; paper: the paper's own settings."),
     ] = "tiny",
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Runs of each cell, from seed 0.")] = 3,
-    data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Where everything goes; reproduce-BUDGET unless told.")
-    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Number of runs of each cell, from seed 0.")] = 3,
+    data: Annotated[Path | None, typer.Option(help="Folder of data sets (default: PROPOS_DATA).")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Output folder (default: reproduce-BUDGET).")] = None,
     cells: Annotated[
-        str, typer.Option(metavar="3/8", help="Train only this share of the cells: the third of eight.")
+        str, typer.Option(metavar="3/8", help="Train only this share of the cells, such as 3/8: the third of eight.")
     ] = "1/1",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be trained.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be trained; train nothing.")] = False,
     train: Annotated[
-        bool, typer.Option("--train/--no-train", help="Or only write down again what is finished.")
+        bool, typer.Option("--train/--no-train", help="Rebuild the outputs from finished runs; train nothing.")
     ] = True,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
-    """Make the paper's tables and figures again, and show ours beside the paper's."""
+    """Reproduce the paper's tables and figures, and compare ours with the paper's."""
     from propos.cli.threads import settle_threads
 
     share = read_share(cells)
@@ -93,4 +91,4 @@ def run_on_terminal(wanted: Wanted, place: Place, device: str, quiet: bool, trai
         for problem in problems:
             terminal.warn(problem)
     if problems:
-        raise RunFailed(f"{len(problems)} cells are not finished; the same command goes on")
+        raise RunFailed(f"{len(problems)} cells are not finished; run the same command again to continue")

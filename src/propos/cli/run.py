@@ -32,30 +32,31 @@ def run(
         typer.Option(
             "-k",
             metavar="K | A..B",
-            help="How many clusters to find, or a range to choose from; without it as many as there are labels, "
-            "and without labels a number is suggested.",
+            help="Number of clusters, or a range to choose from (default: the number of labels; "
+            "without labels, a number is suggested).",
         ),
     ] = None,
-    method: Annotated[str | None, typer.Option(help="The method (see `propos methods`).")] = None,
-    recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="The run folder; by default a new one in runs/.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="The seed of everything random.")] = None,
+    method: Annotated[str | None, typer.Option(help="Method (see `propos methods`).")] = None,
+    recipe: Annotated[str | None, typer.Option(help="Recipe (see `propos recipes`).")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Run folder (default: a new one in runs/).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     epochs: Annotated[
         int | None, typer.Option(help="Number of epochs; warm-up and *_start settings scale with it.")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option("--time", metavar="30m", help="Train about so long: 45s, 30m or 2h; sets the epochs.")
+        str | None,
+        typer.Option(
+            "--time", metavar="30m", help="Approximate training time (45s, 30m, 2h); sets the number of epochs."
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings from a YAML file, as a run folder holds.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings from a YAML file, such as a run's config.yaml.")] = None,
     labels: Annotated[
         str | None,
         typer.Option(
-            help="folders: score against class folders, which may lie in train, val and test; never used to train."
+            help="folders: score against class folders (also inside train, val, test); never used for training."
         ),
     ] = None,
     earlier: Annotated[
@@ -72,11 +73,11 @@ def run(
     weights: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A pretrained network's weights: .safetensors or a state dict.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an unfinished run.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of data sets (default: PROPOS_DATA).")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an unfinished run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="End by writing the page of the run.")] = True,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the HTML page at the end.")] = True,
 ) -> None:
     """Learn clusters from images and write them to a run folder."""
     refuse_absent(source)

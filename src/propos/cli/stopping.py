@@ -26,7 +26,7 @@ def stop_on_signals(terminal: Terminal) -> Iterator[Callable[[], bool]]:
         if received and world_size() == 1:
             raise KeyboardInterrupt
         if not received:
-            terminal.note("Stopping after this step" + ("; once more to stop at once." if world_size() == 1 else "."))
+            terminal.note("Stopping after this step" + ("; press again to stop at once." if world_size() == 1 else "."))
         received.append(number)
 
     # Python hears signals in its main thread alone.

@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 def suggest_k(
-    what: Annotated[str, typer.Argument(metavar="RUN|SOURCE", help="A finished run, or whatever `propos run` takes.")],
-    clusters: Annotated[str, typer.Option("-k", metavar="A..B", help="The numbers to choose from.")] = "2..40",
-    method: Annotated[str | None, typer.Option(help="The method (see `propos methods`).")] = None,
-    recipe: Annotated[str | None, typer.Option(help="A recipe by name (see `propos recipes`).")] = None,
-    seed: Annotated[int | None, typer.Option(help="The seed of everything random.")] = None,
+    what: Annotated[str, typer.Argument(metavar="RUN|SOURCE", help="A finished run, or images as for `propos run`.")],
+    clusters: Annotated[str, typer.Option("-k", metavar="A..B", help="Range to choose from.")] = "2..40",
+    method: Annotated[str | None, typer.Option(help="Method (see `propos methods`).")] = None,
+    recipe: Annotated[str | None, typer.Option(help="Recipe (see `propos recipes`).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="The length of the run to be: about half of it is trained.")
+        int | None, typer.Option(help="Number of epochs of a whole run; about half of them are trained.")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="The folder of data sets; else PROPOS_DATA.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of data sets (default: PROPOS_DATA).")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Suggest a number of clusters: from a run's embeddings, or by training the part of a run that needs none."""
+    """Suggest a number of clusters: from a run's embeddings, or by training as far as a run can without it."""
     refuse_absent(what)
     from propos.config import parse_assignments, parse_clusters
 
@@ -71,7 +71,7 @@ def _of_run(request: Request) -> Suggestion:
     from propos.runs import Run
 
     if any(value is not None for value in (request.method, request.recipe, request.length.epochs)) or request.settings:
-        raise InputError(f"{request.source}: is a run, whose embeddings are as they are: give only -k and --seed")
+        raise InputError(f"{request.source}: is a finished run, which is not trained again: give only -k and --seed")
     lowest, highest = _limits(request)
     embeddings = torch.from_numpy(Run.open(Path(str(request.source))).embeddings)
     if lowest <= len(embeddings) // 2:

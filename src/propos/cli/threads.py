@@ -13,6 +13,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from propos.common.words import counted
+
 # At what is running, and seconds from one to the next.
 LOOKS, BETWEEN = 50, 0.01
 OWN = ("OMP_", "GOMP_", "KMP_BLOCKTIME", "MKL_NUM_THREADS")  # scikit-learn sets other KMP_ for whom it starts
@@ -40,10 +42,10 @@ def choice(cores: int, machine: int, limit: int | None, others: float) -> tuple[
     """Return the settings for a process that may use so many of a machine's cores, while so many others run on it."""
     threads = cores if limit is None else min(cores, limit)
     number = {} if threads == cores else {"OMP_NUM_THREADS": str(threads)}
-    words = "1 thread, which {}s while it waits" if threads == 1 else f"{threads} threads, which {{}} while they wait"
+    using = f"Using {counted(threads, 'thread')}"
     if machine - others > threads - 0.5:
-        return number, f"{words.format('spin')}: the machine is free."
-    return {**number, "OMP_WAIT_POLICY": "PASSIVE"}, f"{words.format('sleep')}: others use the machine."
+        return number, f"{using} (active wait: the machine is idle)."
+    return {**number, "OMP_WAIT_POLICY": "PASSIVE"}, f"{using} (passive wait: other programs use the machine)."
 
 
 def busy_others() -> float | None:

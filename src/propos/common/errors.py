@@ -24,7 +24,7 @@ def no_such_run(path: object) -> InputError:
     """Return what is said of a run folder that does not exist."""
     latest = _latest_runs(str(path))
     known = f"the latest here: {', '.join(latest)}" if latest else "propos run SOURCE says where it writes"
-    return InputError(f"{path}: there is no such folder; {known}")
+    return InputError(f"{path}: no such folder; {known}")
 
 
 def _latest_runs(sought: str) -> list[str]:
@@ -42,7 +42,7 @@ def _latest_runs(sought: str) -> list[str]:
 def refuse_to_overwrite(path: Path, option: str = "-o") -> None:
     """Refuse to write where something is already, by whichever of its names; a link that leads nowhere counts too."""
     if path.is_symlink() or path.exists():
-        raise InputError(f"{path}: is there already, and nothing is written over; choose another {option}")
+        raise InputError(f"{path}: already exists; refusing to overwrite it: choose another {option}")
 
 
 def check_ending(path: Path, ending: str) -> None:

@@ -20,7 +20,7 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
     """Read a whole text file, or say why it cannot be read."""
     try:
         if path.exists() and not path.is_file():  # a pipe or a device may never end
-            raise InputError(f"{path}: cannot be read: it is no file")
+            raise InputError(f"{path}: cannot be read: not a file")
         if path.stat().st_size > most:
             raise InputError(f"{path}: cannot be read: it is larger than {most:,} bytes")
         return path.read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def parse_json(text: str, where: str) -> Any:
     try:
         value = json.loads(text)
     except RecursionError:
-        raise InputError(f"{where}: cannot be read: it is nested too deep") from None
+        raise InputError(f"{where}: cannot be read: nested too deeply") from None
     except ValueError as error:
         raise InputError(f"{where}: cannot be read: {error}") from None
     _check(value, where)
@@ -82,7 +82,7 @@ class _Loader(yaml.SafeLoader):
 
 def _check(value: Any, where: str, depth: int = 0) -> None:
     if depth > DEEPEST:
-        raise InputError(f"{where}: cannot be read: it is nested more than {DEEPEST} deep")
+        raise InputError(f"{where}: cannot be read: nested more than {DEEPEST} levels deep")
     if isinstance(value, int) and not -LARGEST <= value < LARGEST:
         raise InputError(f"{where}: cannot be read: a whole number in it has too many digits")
     inside = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list | set) else ()

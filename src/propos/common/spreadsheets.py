@@ -34,7 +34,7 @@ class Text:
         """What a person should know of how it was read."""
         if not self.guessed:
             return None
-        return f"{self.path}: is not UTF-8 and was read as Windows-1252, as Excel writes; save it as UTF-8 to be sure"
+        return f"{self.path}: is not UTF-8: read as Windows-1252, as Excel writes; save it as UTF-8 to be sure"
 
     def as_written(self, part: str) -> str:
         """Return a part of the text as the file name that its very bytes are."""
@@ -70,7 +70,7 @@ def read_text(path: Path) -> Text:
     try:
         return Text(path, content.decode("utf-16"), guessed=False)
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: cannot be read as UTF-16, which it says it is: {error.reason}") from None
+        raise InputError(f"{path}: cannot be read as UTF-16, which its first bytes announce: {error.reason}") from None
 
 
 def decoded(content: bytes) -> tuple[str, bool]:

@@ -81,7 +81,7 @@ def work_through(jobs: Sequence[Job], manner: Manner, data: Path | None = None) 
                 if again:
                     problems.append(str(error))
             except Interrupted:
-                raise Interrupted("stopped; what is done is kept, and the same command goes on") from None
+                raise Interrupted("stopped; finished runs are kept: run the same command again to continue") from None
             except (InputError, RunFailed) as error:
                 if world_size() > 1 and isinstance(error, RunFailed):
                     raise  # the others have left as well

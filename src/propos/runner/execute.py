@@ -53,7 +53,7 @@ def _in_folder(plan: Decision, folder: Path, reporter: Reporter, stopping: Stopp
         return _train(_begin(plan, folder, reporter), plan, plan.config, plan.start, reporter, stopping)
     run = Run.open(folder)
     if (run.info.plan or "") != plan.hash:
-        raise InputError(f"{folder}: holds a run {_difference(run, plan)}; choose another folder")
+        raise InputError(f"{folder}: contains a run {_difference(run, plan)}; choose another folder")
     if run.finished:
         return Fitted.from_run(run, plan.device)
     _go_on(run, plan, reporter)
@@ -72,19 +72,19 @@ def _begin(plan: Decision, folder: Path, reporter: Reporter) -> RunFolder:
     run = RunFolder.create(folder, plan.info(), config)
     if plan.earlier is not None and plan.start is not None:
         plan.start.write(run)
-        reporter.note(f"Going on from {plan.earlier.path}, which knew {plan.start.shared:,} of the images.")
+        reporter.note(f"Continuing from {plan.earlier.path}: {plan.start.shared:,} images already known.")
         said = plan.start.corrections
         if said is not None:
             reporter.note(
-                f"Learning from its corrections: images that stay where people put them: {said.held:,}; "
-                f"that take no part: {said.left_out:,}."
+                f"Applying its corrections: {said.held:,} images keep their corrected cluster; "
+                f"{said.left_out:,} are left out."
             )
             for was, now in renumbered(plan.earlier.corrected).items():
                 reporter.note(f"Its cluster {was} is cluster {now} here.")
     if plan.source.skipped:
         _list_skipped(run, plan.source)
-        reporter.note(f"The files that were skipped are listed in {run.path / 'skipped.csv'}.")
-    reporter.note(f"{_aim(config)} in {len(plan.source):,} images; results go to {folder}")
+        reporter.note(f"Skipped files are listed in {run.path / 'skipped.csv'}.")
+    reporter.note(f"{_aim(config)} in {len(plan.source):,} images; results: {folder}")
     for text in late_losses(config):
         reporter.warn(text)
     return run
@@ -97,15 +97,15 @@ def _go_on(run: Run, plan: Decision, reporter: Reporter) -> None:
         began = getattr(run.info, key)
         if began != now[key]:
             reporter.warn(
-                f"the run began with {key} {began} and goes on with {now[key]}: "
+                f"the run started with {key} {began} and is resumed with {now[key]}: "
                 "it will not be bit-identical to an uninterrupted one"
             )
     if plan.device.type == "cuda" and not run.config.train.deterministic:
         reporter.note(
-            "On a GPU the end is not bit-identical to an uninterrupted run's without train.deterministic=true."
+            "On a GPU a resumed run is bit-identical to an uninterrupted one only with train.deterministic=true."
         )
     RunFolder(run.path).update_info(status="running", **({} if run.info.failure is None else {"failure": None}))
-    reporter.note(f"Going on with {run.path}. {_aim(run.config)} in {len(plan.source):,} images.")
+    reporter.note(f"Resuming {run.path}. {_aim(run.config)} in {len(plan.source):,} images.")
 
 
 def _difference(run: Run, plan: Decision) -> str:
@@ -115,7 +115,7 @@ def _difference(run: Run, plan: Decision) -> str:
     its, ours = run.config.flat(), plan.config.flat()
     chosen = {"clusters"} if plan.config.clusters is None else set()
     other = [key for key in ours if its.get(key) != ours[key] and key.partition(".")[0] not in ELSEWHERE | chosen]
-    return f"with {other[0]} = {its[other[0]]}, not {ours[other[0]]}" if other else "begun in another way"
+    return f"with {other[0]} = {its[other[0]]}, not {ours[other[0]]}" if other else "started in another way"
 
 
 def _train(
@@ -161,14 +161,14 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
 
     def kept() -> str:
         if _saved(run):
-            return f"the last checkpoint is kept; go on {again}"
-        return f"no checkpoint is written yet; begin again {again}"
+            return f"the last checkpoint is kept; resume {again}"
+        return f"there is no checkpoint yet; start again {again}"
 
     try:
         yield close
     except Interrupted:
         close("interrupted")
-        raise Interrupted(f"stopped; everything so far is saved; go on {again}") from None
+        raise Interrupted(f"stopped; everything so far is saved; resume {again}") from None
     except RunFailed as error:
         good = error.code != "checkpoint" and _saved(run)
         where = f"; the last good checkpoint is in {run.path / 'checkpoint'}" if good else ""
@@ -180,7 +180,7 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
         raise Interrupted(f"stopped at once; {kept()}") from None
     except (MemoryError, RuntimeError) as error:
         if lost_another(error):
-            raise failed(f"another process has left; {kept()}", "process") from None
+            raise failed(f"another process ended; {kept()}", "process") from None
         if not is_out_of_memory(error):
             leave("failed")
             raise

@@ -36,7 +36,7 @@ def announce(work: Work, config: Config, source: Source, device: torch.device) -
     if world_size() == 1:
         return
     if config.source is None:
-        raise InputError("several processes cannot share images that only one has: give them as a file or a folder")
+        raise InputError("several processes cannot share images that are in the memory of one: give a file or a folder")
     words = {
         "work": work,
         "config": config.to_yaml(),
@@ -96,7 +96,7 @@ def _do(words: dict[str, str], data: Path | None, stopping: Stopping) -> str:
     keep: CachePolicy = "stream" if words["keep"] == "stream" else "build"
     with opened(unopened, config, int(words["channels"]), keep) as source:
         if fingerprint(source) != words["fingerprint"]:
-            raise InputError(f"{config.source}: holds other images here than on the first process's machine")
+            raise InputError(f"{config.source}: contains other images here than on the first process's machine")
         say_ready()
         with stopping() as stop:
             if words["work"] == "estimate":

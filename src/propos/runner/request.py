@@ -107,9 +107,9 @@ def requested_settings(request: Request, what: What, given: Config | None) -> di
     if request.length.time is not None:
         seconds_in(request.length.time)
         if request.length.epochs is not None:
-            raise InputError("--time and --epochs both say how long to train: use one of them")
+            raise InputError("--time and --epochs both set the number of epochs: use one of them")
         if "train.epochs" in settings:
-            raise InputError("--time and --set train.epochs both say how long to train: use one of them")
+            raise InputError("--time and --set train.epochs both set the number of epochs: use one of them")
     for key in INSTEAD.keys() & settings.keys():
         raise InputError(f"--set {key}: give the {key} as {INSTEAD[key]} instead")
     labels = request.labels if isinstance(request.labels, str) else None

@@ -34,7 +34,7 @@ def check_agreement(request: Request, run: Run) -> None:
     if differing:
         names = ", ".join(dict.fromkeys(option.name for option in differing))
         why = " and ".join(str(option.differs) for option in differing)
-        raise InputError(f"{run.path}: the run began with {why}: to resume it, leave out {names}")
+        raise InputError(f"{run.path}: the run started with {why}: to resume it, leave out {names}")
 
 
 def _options(request: Request, run: Run) -> Iterator[_Option]:

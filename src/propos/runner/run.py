@@ -41,7 +41,7 @@ def run_request(
     reporter = reporter or SilentReporter()
     run = to_resume(request) if resume else restarted(request)
     if run is not None and run.finished:
-        reporter.note(f"{run.path}: this run is finished; there is nothing to resume")
+        reporter.note(f"{run.path}: the run is finished: nothing to resume")
         return run
     known = run.path if run is not None else request.output.out
     if known is not None:

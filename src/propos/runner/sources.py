@@ -64,7 +64,9 @@ def open_source_of(
     config, streamed = run.config, run.info.source.streamed
     what = config.source if what is None else what
     if what is None:
-        raise NoImages("in memory", f"{run.path}: was trained on an array in memory, which a run folder does not hold")
+        raise NoImages(
+            "in memory", f"{run.path}: was trained on an array in memory, which is not saved in a run folder"
+        )
     channels = None if config.pixels.mean is None else len(config.pixels.mean)
     with ExitStack() as stack:
         try:
@@ -90,8 +92,8 @@ def _check_same(run: Run, source: Source, streamed: bool) -> None:
         return
     if isinstance(source, StreamedSource) and not streamed:
         why = refusal(source.entries, source.side, source.channels, source.shaped)
-        raise NoImages("unreadable", f"{name}: the run kept its images decoded; there is no room for that now: {why}")
-    raise NoImages("changed", f"{name}: its images are no longer those the run began with")
+        raise NoImages("unreadable", f"{name}: the run cached its images; there is no room for that now: {why}")
+    raise NoImages("changed", f"{name}: its images are not those the run started with")
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def test_predict_does_not_overwrite_what_it_reads(finished, photos, monkeypatch,
     before = contents(photos)
     result = command(capsys, "predict", finished, source, "-o", output)
     assert (result.code, result.out) == (2, "")
-    assert result.err == f"propos: {output}: is there already, and nothing is written over; choose another -o\n"
+    assert result.err == f"propos: {output}: already exists; refusing to overwrite it: choose another -o\n"
     assert contents(photos) == before
 
 
@@ -84,6 +84,6 @@ def test_inspect_draws_over_no_image(photos, monkeypatch, capsys):
     before = contents(photos)
     result = command(capsys, "inspect", "photos", "-k", 2, "--views", "photos/1.png")
     assert result.code == 2
-    assert "photos/1.png: is there already" in result.err
+    assert "photos/1.png: already exists" in result.err
     assert "choose another --views" in result.err
     assert contents(photos) == before

@@ -97,9 +97,9 @@ def test_a_terminal_of_few_letters_gets_those_it_has(monkeypatch, errors):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", errors=errors))
     mend_streams()
     with Terminal(quiet=False) as terminal:
-        terminal.note("results go to 8\u00d78")
+        terminal.note("results: 8\u00d78")
     say("\u2026 and \u00e9t\u00e9.jpg")
-    assert written.getvalue() == b"results go to 8x8\n... and \\xe9t\\xe9.jpg\n"
+    assert written.getvalue() == b"results: 8x8\n... and \\xe9t\\xe9.jpg\n"
 
 
 def test_training_goes_on_when_nobody_reads_any_longer(tmp_path):

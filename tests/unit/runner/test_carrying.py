@@ -73,7 +73,7 @@ def test_a_full_disk_before_the_first_checkpoint_is_said_so(tmp_path):
     with planned() as one, room_for(20_000), pytest.raises(RunFailed) as failure:
         execute_plan(one, tmp_path / "run")
     assert "free some space" in str(failure.value)
-    assert "no checkpoint is written yet; begin again by fitting the same images again" in str(failure.value)
+    assert "there is no checkpoint yet; start again by fitting the same images again" in str(failure.value)
 
 
 def test_a_disk_too_full_for_the_settings_leaves_no_folder(tmp_path):

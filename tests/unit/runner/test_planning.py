@@ -223,7 +223,7 @@ def test_a_run_in_memory_goes_on_when_its_images_are_given_again(tmp_path):
     run = Run.open(tmp_path / "run")
     with pytest.raises(InputError, match="array in memory"):
         plan_resumed(run)
-    with pytest.raises(InputError, match="no longer those"):
+    with pytest.raises(InputError, match="not those the run started with"):
         plan_resumed(run, what=images[::-1])
     with plan_resumed(run, what=images) as planned:
         execute_plan(planned, run.path)

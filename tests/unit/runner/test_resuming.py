@@ -80,7 +80,7 @@ DIFFERING = {
 @pytest.mark.parametrize("case", DIFFERING)
 def test_what_differs_is_named(run, case):
     asked, said = DIFFERING[case]
-    with pytest.raises(InputError, match=f"run: the run began with .*{said}$"):
+    with pytest.raises(InputError, match=f"run: the run started with .*{said}$"):
         resumed(run, **asked)
 
 

@@ -95,7 +95,7 @@ DAMAGES = [
     ("run.json", b"[1]", "not a table of keys"),
     ("run.json", b"\xff", "byte 0 is not UTF-8"),
     ("run.json", b"[" * 100_000, "cannot be read"),
-    ("run.json", b'{"schema": 3, "x": ' + b"[" * 30 + b"]" * 30 + b"}", "nested more than 20 deep"),
+    ("run.json", b'{"schema": 3, "x": ' + b"[" * 30 + b"]" * 30 + b"}", "nested more than 20 levels deep"),
     ("run.json", b'{"schema": 3, "seconds": 1' + b"0" * 5_000 + b"}", "cannot be read"),
     ("run.json", b" " * 200_000, "larger than 100,000 bytes"),
     ("run.json", b"{}", "not a number: this is not a propos run"),
@@ -114,7 +114,7 @@ DAMAGES = [
     ("config.yaml", b"clusters: 2\n", "pixels.mean and pixels.std"),
     ("config.yaml", b"a: &a [1]\nb: *a\n", "anchors and aliases"),
     ("config.yaml", b"a: &a [*a]\n", "anchors and aliases"),
-    ("config.yaml", b"a: " + b"[" * 50_000, "nested more than 20 deep"),
+    ("config.yaml", b"a: " + b"[" * 50_000, "nested more than 20 levels deep"),
     ("config.yaml", b"seed: 1" + b"0" * 30 + b"\n", "too many digits"),
     ("config.yaml", b"seed: 1" + b"0" * 9_000 + b"\n", "not valid YAML"),
     ("config.yaml", b"seed: 2001-99-99\n", "not valid YAML"),
@@ -190,7 +190,7 @@ def test_damage_is_one_line_that_names_the_file(run, name, content, sentence):
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(InputError, match="not a run"):
         Run.open(tmp_path)
-    with pytest.raises(InputError, match="there is no such folder"):
+    with pytest.raises(InputError, match="no such folder"):
         Run.open(tmp_path / "nowhere")
 
 
@@ -205,7 +205,7 @@ def test_whoever_mistakes_a_runs_name_is_told_which_there_are(tmp_path, monkeypa
         with pytest.raises(InputError) as error:
             Run.open(name)
         latest = "runs/photos-2, runs/photos-1, runs/trips-1"
-        assert str(error.value) == f"{name}: there is no such folder; the latest here: {latest}"
+        assert str(error.value) == f"{name}: no such folder; the latest here: {latest}"
 
 
 @pytest.mark.parametrize("name", ["prototypes.npy", "embeddings.npy", "clusters.parquet", "model.safetensors"])
@@ -259,5 +259,5 @@ def test_what_never_ends_is_not_read(run, name, endless):
 
 
 def test_settings_that_never_end_are_not_read():
-    with pytest.raises(InputError, match=r"/dev/zero: cannot be read: (it is no|not a) file"):
+    with pytest.raises(InputError, match="/dev/zero: cannot be read: not a file"):
         read_text(Path("/dev/zero"))

@@ -197,7 +197,7 @@ def test_a_pixel_that_has_changed_on_the_disk_is_noticed_and_the_cache_made_agai
 
 @pytest.mark.parametrize("seconds", [1e12, -1e12, 1e18, float("inf")])
 def test_a_time_beyond_the_calendar_is_no_fault(seconds):
-    assert moment(seconds) == "at no known time"
+    assert moment(seconds) == "at an unknown time"
     assert moment(86_400.0 * 3).startswith("1970-01-0")
 
 

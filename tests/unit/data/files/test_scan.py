@@ -154,13 +154,13 @@ def test_a_list_as_excel_writes_it_is_read_and_said_to_be(tmp_path):
     found = scan(tmp_path / "list.csv")
     assert [(entry.name, entry.label) for entry in found.images] == [("café.png", "thé “vert”"), ("\\xff.png", "?")]
     assert len(found.notes) == 1
-    assert "list.csv: is not UTF-8 and was read as Windows-1252" in found.notes[0]
+    assert "list.csv: is not UTF-8: read as Windows-1252" in found.notes[0]
     assert read_headers(found).scan.notes == found.notes
 
 
 def test_a_utf_16_list_that_is_damaged_is_refused(tmp_path):
     (tmp_path / "list.csv").write_bytes(b"\xff\xfei\0m\0\0\xd8i\0")
-    with pytest.raises(InputError, match="cannot be read as UTF-16, which it says it is"):
+    with pytest.raises(InputError, match="cannot be read as UTF-16, which its first bytes announce"):
         scan(tmp_path / "list.csv")
 
 
