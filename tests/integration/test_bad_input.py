@@ -79,7 +79,7 @@ CASES = [
     ("ok.npz --set train.epochs=1.5", "train.epochs = 1.5"),
     ("ok.npz --time soon", "--time soon: write it as 45s, 30m or 2h"),
     ("ok.npz --time 1m --epochs 3", "use one of them"),
-    ("ok.npz --time 1m --set train.epochs=3", "--time and --set train.epochs both say how long"),
+    ("ok.npz --time 1m --set train.epochs=3", "--time and --set train.epochs both set the number of epochs"),
     ("ok.npz --from empty", "empty: not a run"),
     ("ok.npz --epochs 0", "train.epochs = 0"),
     ("ok.npz --seed -1", "seed = -1"),

@@ -20,7 +20,7 @@ def run(tmp_path):
 def test_a_report_is_written_and_says_how_to_open_it(run, capsys):
     result = command(capsys, "report", run.path)
     assert (result.code, result.err) == (0, "")
-    assert result.out == f"See the results: open {run.path}/report/index.html\n"
+    assert result.out == f"View the report: open {run.path}/report/index.html\n"
     assert (run.path / "report" / "data.js").is_file()
 
 

@@ -1,4 +1,4 @@
-"""The `propos` command; nothing heavy is imported before it is needed."""
+"""The `propos` command. Heavy modules are imported when they are needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def main() -> NoReturn:
-    """Run the command line and leave with the code that says how it went."""
+    """Run the command line and exit with its code."""
     interrupts.listen()
     try:
         message, code = _run()
@@ -26,12 +26,12 @@ def main() -> NoReturn:
 
 
 def _run() -> tuple[str | None, int]:
-    """Run the command line; return what is to be said at the end and the exit code."""
+    """Run the command line; return the last message and the exit code."""
     import typer
 
-    from propos.cli.streams import mend_streams
+    from propos.cli.streams import make_streams_safe
 
-    mend_streams()
+    make_streams_safe()
 
     from propos.cli.app import app
     from propos.cli.memory import keep_freed_memory
@@ -53,9 +53,9 @@ def _run() -> tuple[str | None, int]:
     except typer.Abort:
         return "interrupted", EXIT_INTERRUPTED
     except BrokenPipeError:
-        return None, 0  # the reader (head, less) has seen enough
+        return None, 0  # the reader (head, less) has closed the pipe
     except SystemExit as leaving:
-        # Typer leaves with a failure of its own where the reader has gone.
+        # Typer exits with its own failure if the reader has gone.
         if not isinstance(leaving.__context__, BrokenPipeError):
             raise
         return None, 0
@@ -73,14 +73,14 @@ def _leave(message: str | None, code: int) -> NoReturn:
     import contextlib
     import sys
 
-    from propos.cli.streams import let_go, printable
+    from propos.cli.streams import flush_streams, printable
 
-    interrupts.leave_with(code, said=False)
+    interrupts.finish_with(code, said=False)
     if message is not None:
         with contextlib.suppress(OSError):
             sys.stderr.write(f"propos: {printable(message)}\n")
-    let_go()
-    interrupts.leave_with(code, said=True)
+    flush_streams()
+    interrupts.finish_with(code, said=True)
     # Python would still die of the signal where it came while a text was evaluated, until another one is.
     exec("")
     sys.exit(code)

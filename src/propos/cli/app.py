@@ -27,7 +27,7 @@ from propos.cli.suggest_k import suggest_k
 app = typer.Typer(
     name="propos",
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # its boxes leave half of a terminal for the words, and call a flag <bool>
+    rich_markup_mode=None,  # its boxes leave half of the terminal for text, and call a flag <bool>
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

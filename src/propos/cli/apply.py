@@ -1,4 +1,4 @@
-"""`propos apply`: take a person's corrections into a run."""
+"""`propos apply`: apply corrections to a run."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def apply(
 
 
 def _new_clusters(run: Run, applied: Applied) -> Iterator[str]:
-    """Say which clusters were split off, and under which other id a file speaks of one."""
+    """Report new clusters, and their ids in the file if those differ."""
     from propos.common.words import counted
 
     names, sizes = run.corrected.names(), {each.id: len(each.members) for each in run.corrected.clusters}
-    new = [id_ for id_ in applied.given if id_ in sizes]  # those that were undone or made part of others are none
+    new = [id_ for id_ in applied.given if id_ in sizes]  # not those that were undone or merged
     for id_ in new[:MOST_TOLD]:
         called = "" if names[id_] is None else f" ({names[id_]})"
         given = applied.given[id_]

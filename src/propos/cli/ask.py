@@ -1,4 +1,4 @@
-"""`propos ask`: the images whose answers would teach a run most."""
+"""`propos ask`: list the images whose labels would help most."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _rows(run: Run, asked: Asked) -> list[Row]:
 
 
 def _print(rows: list[Row]) -> None:
-    """Show a block for each group: which two clusters it lies between, then its images by where they are now."""
+    """Print each group: the two clusters it lies between, then its images by their present cluster."""
     from propos.common.words import counted
 
     before = 0

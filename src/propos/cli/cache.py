@@ -13,7 +13,7 @@ cache = typer.Typer(help="List or clean the decoded images kept for the next run
 
 
 @cache.command("list")
-def list_kept() -> None:
+def list_cached() -> None:
     """List the cached images."""
     from propos.data import cache_folder, list_caches
 
@@ -37,8 +37,8 @@ def clean(
 
 
 def moment(seconds: float) -> str:
-    """Say when that was, counted from 1970."""
+    """Return a date, from seconds since 1970."""
     try:
         return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
-    except (ValueError, OverflowError, OSError):  # a file's time may lie beyond the calendar
+    except (ValueError, OverflowError, OSError):  # a file's time may be out of range
         return "at an unknown time"

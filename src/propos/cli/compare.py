@@ -53,9 +53,9 @@ def compare(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings, errors and the table.")] = False,
 ) -> None:
     """Train several methods on the same images for the same time, and compare the results."""
-    from propos.cli.threads import settle_threads
+    from propos.cli.threads import set_wait_policy
 
-    settle_threads()
+    set_wait_policy()
     from propos.config import parse_assignments
     from propos.data import find_source
     from propos.runner.request import run_name
@@ -76,7 +76,7 @@ def compare(
 
 
 def compare_shown(wanted: Wanted, out: Path, device: str, quiet: bool) -> None:
-    """Train and write what is wanted, and show it on the terminal."""
+    """Train and write a comparison, and show it on the terminal."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
     from propos.common.errors import RunFailed
@@ -85,7 +85,7 @@ def compare_shown(wanted: Wanted, out: Path, device: str, quiet: bool) -> None:
     from propos.study.compare.comparing import compare
     from propos.study.compare.writing import notes, plain_table
 
-    # Of several processes the first alone speaks.
+    # Only rank 0 prints.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
 
         def stopping() -> AbstractContextManager[Callable[[], bool]]:
@@ -105,6 +105,6 @@ def compare_shown(wanted: Wanted, out: Path, device: str, quiet: bool) -> None:
     missing = [f"not compared: {', '.join(refused)}"] if refused else []
     if found.problems:
         are = "cell is" if len(found.problems) == 1 else "cells are"
-        missing.append(f"{len(found.problems)} {are} not finished; the same command goes on")
+        missing.append(f"{len(found.problems)} {are} not finished; run the same command again to continue")
     if missing:
         raise RunFailed("; ".join(missing))

@@ -54,7 +54,7 @@ def fetch_set(
 
 
 def _found(benchmark: Benchmark, root: Path | None) -> str:
-    """Say what of a set is there."""
+    """Describe how much of a data set is installed."""
     from propos.common.errors import InputError
     from propos.data import MissingData
 

@@ -1,4 +1,4 @@
-"""What a person sees while a run trains: a live bar on a terminal, plain lines elsewhere."""
+"""The display of a run's progress: a live bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from propos.cli.streams import Enduring, printable
+from propos.cli.streams import TolerantStream, printable
 from propos.common.durations import duration
 from propos.common.words import counted
 
@@ -27,7 +27,7 @@ PLAIN_LINE_SECONDS = 10.0
 
 
 def summary(record: Mapping[str, Any]) -> str:
-    """Write an epoch's record in a few words."""
+    """Summarise an epoch's record in one line."""
     parts = []
     losses, measures = record["losses"], record["measures"]
     if losses:
@@ -42,8 +42,8 @@ def summary(record: Mapping[str, Any]) -> str:
     return "  ".join(parts)
 
 
-def _enduring(stream: TextIO) -> TextIO:
-    return cast(TextIO, Enduring(stream))
+def _tolerant(stream: TextIO) -> TextIO:
+    return cast(TextIO, TolerantStream(stream))
 
 
 class Terminal:
@@ -51,9 +51,9 @@ class Terminal:
 
     def __init__(self, quiet: bool, mute: bool = False, tells_choice: bool = True) -> None:
         self.quiet, self.tells_choice = quiet, tells_choice
-        # Whoever reads may have seen enough: training goes on.
-        self.out = Console(file=_enduring(sys.stdout), highlight=False, soft_wrap=True, quiet=mute)
-        self.err = Console(file=_enduring(sys.stderr), highlight=False, soft_wrap=True, quiet=mute)
+        # Training continues if the reader closes the pipe.
+        self.out = Console(file=_tolerant(sys.stdout), highlight=False, soft_wrap=True, quiet=mute)
+        self.err = Console(file=_tolerant(sys.stderr), highlight=False, soft_wrap=True, quiet=mute)
         self.live = sys.stdout.isatty() and not quiet
         self.epochs = self.steps = 0
         self.last_line = 0.0
@@ -79,12 +79,12 @@ class Terminal:
         self._stop_bar()
 
     def _stop_bar(self) -> None:
-        if self.live:  # rich below 14 ends with an empty line even where it shows nothing
+        if self.live:  # rich below 14 prints an empty line even if it shows nothing
             self.bar.stop()
 
     @contextmanager
     def working(self, words: str) -> Iterator[Callable[[int, int], None]]:
-        """Show how far a long piece of work is; yields what to call with how much is done, and of how much."""
+        """Show the progress of a long task; yields a function to call with the amount done and the total."""
         if not self.live:
             yield self._plain_lines(words)
             return
@@ -107,9 +107,9 @@ class Terminal:
             )
 
     def _plain_lines(self, words: str) -> Callable[[int, int], None]:
-        """Return what writes a line every ten seconds, so that short work is not mentioned."""
+        """Return a function that prints a line every ten seconds; short tasks print none."""
         last = time.monotonic()
-        first: tuple[float, int] | None = None  # work may take a while to get ready, and may go on where it was left
+        first: tuple[float, int] | None = None  # a task may start late, and may continue an earlier one
 
         def line(done: int, total: int) -> None:
             nonlocal last, first
@@ -128,7 +128,7 @@ class Terminal:
         return line
 
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
-        """Training begins, or goes on, at an epoch."""
+        """Show that training starts or resumes at an epoch."""
         self.epochs, self.steps = epochs, steps
         if epochs == 0:  # nothing is trained
             self.bar.columns = (TextColumn("Finding clusters"), BarColumn())
@@ -139,11 +139,11 @@ class Terminal:
         self.bar.start()
 
     def step(self, epoch: int, step: int) -> None:
-        """A step is done."""
+        """Show a finished step."""
         self.bar.update(self.task, completed=epoch * self.steps + step, epoch=f"{epoch + 1}/{self.epochs}")
 
     def epoch(self, record: Mapping[str, Any]) -> None:
-        """An epoch is done."""
+        """Show a finished epoch."""
         self.bar.update(self.task, words=summary(record))
         now, last = time.monotonic(), record["epoch"] >= self.epochs - 1
         if not self.live and not self.quiet and (last or now - self.last_line > PLAIN_LINE_SECONDS):
@@ -153,31 +153,31 @@ class Terminal:
             self.last_line = now
 
     def suggestion(self, suggestion: Suggestion) -> None:
-        """A number of clusters was chosen."""
+        """Show the number of clusters that was chosen."""
         self.suggested = suggestion
         if self.tells_choice:
             self.note(suggestion.why)
 
     def note(self, text: str) -> None:
-        """Something a person would want to know; a terminal gets it broken between words."""
+        """Print a note; on a terminal it is wrapped between words."""
         if not self.quiet:
             self.out.print(Text(printable(text)), soft_wrap=not self.live)
 
     def line(self, text: str) -> None:
-        """Something to be copied, or that stands in columns: whole, however long it is."""
+        """Print a line to copy, or with columns; it is never wrapped."""
         if not self.quiet:
             self.out.print(Text(printable(text)))
 
     def warn(self, text: str) -> None:
-        """Something a person should act on."""
+        """Print a warning."""
         self.err.print(Text(printable(f"warning: {text}"), style="yellow"))
 
     def expect(self, epochs: int, seconds: float) -> None:
-        """So many epochs will take about so long."""
+        """Print the expected duration of training."""
         self.note(f"Training for {counted(epochs, 'epoch')} will take about {duration(seconds)}.")
 
     def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
-        """The results are written."""
+        """Print the results and where they are."""
         last = fitted.history[-1]["measures"]
         self._stop_bar()
         smallest, largest = last["smallest_cluster"], counted(last["largest_cluster"], "image")

@@ -1,4 +1,4 @@
-"""`propos doctor`: what this machine can do."""
+"""`propos doctor`: check the installation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _findings() -> Iterator[tuple[str, str]]:
 
 
 def _version(package: str) -> str | None:
-    from importlib import metadata  # reads Python's whole mail room, which help can do without
+    from importlib import metadata  # imports Python's email package, which --help does not need
 
     try:
         return metadata.version(package)
@@ -50,7 +50,7 @@ def _version(package: str) -> str | None:
 
 
 def _speed() -> str:
-    """Time a matrix product, which is what training mostly is."""
+    """Time a matrix product, the main work of training."""
     import torch
 
     side = 1024

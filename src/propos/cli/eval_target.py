@@ -1,4 +1,4 @@
-"""What `propos evaluate` measures: a run as it ended or after an epoch that was kept, in its clusters or in others."""
+"""The target of `propos evaluate`: a run at its end or after a kept epoch, with its own clusters or new ones."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ UNLABELLED = "has no labels: give a list with columns image,label or an .npz fil
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A run to be measured: its labels and, read when they are needed, its model and images."""
+class EvalTarget:
+    """A run to measure: its labels and, loaded when needed, its model and images."""
 
     run: Run
     labels: Shaped[np.ndarray, " N"] | None
     test: str | None
     device: str
-    opened: ExitStack  # closes the images when the measuring ends
-    snapshot: int | None = None  # the epoch after which its networks are looked at
-    clusters: int | None = None  # a number to cluster its embeddings into
-    by_folder: bool = False  # whether folders label the images to test on
+    opened: ExitStack  # closes the images at the end
+    snapshot: int | None = None  # the kept epoch whose weights are evaluated
+    clusters: int | None = None  # number of new clusters of its embeddings
+    by_folder: bool = False  # whether folders label the test images
 
     @property
     def known(self) -> Shaped[np.ndarray, " N"]:
-        """The labels, for what needs them."""
+        """The labels, or an error if there are none."""
         assert self.labels is not None
         return self.labels
 
@@ -72,7 +72,7 @@ class Subject:
 
     @cached_property
     def clustering(self) -> Clustering | None:
-        """Its embeddings clustered anew; nothing where the run's own clusters are meant."""
+        """A new clustering of its embeddings; None for the run's own clusters."""
         if self.snapshot is None and self.clusters is None:
             return None
         points = self.own_embeddings.cpu()
@@ -83,7 +83,7 @@ class Subject:
 
     @cached_property
     def own_images(self) -> Source:
-        """The run's images, which must still be those it was trained on."""
+        """The run's images; they must be unchanged."""
         return self.opened.enter_context(open_source_of(self.run))
 
     def own(self, positions: Int[Tensor, " n"]) -> Classified:
@@ -92,7 +92,7 @@ class Subject:
 
     @cached_property
     def test_images(self) -> Source:
-        """The images to test on."""
+        """The test images."""
         assert self.test is not None
         config = self.model.config
         labels = "folders" if self.by_folder and not (is_array(self.test) or is_named(self.test)) else None
@@ -103,14 +103,14 @@ class Subject:
 
     @cached_property
     def test_classes(self) -> Int[Tensor, " M"]:
-        """The class of each image to test on."""
+        """The class of each test image."""
         if self.test_images.labels is None:
             raise InputError(f"--test {self.test}: {UNLABELLED}")
         return torch.from_numpy(self.classes.numbers(self.test_images.labels)).to(self.model.prototypes.device)
 
     @cached_property
     def taught_by(self) -> Int[Tensor, " n"]:
-        """Which of the run's images vote, or are learnt from: all, but for those that are tested on."""
+        """The positions of the run's images that are not among the test images, for neighbours and training."""
         device = self.model.prototypes.device
         if self.test is None:
             return torch.arange(len(self.known), device=device)
@@ -121,13 +121,13 @@ class Subject:
             return torch.arange(len(self.known), device=device)
 
     def shared(self, taught: int) -> str:
-        """Say how many of the run's images take no part because they are tested on."""
+        """Describe how many of the run's images are left out because they are test images."""
         left = len(self.known) - taught
         return f", {left:,} of them also among the run's, where they are left out" if left else ""
 
     @cached_property
     def apart(self) -> Int[Tensor, " n"]:
-        """Which of the run's images are none of the test images."""
+        """The positions of the run's images that are not test images."""
         apart = places_apart(self.own_images, self.test_images)
         if len(apart) < 2:
             raise InputError(
@@ -136,7 +136,7 @@ class Subject:
         return torch.tensor(apart, device=self.model.prototypes.device)
 
     def neighbours(self, asked: int | None, others: int) -> int:
-        """Return how many of so many vote: as many as asked for, else 20 or all there are."""
+        """Return the number of neighbours: the given one, else 20, but no more than there are images."""
         if others < 1:
             raise InputError(f"{self.run.path}: has one image, which has no neighbours")
         if asked is not None and not 1 <= asked <= others:

@@ -28,13 +28,13 @@ Result = dict[str, float | int | None]
 
 @dataclass(frozen=True)
 class Found:
-    """Embeddings and the clusters found in them: the run's own, or others."""
+    """Embeddings and their clusters: the run's own, or new ones."""
 
     embeddings: Float[np.ndarray, "N D"]
     cluster: Int[np.ndarray, " N"]
     sizes: list[int]
     labels: Shaped[np.ndarray, " N"] | None
-    junk: int = 0  # images that people set aside, which are none of these
+    junk: int = 0  # number of images marked as junk, which are left out
 
 
 def evaluate(
@@ -74,7 +74,7 @@ def evaluate(
     folder = Run.open(run)
     folder.refuse_all_junk()
     by_network = knn or linear is not None or psa
-    some = test is None and not by_network  # scores need no more
+    some = test is None and not by_network  # enough for the scores
     known, taken = _labels(folder, labels, some)
     measures: dict[str, Measure] = {}
     if sigma is not None and not 0 <= sigma < math.inf:
@@ -86,14 +86,14 @@ def evaluate(
     found = _found(folder, known)
     if test is not None or by_network or clusters is not None or snapshot is not None:
         from propos.cli import measures as measuring
-        from propos.cli.eval_target import Subject
+        from propos.cli.eval_target import EvalTarget
 
         with ExitStack() as opened:
             by_folder = labels == FOLDERS or folder.config.labels == FOLDERS
-            subject = Subject(folder, known, test, device, opened, snapshot, clusters, by_folder)
-            if (anew := subject.clustering) is not None:
-                sizes = anew.labels.bincount().tolist()
-                found = Found(subject.own_embeddings.cpu().numpy(), anew.labels.numpy(), sizes, known)
+            subject = EvalTarget(folder, known, test, device, opened, snapshot, clusters, by_folder)
+            if (new := subject.clustering) is not None:
+                sizes = new.labels.bincount().tolist()
+                found = Found(subject.own_embeddings.cpu().numpy(), new.labels.numpy(), sizes, known)
             if test is not None and (subject.test_images.labels is not None or not by_network):
                 measures["test clusters"] = measuring.prototypes(subject)
             if knn:
@@ -114,7 +114,7 @@ def evaluate(
 
 
 def _labels(run: Run, given: str | None, some: bool) -> tuple[Shaped[np.ndarray, " N"] | None, FolderLabels | None]:
-    """Return the labels of a run's images, and where folders give them what was taken for what."""
+    """Return the labels of a run's images, and a description of the class folders if they are used."""
     import numpy as np
 
     from propos.common.errors import InputError
@@ -137,7 +137,7 @@ def _warn(text: str) -> None:
 
 
 def _found(run: Run, known: Shaped[np.ndarray, " N"] | None) -> Found:
-    """Return a run's clusters as people corrected them, without what they set aside."""
+    """Return a run's corrected clusters, without junk."""
     corrected = run.corrected
     sizes = [len(cluster.members) for cluster in corrected.clusters]
     if not corrected.junk.any():

@@ -1,4 +1,4 @@
-"""`propos export`: a run's corrected labels for other programs."""
+"""`propos export`: export a run's corrected labels."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def export(
         are = "is junk and is" if exported.left_out == 1 else "are junk and are"
         say(f"{counted(exported.left_out, 'image')} {are} left out")
     if to == "fiftyone":
-        # Left to itself, it looks for a folder of images.
+        # By default fiftyone looks for a folder of images.
         where = f'dataset_dir={str(output)!r}, data_path="data.json"'
         say(f"Load it: fiftyone.Dataset.from_dir({where}, dataset_type=fiftyone.types.{FIFTYONE})")
 

@@ -41,10 +41,10 @@ def run(
 ) -> Run | None:
     """Learn clusters from images and write them to a run folder, as `propos run` does; return the opened run.
 
-    `source` is whatever the command takes, or an array. `k` is a number, or a range to choose from: "5..40" or (5, 40).
+    `source` is anything that the command takes, or an array. `k` is a number, or a range: "5..40" or (5, 40).
     `earlier` is the command's --from. Settings are given by dotted key, or as keywords: train__lr=0.1 is train.lr, and
     cc_psl__psl_weight=0.2 is cc-psl.psl_weight.
-    `labels` is "folders", or one label an image. Under torchrun all processes call this; the first returns the run.
+    `labels` is "folders", or one label per image. Under torchrun all processes call this; the first returns the run.
     """
     by_key = {_dotted(key): value for key, value in more_settings.items()}
     request = Request(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propos.cli.prechecks import refuse_absent
+from propos.cli.prechecks import check_source
 from propos.cli.streams import say_named as line
 from propos.common.errors import refuse_to_overwrite
 
@@ -29,7 +29,7 @@ def inspect(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Look at images before training: what they are, what would be trained, and how long it would take."""
-    refuse_absent(source)
+    check_source(source)
     if views is not None:
         refuse_to_overwrite(views, "--views")
     from propos.cli.display import Terminal

@@ -1,7 +1,7 @@
-"""Being asked to end by Ctrl-C, SIGTERM or a terminal that closes.
+"""Interruption by Ctrl-C, SIGTERM or a terminal that closes.
 
-This is the first module of the command to be loaded and takes nothing but what is built into Python, so that a
-request is heard from the first moment on.
+This module is loaded first and imports only what is built into Python, so that an interruption is handled from the
+first moment on.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ AGAIN_SECONDS = 0.01
 INSIST_SECONDS = 1.0
 IMPORT_SYSTEM = "<frozen importlib"
 
-_command = 0  # how many commands this process has begun
-_leaving: int | None = None  # the exit code of a command that is over
-_said = False  # whether it has said its last line
+_command = 0  # number of commands that this process has started
+_leaving: int | None = None  # the exit code of a finished command
+_said = False  # whether its last line is printed
 
 
 def listen() -> None:
-    """Have requests to end raise KeyboardInterrupt, at the first moment at which no module is half imported."""
+    """Raise KeyboardInterrupt on signals to end, as soon as no module is half imported."""
     global _command, _leaving, _said
     _command, _leaving, _said = _command + 1, None, False
     hear(_raise_when_safe)
@@ -39,15 +39,15 @@ def listen() -> None:
 
 
 def hear(handler: Handler) -> dict[int, Handler]:
-    """Give requests to end to a handler and return the ones before; what was to be ignored stays so (nohup, `&`)."""
+    """Install a handler for signals to end and return the previous ones; ignored signals stay ignored (nohup, `&`)."""
     heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heard}
 
 
-def leave_with(code: int, *, said: bool) -> None:
-    """Let requests to end change nothing any more: the command is over.
+def finish_with(code: int, *, said: bool) -> None:
+    """Ignore signals to end from now on: the command is over.
 
-    Once it has said its last line and only Python is still tidying up, they end the process at once.
+    After its last line, while Python cleans up, they end the process at once.
     """
     global _leaving, _said
     _leaving, _said = code, said
@@ -58,7 +58,7 @@ def _raise_when_safe(number: int, frame: FrameType | None) -> None:
         if _said:
             os._exit(_leaving)
     elif _importing(frame):
-        # Broken off here, a module would stay half imported, or take the interruption for a fault of its own.
+        # Interrupted here, a module would stay half imported, or treat the interruption as its own error.
         _thread.start_new_thread(_ask_again, (number, _command))
     else:
         _thread.start_new_thread(_insist, (number, _command, _thread.get_ident()))
@@ -72,7 +72,7 @@ def _ask_again(number: int, command: int) -> None:
 
 
 def _insist(number: int, command: int, main: int) -> None:
-    """Ask again where the interruption came to nothing: raised in a finaliser, or taken by a library for its own."""
+    """Interrupt again if the first interruption was lost: raised in a finaliser, or caught by a library."""
     time.sleep(INSIST_SECONDS)
     while _leaving is None and command == _command and signal.getsignal(number) is _raise_when_safe:
         if not _under_way(main):
@@ -81,12 +81,12 @@ def _insist(number: int, command: int, main: int) -> None:
                 signal.pthread_kill(main, number)
             else:
                 _thread.interrupt_main(signal.Signals(number))
-            return  # the handler sees to the rest
+            return  # the handler does the rest
         time.sleep(INSIST_SECONDS)
 
 
 def _under_way(main: int) -> bool:
-    """Tell whether a thread is tidying up after an interruption."""
+    """Return whether a thread is cleaning up after an interruption."""
     handled: object = sys._current_exceptions().get(main)
     error = handled[1] if isinstance(handled, tuple) else handled  # a tuple before Python 3.12
     while isinstance(error, BaseException) and not isinstance(error, KeyboardInterrupt):
@@ -95,7 +95,7 @@ def _under_way(main: int) -> bool:
 
 
 def _show(unraisable: sys.UnraisableHookArgs) -> None:
-    """Say nothing of an interruption that Python met in a finaliser; it is asked for again."""
+    """Print nothing about an interruption in a finaliser; it is raised again."""
     if not isinstance(unraisable.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
 

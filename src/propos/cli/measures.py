@@ -1,4 +1,4 @@
-"""What `propos evaluate` measures with the network itself: k-NN, the linear probe, sampled neighbours."""
+"""Measures of `propos evaluate` that need the network: k-NN, linear probe, sampled neighbours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from propos.cli.eval_target import UNLABELLED, Subject
+from propos.cli.eval_target import UNLABELLED, EvalTarget
 from propos.clustering import assign
 from propos.common.errors import InputError
 from propos.evaluation import scores
@@ -18,21 +18,21 @@ from propos.methods.seeds import generator
 from propos.training.linear_probe import ProbeSettings, held_out
 from propos.training.probing import Classified, linear_accuracy, probe_draws
 
-SIGMA = 0.001  # the paper's, for runs of methods that draw no neighbours
+SIGMA = 0.001  # the paper's, for methods that sample no neighbours
 ONE_OUT = "each image against all others"
 Probe = Literal["paper", "fast"]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Numbers for programs, and the same as a line for people."""
+    """A measure: its numbers, and the line to print."""
 
     numbers: dict[str, float | int]
     line: str
 
 
-def prototypes(subject: Subject) -> Measure:
-    """Score the clusters of images that were not trained on: each takes its nearest prototype, or its head's."""
+def prototypes(subject: EvalTarget) -> Measure:
+    """Score the clusters of images that were not trained on: nearest prototypes, or the cluster head's predictions."""
     labels = subject.test_images.labels
     if labels is None:
         raise InputError(f"--test {subject.test}: {UNLABELLED}")
@@ -49,7 +49,7 @@ def prototypes(subject: Subject) -> Measure:
     return Measure({**numbers, "test_images": len(labels)}, f"{line}  ({len(labels):,} test images)")
 
 
-def knn(subject: Subject, asked: int | None) -> Measure:
+def knn(subject: EvalTarget, asked: int | None) -> Measure:
     """Classify embeddings by their nearest neighbours among the run's."""
     alone = subject.test is None
     truth = subject.own_classes if alone else subject.test_classes
@@ -64,7 +64,7 @@ def knn(subject: Subject, asked: int | None) -> Measure:
     return Measure(numbers, f"{accuracy:.4f}  ({neighbours} neighbours, {how})")
 
 
-def linear(subject: Subject, how: Probe, optimiser: Literal["sgd", "lars"]) -> Measure:
+def linear(subject: EvalTarget, how: Probe, optimiser: Literal["sgd", "lars"]) -> Measure:
     """Train a linear classifier on the backbone's features: of a random crop in every epoch, or fixed ones."""
     draws = probe_draws(subject.model.config)
     kind = "random crops, as in the paper" if how == "paper" else "fixed features, without the paper's crops"
@@ -90,10 +90,10 @@ def linear(subject: Subject, how: Probe, optimiser: Literal["sgd", "lars"]) -> M
     return Measure(numbers, f"{accuracy:.4f}  ({words})")
 
 
-def preservation(subject: Subject, asked: int | None, sigma: float | None) -> Measure:
-    """Tell how often positive sampling's neighbours, drawn about the online projection, keep the class of their image.
+def preservation(subject: EvalTarget, asked: int | None, sigma: float | None) -> Measure:
+    """Measure how often sampled neighbours, drawn around the online projection, keep the class of their image.
 
-    Those who vote are the run's images, the queries the test images; what is among both has no vote.
+    The run's images vote, the test images are the queries; images that are both do not vote.
     """
     alone, config = subject.test is None, subject.model.config
     sigma = config.sections.get(config.method, {}).get("sigma", SIGMA) if sigma is None else sigma

@@ -1,4 +1,4 @@
-"""What a command of ours asks of the C library's memory."""
+"""Tuning of the C library's memory allocator."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ LARGEST = 2**30
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep what tensors free for the next ones, instead of giving it back and fetching it page by page.
+    """Let glibc keep freed memory for the next tensors instead of returning it to the system.
 
-    A step frees and takes the same large blocks again and again; fetching them anew is a tenth of it (docs/speed.md).
-    Other systems' C libraries have no such wish and are left alone.
+    Each step frees and allocates the same large blocks; returning them costs a tenth of its time (docs/speed.md).
+    Other C libraries have no such setting and are left alone.
     """
     if not sys.platform.startswith("linux"):
         return

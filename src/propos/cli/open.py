@@ -1,4 +1,4 @@
-"""`propos open`: look at a run in the browser and correct it."""
+"""`propos open`: open a run's page in the browser and correct it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def open_run(
 
 
 def _close(run: Run, unsaved: int) -> None:
-    """Say which edits are safe and in which file; fail with those that are not, or that the page does not show."""
+    """Report where edits are saved; fail if some are not, or if the page does not show them."""
     from propos.common.errors import InputError, RunFailed, describe_os_error
     from propos.common.words import counted
     from propos.review.report import PAGE, show_edits

@@ -1,4 +1,4 @@
-"""What can be refused before anything heavy is imported: folders and files that are not there."""
+"""Checks before heavy imports: missing folders and files."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from propos.common.errors import InputError, no_such_run
 from propos.common.names import nearest, no_such_source
 
 
-def there(run: Path) -> Path:
+def existing_run(run: Path) -> Path:
     """Refuse a run folder that does not exist."""
     if not run.exists():
         raise no_such_run(run)
     return run
 
 
-FINISHED_RUN = typer.Argument(metavar="RUN", help="A finished run folder.", callback=there)
+FINISHED_RUN = typer.Argument(metavar="RUN", help="A finished run folder.", callback=existing_run)
 
 
-def alone() -> bool:
-    """Return whether no other process may say the same: of several the first alone speaks, known only later."""
+def is_only_process() -> bool:
+    """Return whether this is the only process: under torchrun only rank 0 prints, and ranks are known later."""
     return "WORLD_SIZE" not in os.environ
 
 
 def refuse_deleted_folder() -> None:
-    """Refuse to work in a folder that was deleted: torch's libraries would end the process in words of their own."""
+    """Refuse to work in a deleted folder: torch's libraries would end the process with their own message."""
     try:
         Path.cwd()
     except FileNotFoundError:
         raise InputError("the current folder was deleted: change to another one (cd)") from None
 
 
-def refuse_absent(source: str | None) -> None:
-    """Refuse a source that is neither there nor a name, as opening it would, without reading torch first.
+def check_source(source: str | None) -> None:
+    """Refuse a source that does not exist, without importing torch first.
 
-    Where nothing else could be meant, what reads images is not read either.
+    If the name is unambiguous, the data modules are not imported either.
     """
-    if source is None or os.path.lexists(source) or not alone():
+    if source is None or os.path.lexists(source) or not is_only_process():
         return
     if _plain(source) and nearest(source) is None:
         raise no_such_source(source)
@@ -50,5 +50,5 @@ def refuse_absent(source: str | None) -> None:
 
 
 def _plain(source: str) -> bool:
-    """Tell whether a name is printed as it is, and would be a folder: files of arrays have words of their own."""
+    """Return whether a name is printable and not an array file, which has its own message."""
     return source.isprintable() and "\\" not in source and not source.lower().endswith((".npy", ".npz"))

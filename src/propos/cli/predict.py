@@ -1,4 +1,4 @@
-"""`propos predict`: put new images into a run's clusters."""
+"""`propos predict`: assign new images to a run's clusters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def predict(
     from propos.training import Model, choose_device
 
     model = Model.from_run(folder, choose_device(device))
-    # Images that are read once are not worth writing to the disk first.
+    # Images that are read once are not cached.
     with open_like(model.config, source, data, keep="use") as images, Terminal(quiet) as terminal:
         for note in (*folder.notes_on_edits(), *images.notes):
             terminal.warn(note)

@@ -1,4 +1,4 @@
-"""`propos recipes`: what there is to choose from."""
+"""`propos recipes`: list the recipes."""
 
 from __future__ import annotations
 

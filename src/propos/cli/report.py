@@ -30,4 +30,4 @@ def report(
             terminal.warn(note)
         other = None if against is None else Run.open(against)
         page = write_report(folder, working=terminal.working, warn=terminal.warn, other=other)
-        terminal.line(f"See the results: open {shlex.quote(str(page.absolute()))}")
+        terminal.line(f"View the report: open {shlex.quote(str(page.absolute()))}")

@@ -39,10 +39,10 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
     """Reproduce the paper's tables and figures, and compare ours with the paper's."""
-    from propos.cli.threads import settle_threads
+    from propos.cli.threads import set_wait_policy
 
     share = read_share(cells)
-    settle_threads()
+    set_wait_policy()
     from propos.data import data_root
     from propos.study.reproduce.items import ITEMS, find_items
     from propos.study.reproduce.paths import Place
@@ -70,7 +70,7 @@ def read_share(text: str) -> tuple[int, int]:
 
 
 def run_on_terminal(wanted: Wanted, place: Place, device: str, quiet: bool, train: bool = True) -> None:
-    """Train and write what is wanted, and show it on the terminal."""
+    """Train and write a reproduction, and show it on the terminal."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
     from propos.common.errors import RunFailed
@@ -78,13 +78,13 @@ def run_on_terminal(wanted: Wanted, place: Place, device: str, quiet: bool, trai
     from propos.runner.batch import Manner
     from propos.study.reproduce.reproducing import reproduce
 
-    # Of several processes the first alone speaks.
+    # Only rank 0 prints.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
 
         def stopping() -> AbstractContextManager[Callable[[], bool]]:
             return stop_on_signals(terminal)
 
-        # Runs of seconds are not worth a word each.
+        # Runs of seconds need no progress.
         reporter = None if wanted.budget == "tiny" else terminal
         problems = reproduce(wanted, place, Manner(device, reporter, stopping, terminal.note), train)
         terminal.note(f"Written: {place.out / 'index.html'}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propos.cli.prechecks import alone, refuse_absent
+from propos.cli.prechecks import check_source, is_only_process
 
 if TYPE_CHECKING:
     from propos.runner import Request
@@ -80,15 +80,15 @@ def run(
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the HTML page at the end.")] = True,
 ) -> None:
     """Learn clusters from images and write them to a run folder."""
-    refuse_absent(source)
+    check_source(source)
     from propos.config import parse_assignments, parse_clusters
 
-    if clusters is not None and alone():
+    if clusters is not None and is_only_process():
         parse_clusters(clusters)
     given = parse_assignments(settings or [])
-    from propos.cli.threads import settle_threads
+    from propos.cli.threads import set_wait_policy
 
-    threads = settle_threads()
+    threads = set_wait_policy()
     from propos.runner import Length, Origin, Output, Request
 
     request = Request(
@@ -111,19 +111,19 @@ def run(
 def run_on_terminal(
     request: Request, resume: bool, device: str, quiet: bool, report: bool, threads: str | None = None
 ) -> Run | None:
-    """Do what a person asked for, show it on the terminal, and stop after a step when asked to."""
+    """Run a request, show it on the terminal, and stop after a step on Ctrl-C."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
     from propos.distributed import joined, rank
     from propos.review.report import write_report_or_warn
     from propos.runner import run_request
 
-    # Of several processes the first alone speaks.
+    # Only rank 0 prints.
     with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
 
         def stopping() -> AbstractContextManager[Callable[[], bool]]:
             if threads is not None:
-                terminal.note(threads)  # when the work begins: what was chosen for the images comes first
+                terminal.note(threads)  # when training starts: after the reasons of the plan
             return stop_on_signals(terminal)
 
         return run_request(

@@ -1,4 +1,4 @@
-"""Stopping when asked to, after the step that is under way."""
+"""Stopping after the current step on a signal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from propos.distributed import world_size
 
 @contextmanager
 def stop_on_signals(terminal: Terminal) -> Iterator[Callable[[], bool]]:
-    """Collect requests to end instead of dying of them; a second one ends the process at once.
+    """Collect signals to end instead of ending at once; a second signal ends the process.
 
-    Of several processes each gets the signal from the terminal and once more from torchrun, which knows an end to
-    its patience; there a second one is no impatience.
+    Under torchrun each process gets the signal twice, from the terminal and from torchrun, so a second one is
+    ignored there.
     """
     received: list[int] = []
 
@@ -29,7 +29,7 @@ def stop_on_signals(terminal: Terminal) -> Iterator[Callable[[], bool]]:
             terminal.note("Stopping after this step" + ("; press again to stop at once." if world_size() == 1 else "."))
         received.append(number)
 
-    # Python hears signals in its main thread alone.
+    # Python handles signals in its main thread only.
     previous = hear(receive) if threading.current_thread() is threading.main_thread() else {}
     try:
         yield lambda: bool(received)

@@ -1,4 +1,4 @@
-"""What the commands write to: streams that may be closed, go away or know few letters, and text that may be hostile."""
+"""Output streams that may be closed or limited to ASCII, and text that may be hostile."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import re
 import sys
 from typing import TextIO
 
-NAMES = 14  # columns for the names of a list
-FALLBACK = "propos-ascii"  # the handler of letters that a stream cannot encode
+NAMES = 14  # width of the first column of a list
+FALLBACK = "propos-ascii"  # the error handler for characters that a stream cannot encode
 _IN_ASCII = {"×": "x", "…": "...", "–": "-", "−": "-", "←": "<-", "→": "->", "·": "*", "“": '"', "”": '"', "’": "'"}
-# Control characters but for line ends, C1's included, and what turns the direction of writing.
+# Control characters except line ends, C1 included, and marks of text direction.
 _HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """Return text that can do nothing to a terminal: what would steer it is written as an escape."""
+    """Return text that is safe for a terminal: control characters are escaped."""
     return _HOSTILE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def say(line: str, err: bool = False) -> None:
-    """Print a line that may hold names."""
+    """Print a line that may contain file names."""
     stream = sys.stderr if err else sys.stdout
     stream.write(printable(line) + "\n")
     stream.flush()
 
 
 def say_named(name: str, text: str) -> None:
-    """Print a line of a list; on a terminal what is too long for it goes on below itself, broken between words."""
+    """Print a named line of a list; on a terminal it is wrapped between words below itself."""
     lines = [text]
     if sys.stdout.isatty():
         from rich.console import Console
@@ -41,8 +41,8 @@ def say_named(name: str, text: str) -> None:
         say(f"{name if place == 0 else '':{NAMES}} {line}")
 
 
-def mend_streams() -> None:
-    """Have streams that take whatever is written: closed ones nothing, those of ASCII alone what comes near."""
+def make_streams_safe() -> None:
+    """Make standard streams safe to write to: closed ones discard everything, ASCII ones get the nearest characters."""
     codecs.register_error(FALLBACK, _in_ascii)
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         stream = getattr(sys, name)
@@ -52,20 +52,20 @@ def mend_streams() -> None:
             stream.reconfigure(errors=FALLBACK)
     for name in ("COLUMNS", "LINES"):
         if not re.fullmatch(r"[0-9]{1,4}", os.environ.get(name, "80")):
-            del os.environ[name]  # no terminal is so large, and what draws on it takes the number as it is
+            del os.environ[name]  # larger than any terminal; rich uses the number as it is
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Replace what cannot be encoded by what looks like it, or by its escape."""
+    """Replace characters that cannot be encoded by similar ones, or by an escape."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end]
     return "".join(_IN_ASCII.get(each, each.encode("ascii", "backslashreplace").decode()) for each in text), error.end
 
 
 def _nothing(descriptor: int) -> TextIO:
-    """Return a stream that takes everything, in the place of a closed one.
+    """Return a stream that discards everything, in place of a closed one.
 
-    Else the next file that is opened would take its number, and the processes that are started would be without.
+    Otherwise the next opened file would take its number, and child processes would have no such stream.
     """
     opened = os.open(os.devnull, os.O_RDWR)
     if opened != descriptor:
@@ -75,8 +75,8 @@ def _nothing(descriptor: int) -> TextIO:
     return open(descriptor, "w" if descriptor else "r", errors="replace", closefd=False)
 
 
-def let_go() -> None:
-    """Send what was written; streams whose reader has gone are pointed elsewhere, so that exit is quiet."""
+def flush_streams() -> None:
+    """Flush the streams; those whose reader has gone are redirected, so that exit is quiet."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -84,8 +84,8 @@ def let_go() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-class Enduring:
-    """A stream whose reader may go away (head, a closed terminal): from then on it takes everything."""
+class TolerantStream:
+    """A stream whose reader may close it (head, a closed terminal): from then on it discards everything."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._gone = stream, False
@@ -94,7 +94,7 @@ class Enduring:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write what can still be written."""
+        """Write, unless the reader has gone."""
         if not self._gone:
             try:
                 self._stream.write(text)
@@ -103,7 +103,7 @@ class Enduring:
         return len(text)
 
     def flush(self) -> None:
-        """Send it to the reader, if there still is one."""
+        """Flush, unless the reader has gone."""
         if not self._gone:
             try:
                 self._stream.flush()

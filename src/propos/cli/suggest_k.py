@@ -1,4 +1,4 @@
-"""`propos suggest-k`: how many clusters there may be."""
+"""`propos suggest-k`: suggest a number of clusters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propos.cli.prechecks import refuse_absent
+from propos.cli.prechecks import check_source
 
 if TYPE_CHECKING:
     from propos.clustering import Suggestion
@@ -33,14 +33,14 @@ def suggest_k(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Suggest a number of clusters: from a run's embeddings, or by training as far as a run can without it."""
-    refuse_absent(what)
+    check_source(what)
     from propos.config import parse_assignments, parse_clusters
 
     parse_clusters(clusters)
     given = parse_assignments(settings or [])
-    from propos.cli.threads import settle_threads
+    from propos.cli.threads import set_wait_policy
 
-    settle_threads()
+    set_wait_policy()
     from propos.runner import Length, Request
 
     request = Request(
@@ -62,7 +62,7 @@ def suggest_k(
 
 
 def _of_run(request: Request) -> Suggestion:
-    """Suggest from the embeddings of a finished run, which already knows of its own number."""
+    """Suggest from the embeddings of a finished run, which were trained with its own number."""
     import torch
 
     from propos.clustering import suggest_clusters
@@ -80,13 +80,13 @@ def _of_run(request: Request) -> Suggestion:
 
 
 def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:
-    """Train until a number is needed, and no further; nothing is written."""
+    """Train until a number is needed; nothing is written."""
     from propos.cli.display import Terminal
     from propos.common.errors import Interrupted
     from propos.runner import execute_plan, plan
 
     _limits(request)
-    # The run is stopped as soon as the number is there; it is told once, below all that were tried.
+    # The run stops as soon as the number is chosen; it is printed once, after all that were tried.
     with (
         Terminal(quiet, tells_choice=False) as terminal,
         plan(request, device_name, terminal) as planned,

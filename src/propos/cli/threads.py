@@ -1,7 +1,7 @@
-"""How the threads of a command wait for each other: decided before torch is read, which is when OpenMP asks.
+"""The wait policy of OpenMP's threads, which has to be set before torch is imported.
 
-Threads that spin while they wait are the fastest on a machine that has nothing else to do, and the slowest where other
-programs want its cores: then each waits for a thread that was put aside (docs/speed.md). It changes no result.
+Active waiting is fastest on an idle machine, and slowest if other programs need its cores: each thread then waits for
+one that is not running (docs/speed.md). It changes no result.
 """
 
 from __future__ import annotations
@@ -15,22 +15,27 @@ from pathlib import Path
 
 from propos.common.words import counted
 
-# At what is running, and seconds from one to the next.
+# Number of samples of the load, and seconds between them.
 LOOKS, BETWEEN = 50, 0.01
-OWN = ("OMP_", "GOMP_", "KMP_BLOCKTIME", "MKL_NUM_THREADS")  # scikit-learn sets other KMP_ for whom it starts
+OWN = (
+    "OMP_",
+    "GOMP_",
+    "KMP_BLOCKTIME",
+    "MKL_NUM_THREADS",
+)  # scikit-learn sets other KMP_ variables for its child processes
 _RUNNING = Path("/proc/loadavg")
 _GROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 
 
-def settle_threads() -> str | None:
-    """Set how threads wait, and how many there are in a container that has fewer cores' time; say what was chosen.
+def set_wait_policy() -> str | None:
+    """Set the threads' wait policy, and their number in a container with a quota; return a line that says so.
 
-    A person's own settings of OpenMP, and torchrun's, hold as they are.
+    Existing settings of OpenMP, by a person or by torchrun, are kept.
     """
     if any(name.startswith(OWN) for name in os.environ):
         return None
-    others = busy_others()
+    others = busy_threads()
     if others is None:
         return None
     settings, sentence = choice(_cores(), os.cpu_count() or 1, quota(), others)
@@ -39,7 +44,7 @@ def settle_threads() -> str | None:
 
 
 def choice(cores: int, machine: int, limit: int | None, others: float) -> tuple[Mapping[str, str], str]:
-    """Return the settings for a process that may use so many of a machine's cores, while so many others run on it."""
+    """Return the settings for a process with this many of the machine's cores and this many busy threads of others."""
     threads = cores if limit is None else min(cores, limit)
     number = {} if threads == cores else {"OMP_NUM_THREADS": str(threads)}
     using = f"Using {counted(threads, 'thread')}"
@@ -48,10 +53,10 @@ def choice(cores: int, machine: int, limit: int | None, others: float) -> tuple[
     return {**number, "OMP_WAIT_POLICY": "PASSIVE"}, f"{using} (passive wait: other programs use the machine)."
 
 
-def busy_others() -> float | None:
-    """Return how many threads of other programs run or want to, the median of some looks; None where none tells.
+def busy_threads() -> float | None:
+    """Return the median number of runnable threads of other programs, or None if the system does not report it.
 
-    A moment's work of others, however much of it, would raise a mean.
+    The median ignores short bursts of work.
     """
     running = []
     for _ in range(LOOKS):
@@ -64,12 +69,12 @@ def busy_others() -> float | None:
 
 
 def quota() -> int | None:
-    """Return how many cores' time this process's control groups may use, rounded up; None where nothing limits it."""
+    """Return the CPU quota of this process's control groups in cores, rounded up; None if there is no limit."""
     return min((limit for group in _control_groups() if (limit := _limit(group)) is not None), default=None)
 
 
 def _control_groups() -> list[Path]:
-    """Return the folders of this process's control group and of those above it, in both versions' places."""
+    """Return the folders of this process's control group and its parents, for both cgroup versions."""
     try:
         lines = _MEMBERSHIP.read_text().splitlines()
     except OSError:
@@ -91,7 +96,7 @@ def _limit(group: Path) -> int | None:
             share, period = " ".join((group / name).read_text() for name in files).split()
             if int(share) > 0:
                 return max(1, math.ceil(int(share) / int(period)))
-        except (OSError, ValueError):  # there is none, or it is "max"
+        except (OSError, ValueError):  # no quota, or "max"
             continue
     return None
 

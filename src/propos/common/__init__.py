@@ -1,1 +1,1 @@
-"""Small helpers that every room may use: errors, texts, names, files of settings."""
+"""Small helpers for all packages: errors, texts, names, settings files."""

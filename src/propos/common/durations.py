@@ -1,10 +1,10 @@
-"""Lengths of time as people write them."""
+"""Durations as text."""
 
 from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """Write a length of time: in minutes from a minute and a half, in hours from an hour and a half."""
+    """Format a duration: in minutes from a minute and a half, in hours from an hour and a half."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

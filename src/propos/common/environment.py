@@ -1,4 +1,4 @@
-"""Numbers that torchrun, or a scheduler that speaks as it does, leaves in the environment."""
+"""Numbers in the environment, as torchrun and schedulers set them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LARGEST = 1_000_000  # of processes, or of restarts
 
 
 def whole_number(name: str, default: int, lowest: int, highest: int = LARGEST) -> int:
-    """Return what an environment variable says, or say that it cannot be meant."""
+    """Return the integer in an environment variable; refuse one that is out of range."""
     text = os.environ.get(name)
     if text is None:
         return default

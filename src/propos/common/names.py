@@ -1,4 +1,4 @@
-"""The names that stand for images, known before anything that reads images is imported."""
+"""The names of data sets, available without importing the data modules."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PUBLISHED = (
 
 
 def nearest(name: str, known: Iterable[str] = PUBLISHED) -> str | None:
-    """Return the name a misspelt one may have meant."""
+    """Return the nearest known name to a misspelt one."""
     base, colon, split = name.lower().replace("_", "-").partition(":")
     near = difflib.get_close_matches(base, [*known, *BUILT_IN], n=1, cutoff=0.75)
     return near[0] + colon + split if near else None
 
 
 def no_such_source(what: str) -> InputError:
-    """Return what is said of images that are not there; `what` is fit to be printed."""
+    """Return the error for a source that does not exist; `what` is printable."""
     return InputError(f"{what}: no such file or folder; give a folder of images")

@@ -1,4 +1,4 @@
-"""Plain values out of text that a stranger may have written: YAML and JSON, bounded in size, nesting and numbers."""
+"""Plain values from untrusted YAML and JSON, limited in size, nesting and numbers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import yaml
 
 from propos.common.errors import InputError
 
-MOST_BYTES = 100_000  # settings take a few thousand
+MOST_BYTES = 100_000  # settings need a few thousand
 DEEPEST = 20
-LARGEST = 2**63  # of whole numbers; nothing counts further
+LARGEST = 2**63  # digits of an integer
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """Read a whole text file, or say why it cannot be read."""
+    """Read a text file; an error says why it cannot be read."""
     try:
         if path.exists() and not path.is_file():  # a pipe or a device may never end
             raise InputError(f"{path}: cannot be read: not a file")
@@ -31,7 +31,7 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """Read JSON; `where` names it in the error."""
+    """Parse JSON; `where` names it in errors."""
     try:
         value = json.loads(text)
     except RecursionError:
@@ -43,11 +43,11 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Read YAML without anchors, which could make a small text large; `where` names it in the error."""
+    """Parse YAML without anchors, which could expand a small text; `where` names it in errors."""
     if len(text) > MOST_BYTES:
         raise InputError(f"{where}: cannot be read: it is longer than {MOST_BYTES:,} characters")
     try:
-        value = yaml.load(text, _Loader)  # a SafeLoader that knows less
+        value = yaml.load(text, _Loader)  # a restricted SafeLoader
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from None
     _check(value, where)
@@ -55,17 +55,17 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader without anchors and within bounds."""
+    """The safe loader, without anchors and with limits."""
 
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose a node, unless it repeats another or lies too deep."""
+        """Compose a node; refuse aliases and deep nesting."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "anchor", None) is not None:
             raise yaml.YAMLError(f"anchors and aliases (&, *) are not used here: line {event.start_mark.line + 1}")
         if self.depth > DEEPEST:
-            raise yaml.YAMLError(f"nested more than {DEEPEST} deep")
+            raise yaml.YAMLError(f"nested more than {DEEPEST} levels deep")
         self.depth += 1
         try:
             return super().compose_node(parent, index)
@@ -73,7 +73,7 @@ class _Loader(yaml.SafeLoader):
             self.depth -= 1
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Make a mapping whose keys are all there but once."""
+        """Construct a mapping; refuse repeated keys."""
         made = super().construct_mapping(node, deep)
         if len(made) < len(node.value):
             raise yaml.YAMLError(f"a key is given twice: line {node.start_mark.line + 1}")

@@ -1,4 +1,4 @@
-"""Tables of text as spreadsheets read and write them: their letters, and cells they would take for formulas."""
+"""CSV tables as spreadsheets read and write them: encodings, and cells that look like formulas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True)
 class Text:
-    """The text of a file; `guessed` says that its letters are a guess."""
+    """The text of a file; `guessed` says that its encoding is a guess."""
 
     path: Path
     text: str
@@ -31,19 +31,19 @@ class Text:
 
     @property
     def note(self) -> str | None:
-        """What a person should know of how it was read."""
+        """A note about the encoding."""
         if not self.guessed:
             return None
         return f"{self.path}: is not UTF-8: read as Windows-1252, as Excel writes; save it as UTF-8 to be sure"
 
     def as_written(self, part: str) -> str:
-        """Return a part of the text as the file name that its very bytes are."""
+        """Return a part of the text as the file name with the same bytes."""
         if not self.guessed:
             return part
         return os.fsdecode(codecs.charmap_encode(part, "strict", codecs.charmap_build(_WINDOWS))[0])
 
     def table(self) -> Table:
-        """Read it as CSV; guards are undone."""
+        """Parse it as CSV and remove guards."""
         reader = csv.reader(io.StringIO(self.text, newline=""))
         try:
             columns = [name.strip().lower() for name in next(reader, [])]
@@ -63,7 +63,7 @@ class Table:
 
 
 def read_text(path: Path) -> Text:
-    """Read a file of text."""
+    """Read a text file."""
     content = path.read_bytes()
     if not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return Text(path, *decoded(content))
@@ -74,7 +74,7 @@ def read_text(path: Path) -> Text:
 
 
 def decoded(content: bytes) -> tuple[str, bool]:
-    """Read bytes as UTF-8, else as Windows-1252, and tell whether that was a guess."""
+    """Decode bytes as UTF-8, else as Windows-1252; return whether that was a guess."""
     try:
         return content.decode("utf-8-sig"), False
     except UnicodeDecodeError:
@@ -82,10 +82,10 @@ def decoded(content: bytes) -> tuple[str, bool]:
 
 
 def guarded(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula: those, but for numbers, get a mark in front."""
+    """Return a cell that no spreadsheet takes for a formula: a mark is put in front, except for numbers."""
     return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def unguarded(cell: str) -> str:
-    """Return the cell that `guarded` wrote so."""
+    """Undo `guarded`."""
     return cell[1:] if _GUARDED.match(cell) else cell

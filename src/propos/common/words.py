@@ -1,8 +1,8 @@
-"""Numbers of things as people write them."""
+"""Counted nouns."""
 
 from __future__ import annotations
 
 
 def counted(number: int, thing: str) -> str:
-    """Write how many there are of a thing whose plural ends in s."""
+    """Return a number with a noun, in the plural with s."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

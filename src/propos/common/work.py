@@ -1,4 +1,4 @@
-"""Long pieces of work, and who shows how far they are."""
+"""Progress of long tasks."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-Progress = Callable[[int, int], object]  # how much is done, and of how much; 0 where that is not known yet
+Progress = Callable[[int, int], object]  # the amount done and the total; 0 if it is unknown
 
 
 class Working(Protocol):
-    """Shows a piece of work by its words; gives what to call with how far it is."""
+    """A function that shows a task by name and yields a progress callback."""
 
     def __call__(self, words: str) -> AbstractContextManager[Progress]:
-        """Begin the piece of work."""
+        """Start the task."""
         ...
 
 
 def unnoticed(done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def unseen(words: str) -> AbstractContextManager[Progress]:
-    """Show nothing of a piece of work."""
+    """Show nothing."""
     return nullcontext(unnoticed)

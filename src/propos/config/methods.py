@@ -1,4 +1,4 @@
-"""The names of the methods, without loading them: a method's module loads torch."""
+"""The names of the methods, found without importing them: a method's module imports torch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 GROUP = "propos.methods"
-# Modules that hold no method.
+# Modules without a method.
 CONTRACT = ("base", "heads_training", "images", "pairs", "pretext", "registry", "seeds", "setup", "stage", "variant")
-REGISTERED: dict[str, Any] = {}  # classes of methods that a script added
+REGISTERED: dict[str, Any] = {}  # methods that a script registered, by name
 
 
 @cache

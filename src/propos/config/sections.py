@@ -1,4 +1,4 @@
-"""The branches of the settings tree: what each setting may be, and what it is unless told."""
+"""The sections of the settings: types, limits and defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Width = Annotated[int, Field(ge=1, le=2**20)]  # of images and layers: products 
 
 
 def _of_both_views(given: Any) -> Any:
-    """One number stands for both views."""
+    """Return a single number as a pair, for both views."""
     return (given, given) if isinstance(given, int | float) else given
 
 
@@ -30,7 +30,7 @@ VIEW_PRESETS: dict[str, dict[str, Any]] = {
         "brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1, "jitter": 0.8, "grey": 0.2,
         "blur": (0.0, 0.0), "solarise": (0.0, 0.0),
     },
-    # Small grey images of things: a hard crop or a colour shift of one would lose what it is.
+    # Small grey images of things: hard crops or colour shifts make them unrecognisable.
     "greyscale": {
         "crop_scale": (0.5, 1.0), "crop_ratio": (0.75, 4 / 3), "flip": 0.5, "turns": 1, "rotation": 0.0,
         "brightness": 0.4, "contrast": 0.4, "saturation": 0.0, "hue": 0.0, "jitter": 0.8, "grey": 0.0,
@@ -46,13 +46,13 @@ VIEW_PRESETS: dict[str, dict[str, Any]] = {
 
 
 class Section(BaseModel):
-    """A branch of the settings tree."""
+    """A section of the settings."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True)
 
 
 class ViewSettings(Section):
-    """How a random view of an image is made; a preset fills in what is not given."""
+    """Settings of random views; a preset gives the defaults."""
 
     preset: Literal["natural", "greyscale", "digits"] = "natural"
     size: Width = 32
@@ -63,7 +63,7 @@ class ViewSettings(Section):
     crop_scale: tuple[Share, Share] = (0.08, 1.0)
     crop_ratio: tuple[Positive, Positive] = (0.75, 4 / 3)
     flip: Fraction = 0.5
-    turns: Literal[1, 2, 4] = 1  # upright; or on its head as often; or in any of the four positions
+    turns: Literal[1, 2, 4] = 1  # 1: upright; 2: also upside down; 4: any quarter turn
     rotation: Annotated[float, Field(ge=0.0, le=180.0)] = 0.0
     brightness: Fraction = 0.4
     contrast: Fraction = 0.4
@@ -98,7 +98,7 @@ class ViewSettings(Section):
 
 
 class StrongSettings(Section):
-    """How a strong view is made, for stages that want one: the whole image, changed and with a square cut out."""
+    """Settings of strong views, for stages that use them: the whole image, changed and with a square cut out."""
 
     operations: Annotated[int, Field(ge=0, le=14)] = 4  # drawn with replacement
     cutout: Fraction = 0.5  # the largest square's side, as a share of the view's
@@ -107,38 +107,40 @@ class StrongSettings(Section):
 class NetworkSettings(Section):
     """The backbone, the two heads and the moving average that makes the target."""
 
-    # whitened: no images are learnt from, but the features that a pretrained network (`start`) makes of them
+    # whitened: learns from the features of a pretrained network (`start`) instead of images
     backbone: Literal["resnet18", "resnet34", "resnet50", "resnet-small", "whitened"] = "resnet18"
     stem: Literal["imagenet", "small"] = "small"
-    width: Annotated[float, Field(ge=1 / 16, le=16.0)] = 1.0  # of the backbone's layers, over their usual one
+    width: Annotated[float, Field(ge=1 / 16, le=16.0)] = 1.0  # the backbone's width, relative to the standard one
     hidden: Width = 4096
     dimension: Annotated[Width, Field(ge=2)] = 256
     momentum: Fraction = 0.996
     momentum_schedule: Literal["constant", "cosine"] = "constant"
     joint_views: bool = False  # both views in one pass, so that batch norm sees them together
-    bn_groups: Count = 1  # batch norm sees the batch of all processes in so many slices (the paper's recipes: 4)
-    shuffle_bn: bool = False  # the target's slices, where there is a target, are of the batch in another order
-    components: Width = 64  # of whitened features: how many main directions are kept,
-    whitening: Fraction = 0.5  # and by which power of its spread each is divided
+    bn_groups: Count = 1  # batch norm splits the batch of all processes into this many groups (the paper's recipes: 4)
+    shuffle_bn: bool = False  # the target network's groups are of the shuffled batch
+    components: Width = 64  # of whitened features: number of principal components,
+    whitening: Fraction = 0.5  # and the power of its standard deviation by which each is divided
 
 
 class StartSettings(Section):
-    """The pretrained network that sees the images; without one, training starts from scratch."""
+    """The pretrained network; without one, training starts from scratch."""
 
     network: str | None = None
-    weights: str | None = None  # a file of them, in place of the installed package's
-    sha256: str | None = None  # of the file they were read from
-    learns: Literal["nothing", "last", "all"] = "nothing"  # of the network: its last stage, or all of it
-    norms: Literal["kept", "learnt"] = "kept"  # the statistics of its batch norms, where it learns
+    weights: str | None = None  # a file of weights, instead of the installed package's
+    sha256: str | None = None  # of the weights' file
+    learns: Literal["nothing", "last", "all"] = (
+        "nothing"  # what is trained: nothing, the last stage, or all of the network
+    )
+    norms: Literal["kept", "learnt"] = "kept"  # batch norm's statistics, if the network is trained
 
     @property
     def sees_first(self) -> bool:
-        """Whether a part of the network that does not learn sees the images, and the learner what that makes."""
+        """True if a frozen part of the network computes features, on which the rest is trained."""
         return self.network is not None and self.learns != "all"
 
 
 class SuggestSettings(Section):
-    """Choosing K from this range when scattering starts; once K is known, the range says that it was suggested."""
+    """The range from which K is chosen when PSL starts; once K is known, the range says that it was suggested."""
 
     range: tuple[Annotated[int, Field(ge=2)], Annotated[int, Field(ge=2)]] | None = None
 
@@ -151,12 +153,12 @@ class SuggestSettings(Section):
 
 
 class EstepSettings(Section):
-    """Embedding all images and clustering them; streamed embeddings are those the epoch's views left behind."""
+    """Embedding and clustering all images; `streamed` reuses the embeddings of the epoch's views."""
 
     embeddings: Literal["fresh", "streamed"] = "fresh"
     every: Count = 1
     restarts: Count = 10
-    # Where no heads are trained: k-means starts from clusters of images averaged with so many nearest; 0: as ever.
+    # Without trained heads: k-means starts from clusters of images averaged with this many neighbours; 0: off.
     averaged: Annotated[int, Field(ge=0, le=1000)] = 0
 
 
@@ -166,7 +168,7 @@ class TrainSettings(Section):
     epochs: Count = 1000
     batch_size: Annotated[int, Field(ge=2)] = 256
     accumulate: Count = 1
-    balanced: bool = False  # draw images so that every cluster is seen as often, from the first epoch on
+    balanced: bool = False  # sample images so that all clusters are equally frequent, from the first epoch on
     optimiser: Literal["sgd", "adam", "adamw", "lars"] = "sgd"
     lr: Positive = 0.05
     # After the warm-up: a cosine to 0 at the end; one as long as all epochs, which stops short of 0; one that began
@@ -178,22 +180,22 @@ class TrainSettings(Section):
     weight_decay: NotNegative = 5e-4
     decay_norms: bool = True  # weight decay on biases and batch norm too
     sgd_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"  # of the backbone; all else has float32
-    deterministic: bool = False  # on a GPU too the same bits each time, for a price
-    compile: bool = False  # have torch compile the backbone: minutes at the start, faster steps on a GPU
-    recompute: bool = False  # the backbone's blocks pass twice instead of being remembered: less memory
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"  # of the backbone; the rest is float32
+    deterministic: bool = False  # bit-identical results on a GPU too, but slower
+    compile: bool = False  # compile the backbone with torch.compile: minutes at the start, faster steps on a GPU
+    recompute: bool = False  # recompute the backbone's activations in the backward pass: less memory
     checkpoint_epochs: Count = 1
     checkpoint_minutes: Positive = 5.0
 
 
 class LogSettings(Section):
-    """What is written for other programs besides; it changes nothing that is learnt."""
+    """Logs for other programs; they change no result."""
 
-    tensorboard: bool = False  # curves and sheets of typical images, in the run's folder `tensorboard`
+    tensorboard: bool = False  # curves and sheets of typical images, in the folder `tensorboard` of the run
 
 
 class PixelSettings(Section):
-    """What pixel values mean: black and white as given, then the mean and std per channel of [0, 1] values."""
+    """The scale of pixel values: black and white as given, then the mean and std per channel of [0, 1] values."""
 
     black: Finite | None = None
     white: Finite | None = None

@@ -1,4 +1,4 @@
-"""The whole tree of settings: unknown keys and wrong types are errors that name the key."""
+"""The settings tree: unknown keys and wrong types are errors that name the key."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Config(Section):
     pixels: PixelSettings = PixelSettings()
     log: LogSettings = LogSettings()
     keep_epochs: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    # The own settings of methods, by method: plain values, which `propos.methods` checks and completes.
+    # Settings of methods, by method: plain values, which `propos.methods` checks and completes.
     sections: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     def __hash__(self) -> int:
@@ -96,7 +96,7 @@ class Config(Section):
 
 
 def parse(tree: Any, where: str = "settings") -> Config:
-    """Check a tree of plain values and return the settings, or say which key is wrong and how."""
+    """Check a tree of plain values and return the settings; an error names the wrong key."""
     if not isinstance(tree, Mapping):
         raise InputError(f"{where}: expected keys and values, found {type(tree).__name__}")
     for key in _leaves(tree):
@@ -130,7 +130,7 @@ def parse_assignment(assignment: str) -> tuple[str, Any]:
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """Read what was given with --set; of two values for one key the later holds."""
+    """Read the values of --set; the last value of a key counts."""
     return dict(parse_assignment(assignment) for assignment in assignments)
 
 
@@ -157,7 +157,7 @@ def keys() -> tuple[str, ...]:
 
 
 def _number(text: str) -> Any:
-    """YAML 1.1 reads 1e-3 as text (it wants 1.0e-3); people write 1e-3."""
+    """Read 1e-3 as a number: YAML 1.1 takes it for text and wants 1.0e-3."""
     try:
         return float(text)
     except ValueError:
@@ -201,7 +201,7 @@ def _plant(tree: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _tuples(value: Any) -> Any:
-    """YAML and JSON have lists where the settings have tuples, and whole numbers where they have floats."""
+    """Convert lists to tuples and integers to floats: YAML and JSON do not distinguish them."""
     if isinstance(value, Mapping):
         return {str(key): _tuples(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
-"""From what a person asked for to a finished run: plan it, open its images, carry it out.
+"""Runs, from a request to results: planning, opening images, training.
 
-The names are resolved when first used: a run's images are opened without torch.
+Names are imported when first used, so that a run's images can be opened without torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many runs worked through: each once, whoever else works on them, and gone on with where it was stopped."""
+"""Batches of runs: each is trained once, even by several processes, and resumed where it was stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from propos.runner.execute import execute_plan
 from propos.runner.planning import plan_resumed
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.ranks import follow
-from propos.runner.resource_usage import forget_peak_memory
+from propos.runner.resource_usage import reset_peak_memory
 from propos.runs import Held, Run, refuse_if_held
 
 Say = Callable[[str], object]
@@ -21,18 +21,18 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Manner:
-    """How runs are trained: on which device, who watches, and what stops them."""
+    """The device, progress reporter and stop signal with which runs are trained."""
 
     device: str = "auto"
     reporter: Reporter | None = None
     stopping: Stopping = never_stop
     say: Say = lambda words: None
-    warn: Say = lambda words: None  # where nobody watches
+    warn: Say = lambda words: None  # without a reporter
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run to be: its folder, what a person calls it, how it is planned, and what is done once it is finished."""
+    """A run to train: its folder, its name, how it is planned, and what follows when it is finished."""
 
     folder: Path
     words: str
@@ -41,12 +41,12 @@ class Job:
 
 
 def is_finished(folder: Path) -> bool:
-    """Tell whether a run folder has its results."""
+    """Return whether a run folder has results."""
     return (folder / "run.json").is_file() and Run.open(folder).finished
 
 
 def finished_run(folder: Path) -> Run | None:
-    """Open a run folder that has its results; nothing where it has none, or is being made this moment."""
+    """Open a run folder if it has results; return None if it has none, or is being written."""
     if not (folder / "run.json").is_file():
         return None
     try:
@@ -57,16 +57,16 @@ def finished_run(folder: Path) -> Run | None:
 
 
 def follow_all(data: Path | None, stopping: Stopping) -> None:
-    """On all processes of torchrun but the first: follow it from run to run until it leaves."""
+    """Follow the first process from run to run until it ends; the first process returns at once."""
     while rank() > 0:
         follow(data, stopping)
 
 
 def work_through(jobs: Sequence[Job], manner: Manner, data: Path | None = None) -> list[str]:
-    """Train what is not finished; return what could not be done, a sentence each.
+    """Train the runs that are not finished; return one sentence for each that failed.
 
-    What another process trains is left to it, and looked at once more at the end. Of several processes of torchrun the
-    first decides, and the others follow it.
+    Runs that another process trains are skipped, and tried again at the end. Under torchrun the first process decides,
+    and the others follow it.
     """
     follow_all(data, manner.stopping)
     problems: list[str] = []
@@ -84,7 +84,7 @@ def work_through(jobs: Sequence[Job], manner: Manner, data: Path | None = None) 
                 raise Interrupted("stopped; finished runs are kept: run the same command again to continue") from None
             except (InputError, RunFailed) as error:
                 if world_size() > 1 and isinstance(error, RunFailed):
-                    raise  # the others have left as well
+                    raise  # the other processes have ended as well
                 problems.append(f"{job.words}: {error}")
         jobs = left
     return problems
@@ -94,7 +94,7 @@ def _execute(job: Job, manner: Manner, data: Path | None, where: str) -> None:
     if is_finished(job.folder):
         return
     refuse_if_held(job.folder)  # before any image is read
-    forget_peak_memory()
+    reset_peak_memory()
     manner.say(f"{where} {job.words}")
     reporter = manner.reporter or SilentReporter(warn=manner.warn)
     begun = (job.folder / "run.json").is_file()

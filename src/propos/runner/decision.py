@@ -41,7 +41,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a run will do. Its images are open until the end of the `with` block."""
+    """The settings, images and start of a run. Its images are open until the end of the `with` block."""
 
     config: Config
     source: Source

@@ -1,4 +1,4 @@
-"""ProPos as scikit-learn would have it."""
+"""ProPos as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Images = ArrayLike | str | Path
 class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Cluster images with ProPos.
 
-    Images are an array (N, H, W) or (N, H, W, C) of uint8 or float, a folder, a list of paths, or whatever else
-    `propos run` takes. Without `n_clusters` there are as many clusters as labels, and without labels a number is
-    suggested. `settings` holds dotted keys, as `--set` does. With `run_folder`, fitting saves its progress there: when
-    fitted again with the same images and parameters it goes on where it was stopped, and a finished run is read.
+    Images are an array (N, H, W) or (N, H, W, C) of uint8 or float, a folder, a list of paths, or anything
+    else that `propos run` takes. `n_clusters` defaults to the number of labels; without labels a number is suggested.
+    `settings` has dotted keys, as `--set`. With `run_folder`, progress is saved there: fitting again with the same
+    images and parameters resumes the run, or reads it if it is finished.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         self.run_folder = run_folder
 
     def fit(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Self:
-        """Learn clusters from images; y, where given, only scores the epochs in `history_`."""
+        """Learn clusters from images; y, if given, only scores the epochs in `history_`."""
         folder = None if self.run_folder is None else Path(self.run_folder)
         reporter = SilentReporter(warn=partial(warnings.warn, stacklevel=4))
         with plan(self._request(X, y), self.device, reporter) as planned:
@@ -73,14 +73,14 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def _request(self, X: Images, y: Shaped[np.ndarray, " N"] | None) -> Request:
-        """Return what these parameters ask for."""
+        """Return the request for these parameters."""
         settings = dict(self.settings or {})
         doubled = {"clusters", "method", "seed"} & set(settings)
         if doubled:
             raise InputError(f"settings: {', '.join(sorted(doubled))}: these are parameters of ProPos itself")
         root = settings.pop("data", None)
         if self.n_clusters is not None:
-            settings["clusters"] = int(self.n_clusters)  # beside a range, which says that it was suggested
+            settings["clusters"] = int(self.n_clusters)  # together with a range, it is a number that was suggested
         return Request(
             source=_what(X),
             method=self.method,
@@ -94,7 +94,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         )
 
     def _seed(self) -> int:
-        """Return the seed; a run that goes on without one being given keeps its own."""
+        """Return the random seed; a resumed run keeps its own unless one is given."""
         folder = None if self.run_folder is None else Path(self.run_folder)
         if self.random_state is None and folder is not None and (folder / "run.json").is_file():
             return Run.open(folder).config.seed
@@ -104,10 +104,10 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     def _keep(self, fitted: Fitted, info: dict[str, Any]) -> None:
         self.fitted_ = fitted
-        self.info_ = info  # what run.json holds
+        self.info_ = info  # the contents of run.json
         self.config_ = fitted.model.config
         # As everywhere in scikit-learn, labels are rows of the centres; the table has the clusters' ids.
-        # Where people corrected the run, both are as they left them, and junk is -1.
+        # In a corrected run, both are as corrected, and junk is -1.
         corrected = fitted.corrected()
         self.model_ = fitted.model.corrected(corrected)
         self.labels_: Int[np.ndarray, " N"] = np.full(len(corrected.table.images), JUNK)
@@ -128,7 +128,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
             return np.concatenate([batch.cpu().numpy() for batch in self._model().embed(source)])
 
     def fit_predict(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> Int[np.ndarray, " N"]:
-        """Learn clusters and return that of each image."""
+        """Learn clusters and return the cluster of each image."""
         return self.fit(X, y).labels_
 
     def score(self, X: Images, y: Shaped[np.ndarray, " N"] | None = None) -> float:
@@ -148,7 +148,7 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         """Read a run folder written by `save` or by `propos run`."""
         run = Run.open(Path(path))
         config = run.config
-        recipe, settings = _beyond_recipe(config)
+        recipe, settings = _changes_to_recipe(config)
         estimator = cls(
             config.clusters,
             method=config.method,
@@ -166,13 +166,13 @@ class ProPos(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[mis
         return self.model_
 
     def _images(self, X: Images) -> AbstractContextManager[Source]:
-        """Open images as the training images were opened."""
+        """Open images in the same way as the training images."""
         check_is_fitted(self, "fitted_")
         return open_like(self.config_, _what(X))
 
 
 def _what(X: Images) -> What:
-    """Tell paths, and lists of them, from arrays of pixels."""
+    """Return paths as strings, and anything else as an array of pixels."""
     if isinstance(X, str | Path):
         return str(X)
     if isinstance(X, list | tuple) and X and isinstance(X[0], str | Path):
@@ -187,10 +187,10 @@ def _recipe_of(config: Config) -> Config:
     return complete_sections(recipe.with_epochs(config.train.epochs))
 
 
-def _beyond_recipe(config: Config) -> tuple[str | None, dict[str, Any]]:
-    """Return the recipe of complete settings, and what they change in it; fitting with both gives them again.
+def _changes_to_recipe(config: Config) -> tuple[str | None, dict[str, Any]]:
+    """Return the recipe of complete settings and those settings that differ from it.
 
-    What pixels mean is found in the images anew. Without a known recipe everything else is given.
+    Pixel statistics are measured again. Without a known recipe, all other settings are returned.
     """
     recipe = config.recipe if config.recipe in RECIPES else None
     preset: dict[str, Any] = {"views.preset": config.views.preset}

@@ -1,4 +1,4 @@
-"""Carrying out a plan: the only place that writes a run's results, its status and its list of skipped files."""
+"""Execution of a plan. Only this module writes a run's results, status and list of skipped files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from propos.runner.decision import ELSEWHERE, Decision
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.provenance import provenance
 from propos.runner.ranks import announce, estimate, join_skipped
-from propos.runner.resource_usage import Spending
+from propos.runner.resource_usage import ResourceUsage
 from propos.runs import Run, RunFolder, held
 from propos.training import Fitted, WarmStart, clusters_needed, late_losses, train
 from propos.training.corrections import renumbered
@@ -32,9 +32,9 @@ MUST_AGREE = ("machine", "threads", "processes", "device", "torch", "propos")
 def execute_plan(
     plan: Decision, folder: Path | None = None, reporter: Reporter | None = None, stopping: Stopping = never_stop
 ) -> Fitted:
-    """Train as planned, in a run folder if one is given: a new one, or that of this very plan, which is gone on with.
+    """Train as planned, in a run folder if one is given: a new one, or one of the same plan, which is resumed.
 
-    `stopping` gives what tells whether a person has asked to stop. Without a folder nothing is written.
+    `stopping` yields a function that tells whether to stop. Without a folder nothing is written.
     """
     reporter = reporter or SilentReporter()
     if folder is None:
@@ -48,7 +48,7 @@ def execute_plan(
 
 
 def _in_folder(plan: Decision, folder: Path, reporter: Reporter, stopping: Stopping) -> Fitted:
-    """Train in a folder that no other process trains into."""
+    """Train in a folder that this process has locked."""
     if not (folder / "run.json").is_file():
         return _train(_begin(plan, folder, reporter), plan, plan.config, plan.start, reporter, stopping)
     run = Run.open(folder)
@@ -56,18 +56,18 @@ def _in_folder(plan: Decision, folder: Path, reporter: Reporter, stopping: Stopp
         raise InputError(f"{folder}: contains a run {_difference(run, plan)}; choose another folder")
     if run.finished:
         return Fitted.from_run(run, plan.device)
-    _go_on(run, plan, reporter)
+    _mark_resumed(run, plan, reporter)
     # A number of clusters may have been chosen since it was planned.
     return _train(RunFolder(folder), plan, run.config, WarmStart.read(run), reporter, stopping)
 
 
 def save(fitted: Fitted, info: Mapping[str, Any], folder: Path) -> None:
-    """Write what training without a folder gave as the run folder that it would have made."""
+    """Write the results of training without a folder as a run folder."""
     fitted.write(RunFolder.create(folder, info, fitted.model.config))
 
 
 def _begin(plan: Decision, folder: Path, reporter: Reporter) -> RunFolder:
-    """Make the run folder, with what an earlier run gives it to begin with, and list what was left out."""
+    """Create the run folder, with the state of an earlier run and the list of skipped files."""
     config = plan.config
     run = RunFolder.create(folder, plan.info(), config)
     if plan.earlier is not None and plan.start is not None:
@@ -84,14 +84,14 @@ def _begin(plan: Decision, folder: Path, reporter: Reporter) -> RunFolder:
     if plan.source.skipped:
         _list_skipped(run, plan.source)
         reporter.note(f"Skipped files are listed in {run.path / 'skipped.csv'}.")
-    reporter.note(f"{_aim(config)} in {len(plan.source):,} images; results: {folder}")
+    reporter.note(f"{_clusters_in_words(config)} in {len(plan.source):,} images; results: {folder}")
     for text in late_losses(config):
         reporter.warn(text)
     return run
 
 
-def _go_on(run: Run, plan: Decision, reporter: Reporter) -> None:
-    """Mark a run as running again, and say what will keep it from ending with the same bits."""
+def _mark_resumed(run: Run, plan: Decision, reporter: Reporter) -> None:
+    """Mark a run as running again, and warn about whatever keeps the result from being bit-identical."""
     now = provenance(plan.command, plan.config, plan.source, run.info.source.fingerprint or "", plan.device)
     for key in MUST_AGREE:
         began = getattr(run.info, key)
@@ -105,11 +105,11 @@ def _go_on(run: Run, plan: Decision, reporter: Reporter) -> None:
             "On a GPU a resumed run is bit-identical to an uninterrupted one only with train.deterministic=true."
         )
     RunFolder(run.path).update_info(status="running", **({} if run.info.failure is None else {"failure": None}))
-    reporter.note(f"Resuming {run.path}. {_aim(run.config)} in {len(plan.source):,} images.")
+    reporter.note(f"Resuming {run.path}. {_clusters_in_words(run.config)} in {len(plan.source):,} images.")
 
 
 def _difference(run: Run, plan: Decision) -> str:
-    """Say in which way a run is not that of a plan."""
+    """Describe how a run differs from a plan."""
     if run.info.source.fingerprint != plan.fingerprint:
         return "of other images"
     its, ours = run.config.flat(), plan.config.flat()
@@ -133,7 +133,7 @@ def _train(
             join_skipped(plan.source)
         fitted.write(run)
         if plan.source.skipped:
-            _list_skipped(run, plan.source)  # images that are streamed are found to be damaged only now
+            _list_skipped(run, plan.source)  # damaged images of a stream are found only while training
         close("finished")
     reporter.done(run.path, fitted, time.monotonic() - begin)
     return fitted
@@ -141,14 +141,14 @@ def _train(
 
 @contextmanager
 def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
-    """Whatever happens, leave a run folder that says so, and say how to go on; yields what sets the status."""
-    spending = Spending(run.info())
+    """Record the run's status however it ends, and say how to resume it; yields the function that sets the status."""
+    spending = ResourceUsage(run.info())
 
     def close(status: str, **more: str | None) -> None:
         run.update_info(status=status, **spending.info(), **more)
 
     def leave(status: str, **more: str | None) -> None:
-        with suppress(OSError):  # where there is no room, there is none for the status
+        with suppress(OSError):  # a full disk has no room for the status either
             close(status, **more)
 
     def failed(sentence: str, code: Failure | None) -> RunFailed:
@@ -160,7 +160,7 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
         again = "by fitting the same images again"
 
     def kept() -> str:
-        if _saved(run):
+        if _has_checkpoint(run):
             return f"the last checkpoint is kept; resume {again}"
         return f"there is no checkpoint yet; start again {again}"
 
@@ -170,7 +170,7 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
         close("interrupted")
         raise Interrupted(f"stopped; everything so far is saved; resume {again}") from None
     except RunFailed as error:
-        good = error.code != "checkpoint" and _saved(run)
+        good = error.code != "checkpoint" and _has_checkpoint(run)
         where = f"; the last good checkpoint is in {run.path / 'checkpoint'}" if good else ""
         raise failed(f"{error}{where}", error.code) from None
     except OSError as error:
@@ -186,13 +186,13 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
             raise
         smaller = "start a new run with a smaller batch (--set train.batch_size=…)"
         raise failed(f"out of memory: {smaller}", "memory") from None
-    except Exception:  # a checkpoint that does not fit, or a fault of ours
+    except Exception:  # a checkpoint that does not fit, or a bug
         leave("failed")
         raise
 
 
-def _saved(run: RunFolder) -> bool:
-    """Tell whether there is anything to go on from."""
+def _has_checkpoint(run: RunFolder) -> bool:
+    """Return whether there is a checkpoint to resume from."""
     return any((run.path / "checkpoint").glob("[0-9]*.safetensors"))
 
 
@@ -200,8 +200,8 @@ def _list_skipped(run: RunFolder, source: Source) -> None:
     run.write_skipped([(skipped.path, skipped.reason) for skipped in source.skipped])
 
 
-def _aim(config: Config) -> str:
-    """Say what a run looks for."""
+def _clusters_in_words(config: Config) -> str:
+    """Describe the number of clusters that a run finds."""
     if config.clusters is not None or config.suggest.range is None:
         return f"Finding {config.clusters} clusters"
     when = f"at epoch {clusters_needed(config)} " if find_method(config.method).trains else ""

@@ -1,4 +1,4 @@
-"""Who watches a run while it is planned and carried out."""
+"""Progress reporters: they show how a run is planned and trained."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ Stopping = Callable[[], AbstractContextManager[Callable[[], bool]]]
 
 @contextmanager
 def never_stop() -> Iterator[Callable[[], bool]]:
-    """Train to the end, whoever asks."""
+    """Yield a function that never asks to stop."""
     yield lambda: False
 
 
 class Reporter(Progress, Protocol):
-    """Shows what becomes of a request: the command line draws bars, Python programs hear of warnings alone."""
+    """A progress reporter: the command line shows bars and notes, Python programs get warnings only."""
 
-    quiet: bool  # notes are not read, so that what is made for them alone can be left out
+    quiet: bool  # notes are not shown, so that work for them alone can be skipped
 
     def expect(self, epochs: int, seconds: float) -> None:
-        """So many epochs will take about so long."""
+        """Report the expected duration of training."""
         ...
 
     def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
-        """The results are written."""
+        """Report that the results are written."""
         ...
 
 
 class SilentReporter(Silent):
-    """Shows nothing, but for long pieces of work and warnings where it is told how."""
+    """A reporter that shows nothing but progress and warnings, and those only through the functions given."""
 
     quiet = True
 
@@ -42,7 +42,7 @@ class SilentReporter(Silent):
         super().__init__(warn, working)
 
     def expect(self, epochs: int, seconds: float) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def done(self, run: Path, fitted: Fitted, seconds: float) -> None:
-        """Ignore it."""
+        """Do nothing."""

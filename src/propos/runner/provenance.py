@@ -1,4 +1,4 @@
-"""Where a run's results come from: versions, machine, source; what run.json says of them."""
+"""The provenance of a run's results in run.json: versions, machine, source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from propos.networks import origin_of
 
 
 def provenance(command: str, config: Config, source: Source, fingerprint: str, device: torch.device) -> dict[str, Any]:
-    """Return what run.json holds of a run that begins now."""
+    """Return the contents of run.json for a run that starts now."""
     return {
         "propos": __version__,
         "torch": torch.__version__,
@@ -45,7 +45,7 @@ def provenance(command: str, config: Config, source: Source, fingerprint: str, d
 
 
 def _start(config: Config) -> dict[str, Any]:
-    """Say which pretrained network a run starts from, what its weights had seen, and under which licence they are."""
+    """Return the pretrained network of a run: its name, its training data and its licence."""
     if config.start.network is None:
         return {}
     origin = origin_of(config.start.network, config.start.sha256, config.start.weights)
@@ -60,7 +60,7 @@ def _start(config: Config) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return what the processor calls itself; results are repeatable to the bit only on the same kind."""
+    """Return the processor's name; results are bit-identical only on the same kind."""
     listing = Path("/proc/cpuinfo")
     if listing.exists():
         for line in listing.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Runs on several processes: the first one does what a person asked for, the others do as it tells them."""
+"""Runs on several processes: rank 0 plans the run, the other ranks follow it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Work = Literal["estimate", "train"]
 
 
 def announce(work: Work, config: Config, source: Source, device: torch.device) -> None:
-    """Tell the other processes, if there are any, what to do and with which images, and wait until they have them."""
+    """Send the work and its settings to the other ranks, and wait until they have opened the images."""
     if world_size() == 1:
         return
     if config.source is None:
@@ -56,7 +56,7 @@ def estimate(config: Config, source: Source, device: torch.device) -> float:
 
 
 def join_skipped(source: Source) -> None:
-    """Let the first process know which images others, decoding their share, found to be unreadable."""
+    """Send rank 0 the images that other ranks could not decode."""
     if world_size() == 1 or not isinstance(source, StreamedSource):
         return
     known = {skipped.path for skipped in source.skipped}
@@ -68,25 +68,25 @@ def join_skipped(source: Source) -> None:
 
 
 def follow(data: Path | None, stopping: Stopping) -> None:
-    """Do what the first process announces, until it has trained; `data` is where published sets are on this machine."""
+    """Do the work that rank 0 announces until training ends; `data` is the folder of data sets on this machine."""
     try:
         while _do(json.loads(hear()), data, stopping) != "train":
             pass
-        await_first()  # it still has results and a page to write
+        await_first()  # it still writes results and a page
     except Interrupted:
-        await_first()  # it writes the checkpoint: torchrun ends all when one leaves
+        await_first()  # it writes the checkpoint: torchrun ends all processes when one ends
         sys.exit(EXIT_INTERRUPTED)
     except InputError as error:
         raise InputError(f"process {rank()}: {error}") from None
     except (RunFailed, OSError) as error:
-        # What befalls all processes, such as NaN, is the first one's to say.
+        # A failure of all processes, such as NaN, is reported by rank 0.
         if first_leaves_too():
             sys.exit(EXIT_FAILED)
         raise RunFailed(f"process {rank()}: {error}") from None
     except RuntimeError as error:
         if not lost_another(error):
             raise
-        sys.exit(EXIT_FAILED)  # the one that left first said why
+        sys.exit(EXIT_FAILED)  # the process that ended first reported the reason
 
 
 def _do(words: dict[str, str], data: Path | None, stopping: Stopping) -> str:

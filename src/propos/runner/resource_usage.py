@@ -1,4 +1,4 @@
-"""What a run has taken: seconds, those of the processor, and the most memory, added up over resumptions."""
+"""The resources that a run has used, over all resumptions: elapsed time, processor time and peak memory."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pathlib import Path
 from propos.runs import RunInfo
 
 STATUS, MARKS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-PEAK = "5"  # what clear_refs takes for the peak of resident memory
-NEARLY = 1.02  # Linux counts pages a batch at a time on each core: two readings of one peak may differ by some
+PEAK = "5"  # clear_refs's code for the peak of resident memory
+NEARLY = 1.02  # Linux counts pages in batches on each core: two readings of one peak may differ
 
 
 @dataclass(frozen=True)
-class Spending:
-    """A stretch of work that began when this was made, after what earlier ones of the same run had taken."""
+class ResourceUsage:
+    """The resources used since this was created, added to those of the run before."""
 
     before: RunInfo
     began: float = field(default_factory=time.monotonic)
     processor: float = field(default_factory=time.process_time)
 
     def info(self) -> dict[str, float | int | None]:
-        """Return what run.json says of it now; of processes that decode images it does not know.
+        """Return the fields of run.json; processes that decode images are not counted.
 
-        Where the memory of one stretch is not known, the most of all of them is not either.
+        If the memory of one part of the run is unknown, the peak is unknown too.
         """
         stretches = [self.before.memory] if self.before.seconds else []
         memory = [each for each in (*stretches, peak_memory()) if each is not None]
@@ -41,26 +41,26 @@ class Spending:
 
 
 @dataclass
-class _Unforgotten:
-    """What this process had at most when its peak was to be forgotten and could not be."""
+class _NotReset:
+    """The peak of this process that could not be reset."""
 
     bytes: int = 0
 
 
-_unforgotten = _Unforgotten()
+_not_reset = _NotReset()
 
 
 def peak_memory() -> int | None:
-    """Return the most bytes that this process has had in memory since its peak was forgotten.
+    """Return this process's peak memory in bytes since the last reset.
 
-    Nothing where the system does not say, and where it forgets no peak and there was as high a one before.
+    Return None if the system does not report it, or cannot reset it and an earlier peak was as high.
     """
     peak = _high_water()
-    return peak if peak is not None and peak > NEARLY * _unforgotten.bytes else None
+    return peak if peak is not None and peak > NEARLY * _not_reset.bytes else None
 
 
-def forget_peak_memory() -> None:
-    """Give back what is not needed and measure the peak anew, so that one run's memory is not the next one's."""
+def reset_peak_memory() -> None:
+    """Free unused memory and reset the peak, so that one run's memory does not count for the next."""
     if not sys.platform.startswith("linux"):
         return
     gc.collect()
@@ -69,9 +69,9 @@ def forget_peak_memory() -> None:
         trim(0)
     try:
         MARKS.write_text(PEAK)
-        _unforgotten.bytes = 0
+        _not_reset.bytes = 0
     except OSError:
-        _unforgotten.bytes = _high_water() or 0
+        _not_reset.bytes = _high_water() or 0
 
 
 def _high_water() -> int | None:

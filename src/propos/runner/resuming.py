@@ -1,4 +1,4 @@
-"""Whether the options given with --resume agree with the run that is to be resumed."""
+"""The check that options given with --resume agree with the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from propos.runs import Run
 
 @dataclass(frozen=True)
 class _Option:
-    """An option as the command line has it, and where it differs from the run, in words."""
+    """An option of the command line, and how it differs from the run."""
 
     name: str
     value: str
@@ -24,9 +24,9 @@ class _Option:
 
 
 def check_agreement(request: Request, run: Run) -> None:
-    """Refuse options that differ from what a run began with.
+    """Refuse options that differ from those a run started with.
 
-    What its settings do not tell, as of --time, the command that began it does.
+    Options that the settings do not record, such as --time, are compared with the run's command.
     """
     differing = [
         option for option in _options(request, run) if option.differs is not None and not _began_with(run, option)
@@ -38,7 +38,7 @@ def check_agreement(request: Request, run: Run) -> None:
 
 
 def _options(request: Request, run: Run) -> Iterator[_Option]:
-    """Return the options of a request, each compared with a run."""
+    """Compare each option of a request with a run."""
     labels = request.labels if isinstance(request.labels, str) else None
     simple = {
         "--method": ("method", request.method),
@@ -69,7 +69,7 @@ def _options(request: Request, run: Run) -> Iterator[_Option]:
 
 
 def _starts(request: Request, run: Run) -> Iterator[_Option]:
-    """Return the options that name a start, each compared with that of a run."""
+    """Compare the options that name a start with those of a run."""
     start, info = run.config.start, run.info
     if request.origin.earlier is not None:
         own = "no --from" if info.earlier is None else f"--from {info.earlier}"
@@ -90,7 +90,7 @@ def _starts(request: Request, run: Run) -> Iterator[_Option]:
 
 
 def _difference(own: Config, asked: Config, keys: Iterable[str]) -> str | None:
-    """Name the first of some settings that differs from a run's own."""
+    """Describe the first setting that differs from the run's."""
     its, theirs = own.flat(), asked.flat()
     for key in keys:
         if its[key] != theirs[key]:
@@ -99,7 +99,7 @@ def _difference(own: Config, asked: Config, keys: Iterable[str]) -> str | None:
 
 
 def _keys(config: Config, given: Mapping[str, Any]) -> list[str]:
-    """Return the keys that settings name, of which some may be sections; a number that is to be chosen is none."""
+    """Return the keys that settings name; a name may be a section, and an open number of clusters is left out."""
     chosen = {"clusters"} if config.clusters is None else set()
     return [
         key for key in config.flat() if key not in chosen and any(f"{key}.".startswith(f"{name}.") for name in given)
@@ -107,13 +107,13 @@ def _keys(config: Config, given: Mapping[str, Any]) -> list[str]:
 
 
 def _complete_keys(config: Config) -> list[str]:
-    """Return the keys of complete settings that a run takes as they are; others it fills in by its images."""
+    """Return the keys of complete settings that do not depend on the images."""
     filled_in = ELSEWHERE | {"pixels"}
     return [key for key, value in config.flat().items() if value is not None and key.partition(".")[0] not in filled_in]
 
 
 def _began_with(run: Run, option: _Option) -> bool:
-    """Tell whether the command that began a run has the same words."""
+    """Return whether the run's command has the same option."""
     try:
         words = shlex.split(run.info.command or "")
     except ValueError:

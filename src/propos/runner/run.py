@@ -1,4 +1,4 @@
-"""`propos run`, for the command line and for Python alike: start, resume, or go on after torchrun's restart."""
+"""Runs for the command line and for Python: started, resumed, or continued after a restart by torchrun."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def run_request(
     stopping: Stopping = never_stop,
     page: Page | None = None,
 ) -> Run | None:
-    """Do what a person asked for and return the run; `page` is told of the finished run while its images are open.
+    """Run a request and return the finished run; `page` is called with it while its images are open.
 
-    Of several processes the first does it, the others follow and return nothing.
+    Under torchrun, rank 0 returns the run; the other ranks follow it and return None.
     """
     if rank() > 0:
         follow(request.data, stopping)
@@ -67,7 +67,7 @@ def _planned(request: Request, run: Run | None, device: str, reporter: Reporter)
 
 
 def to_resume(request: Request) -> Run:
-    """Return the run that is to be resumed; options may be given again where they agree with it."""
+    """Return the run to resume; options may be repeated if they agree with it."""
     if request.output.out is None and request.source is None:
         raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
     run = _run_of(request)
@@ -79,21 +79,21 @@ def to_resume(request: Request) -> Run:
 
 
 def restarted(request: Request) -> Run | None:
-    """Return the run that this same command began before torchrun had to start it again."""
+    """Return the run that this command started before torchrun restarted it."""
     if restarts() == 0 or (request.output.out is None and request.source is None):
         return None
     try:
         run = _run_of(request)
     except InputError:
-        return None  # it did not come to that
+        return None  # it had not been created yet
     info = run.info
-    # Jobs without a name are all called the same: an earlier one's run may be it, unless that is finished.
+    # Unnamed jobs share one name: an unfinished run may be this job's, a finished one is not.
     another = info.job != job() or (job() == UNNAMED_JOB and run.finished)
     return None if another or info.command != request.output.command else run
 
 
 def _run_of(request: Request) -> Run:
-    """Open the run that a request names by its folder, else the newest of its source."""
+    """Open the run in the request's folder, else the newest run of its source."""
     if request.output.out is not None:
         return Run.open(request.output.out)
     assert request.source is not None

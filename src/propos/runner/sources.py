@@ -1,4 +1,4 @@
-"""Opening images: a run's own, which must still be the same, and others that are to be read like them."""
+"""Opening of images: a run's own, which must be unchanged, and others that are read in the same way."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Why = Literal["in memory", "gone", "unreadable", "changed"]
 
 
 class NoImages(InputError):  # noqa: N818 - reads as what is the matter
-    """A run's images cannot be had; `why` says it to programs."""
+    """A run's images cannot be opened; `why` is the reason for programs."""
 
     def __init__(self, why: Why, sentence: str) -> None:
         super().__init__(sentence)
@@ -44,7 +44,7 @@ def opened(
     keep: CachePolicy = "build",
     working: Working = unseen,
 ) -> Iterator[Source]:
-    """Read images at the size that settings ask for, and decode nothing any longer when the work with them ends."""
+    """Open images at the size that the settings need; decoding stops at the end of the block."""
     with working("Reading images") as progress:
         shaped = config.views.keep == "shapes"
         source = unopened.open(cache_side(config.views), channels, progress, keep, shaped)
@@ -56,10 +56,10 @@ def opened(
 def open_source_of(
     run: Run, data: str | Path | None = None, working: Working = unseen, what: What | None = None
 ) -> Iterator[Source]:
-    """Open the images a run was made of, read as it read them, or raise `NoImages`.
+    """Open the images of a run in the way it read them, or raise `NoImages`.
 
     A damaged image is left out of a cache and is grey in a stream, so a run that streamed is streamed again. `data`
-    overrides the run's data root; `what` is what was only in memory, given once more.
+    overrides the run's data folder; `what` gives images again that were in memory only.
     """
     config, streamed = run.config, run.info.source.streamed
     what = config.source if what is None else what
@@ -81,12 +81,12 @@ def open_source_of(
 
 
 def _missing(what: What) -> bool:
-    """Tell whether a path no longer leads to anything."""
+    """Return whether a path does not exist any more."""
     return isinstance(what, str | Path) and not is_benchmark(what) and not Path(what).exists()
 
 
 def _check_same(run: Run, source: Source, streamed: bool) -> None:
-    """Refuse images that are not those the run began with."""
+    """Refuse images that are not those the run started with."""
     name = run.config.source or run.path
     if fingerprint(source) == run.info.source.fingerprint:
         return
@@ -105,7 +105,7 @@ def open_like(
     keep: CachePolicy = "build",
     working: Working = unseen,
 ) -> Iterator[Source]:
-    """Open other images as those of a run with these settings were read."""
+    """Open other images in the way a run with these settings read its own."""
     assert config.pixels.mean is not None
     unopened = find_source(what, config.pixels.black, config.pixels.white, labels, data or config.data, working)
     with opened(unopened, config, len(config.pixels.mean), keep, working) as source:

@@ -13,7 +13,7 @@ from helpers.command import start_anew
 from helpers.hold import PATIENCE
 from helpers.small import QUICK, as_flags
 from propos.cli.display import Terminal
-from propos.cli.streams import Enduring, mend_streams, printable, say, say_named
+from propos.cli.streams import TolerantStream, make_streams_safe, printable, say, say_named
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_would_steer_a_terminal_is_written_as_an_escape(text, shown):
 @pytest.mark.parametrize(("said", "kept"), [("9" * 5000, None), ("wide", None), ("", None), ("120", "120")])
 def test_a_width_that_no_terminal_has_is_not_believed(monkeypatch, said, kept):
     monkeypatch.setenv("COLUMNS", said)
-    mend_streams()
+    make_streams_safe()
     assert os.environ.get("COLUMNS") == kept
 
 
@@ -58,11 +58,11 @@ def test_a_stream_whose_reader_has_gone_takes_everything():
         def write(self, text):
             raise BrokenPipeError
 
-    stream = Enduring(Gone())
+    stream = TolerantStream(Gone())
     assert stream.write("lost") == 4
     stream.flush()
     kept = io.StringIO()
-    Enduring(kept).write("kept")
+    TolerantStream(kept).write("kept")
     assert kept.getvalue() == "kept"
 
 
@@ -95,7 +95,7 @@ def test_images_are_decoded_whichever_streams_are_closed(tmp_path, closed):
 def test_a_terminal_of_few_letters_gets_those_it_has(monkeypatch, errors):
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", errors=errors))
-    mend_streams()
+    make_streams_safe()
     with Terminal(quiet=False) as terminal:
         terminal.note("results: 8\u00d78")
     say("\u2026 and \u00e9t\u00e9.jpg")

@@ -74,9 +74,9 @@ def test_the_older_kind_of_group_is_read_too(control_groups, share, cores):
 
 def test_this_process_is_not_counted_among_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(threads, "_RUNNING", tmp_path / "loadavg")
-    assert threads.busy_others() is None
+    assert threads.busy_threads() is None
     (tmp_path / "loadavg").write_text("0.5 0.4 0.3 4/210 1234\n")
-    assert threads.busy_others() == 3
+    assert threads.busy_threads() == 3
 
 
 def test_a_moments_work_of_others_does_not_pass_for_a_busy_machine(monkeypatch):
@@ -88,13 +88,13 @@ def test_a_moments_work_of_others_does_not_pass_for_a_busy_machine(monkeypatch):
 
     monkeypatch.setattr(threads, "_RUNNING", Loads())
     monkeypatch.setattr(threads, "BETWEEN", 0)
-    assert threads.busy_others() == 0
+    assert threads.busy_threads() == 0
 
 
 ASK = """
 import os, sys
-from propos.cli.threads import settle_threads
-said = settle_threads()
+from propos.cli.threads import set_wait_policy
+said = set_wait_policy()
 assert "torch" not in sys.modules
 print(said, os.environ.get("OMP_WAIT_POLICY"))
 """

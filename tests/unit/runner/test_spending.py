@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from propos.runner import resource_usage
-from propos.runner.resource_usage import Spending, forget_peak_memory, peak_memory
+from propos.runner.resource_usage import ResourceUsage, peak_memory, reset_peak_memory
 from propos.runs import RunInfo
 
 LARGE = 300_000_000
@@ -14,7 +14,7 @@ LARGE = 300_000_000
 
 def test_seconds_are_added_to_those_before_and_memory_is_the_most():
     before = RunInfo(status="running", seconds=100.0, processor_seconds=50.0, memory=10**15)
-    stretch = Spending(before)
+    stretch = ResourceUsage(before)
     sum(range(1_000_000))  # some work of the processor
     info = stretch.info()
     assert 100 < info["seconds"] < 1e5
@@ -25,41 +25,41 @@ def test_seconds_are_added_to_those_before_and_memory_is_the_most():
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
 def test_memory_of_which_one_stretch_is_not_known_is_not_known(monkeypatch, tmp_path):
     first, second = (RunInfo(status="running", seconds=seconds, memory=None) for seconds in (0.0, 100.0))
-    assert Spending(second).info()["memory"] is None
-    assert Spending(first).info()["memory"] is not None
+    assert ResourceUsage(second).info()["memory"] is None
+    assert ResourceUsage(first).info()["memory"] is not None
     monkeypatch.setattr(resource_usage, "STATUS", tmp_path / "none")  # a system without /proc
-    forget_peak_memory()
+    reset_peak_memory()
     assert peak_memory() is None
-    assert Spending(RunInfo(status="running", seconds=100.0, memory=5)).info()["memory"] is None
+    assert ResourceUsage(RunInfo(status="running", seconds=100.0, memory=5)).info()["memory"] is None
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
 def test_a_peak_that_the_system_does_not_forget_is_no_later_runs(monkeypatch, tmp_path):
-    forget_peak_memory()
+    reset_peak_memory()
     monkeypatch.setattr(resource_usage, "MARKS", tmp_path / "no folder" / "clear_refs")
     large = np.ones(LARGE, np.uint8)
     before = peak_memory()
     del large
-    forget_peak_memory()
+    reset_peak_memory()
     assert peak_memory() is None  # at most as much as another had: nobody knows how much
     larger = np.ones(2 * LARGE, np.uint8)
     assert peak_memory() > before  # a peak of its own
     del larger
-    forget_peak_memory()
+    reset_peak_memory()
     assert peak_memory() is None
     monkeypatch.undo()
-    forget_peak_memory()
+    reset_peak_memory()
     assert peak_memory() < before - 0.8 * LARGE
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
 def test_a_peak_is_forgotten_before_the_next_run():
-    forget_peak_memory()
+    reset_peak_memory()
     low = peak_memory()
     large = np.ones(LARGE, np.uint8)
     high = peak_memory()
     assert high - low > 0.9 * LARGE
     del large
     assert peak_memory() == pytest.approx(high, rel=0.02)  # Linux counts pages nearly
-    forget_peak_memory()
+    reset_peak_memory()
     assert peak_memory() < high - 0.8 * LARGE

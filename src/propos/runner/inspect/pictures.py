@@ -1,4 +1,4 @@
-"""A picture of what training sees: images, and random views of each."""
+"""A picture of images and random views of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS, PAIRS, TILE, GAP = 8, 4, 96, 4
 
 
 def draw_views_of(source: Source, config: Config, path: Path) -> None:
-    """Draw a few images in the first column and random views of them beside it."""
+    """Draw a few images in the first column and random views of them in the others."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
     positions = np.linspace(0, len(source) - 1, min(ROWS, len(source))).round().astype(np.int64)
@@ -38,6 +38,6 @@ def draw_views_of(source: Source, config: Config, path: Path) -> None:
             picture = Image.fromarray(tile[..., 0] if tile.shape[-1] == 1 else tile).resize(
                 (TILE, TILE), Image.Resampling.NEAREST
             )
-            # A wider gap parts the images from their views.
+            # A wider gap separates the images from their views.
             sheet.paste(picture, (GAP + column * (TILE + GAP) + (GAP if column else 0), GAP + row * (TILE + GAP)))
     write_atomically(path, lambda file: sheet.save(file, "PNG"))

@@ -9,7 +9,7 @@ from propos.config import Config
 from propos.runner.recipes.choose import choose_recipe
 from propos.runner.recipes.expected_accuracy import EXPECTED_ACCURACY
 from propos.runner.recipes.length import fit_length
-from propos.runner.recipes.methods import for_method, on_top, own_sections, sections_of
+from propos.runner.recipes.methods import for_method, keep_own_sections, on_top, sections_of
 from propos.runner.recipes.paper_diff import Row, paper_diff
 from propos.runner.recipes.pretrained import TUNING
 from propos.runner.recipes.systems import SYSTEMS
@@ -34,9 +34,9 @@ __all__ = [
 
 
 def build_recipe(name: str, method: str | None = None, below: str | None = None) -> Config:
-    """Return the settings of a recipe for a method; without one, for the recipe's own.
+    """Return the settings of a recipe for a method (default: the recipe's own).
 
-    `below` is the method that it builds on, where that is not the usual one.
+    `below` is the method that it builds on, if that is not the default one.
     """
     if name not in RECIPES:
         near = difflib.get_close_matches(name, RECIPES, n=1)
@@ -45,7 +45,7 @@ def build_recipe(name: str, method: str | None = None, below: str | None = None)
     recipe = RECIPES[name]()
     pretext = recipe.sections.get(recipe.method, {}).get("pretext")
     if method in (None, recipe.method) and below in (None, pretext):
-        return own_sections(recipe)
+        return keep_own_sections(recipe)
     return for_method(recipe, method or recipe.method, name in PAPER, below)
 
 

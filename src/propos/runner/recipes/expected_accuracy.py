@@ -1,4 +1,4 @@
-"""The accuracy that each recipe reached with its defaults on sets of ours, as measured in docs/results.md."""
+"""The accuracy that each recipe reached with its defaults on our data sets (docs/results.md)."""
 
 from __future__ import annotations
 

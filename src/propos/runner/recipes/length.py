@@ -1,25 +1,24 @@
-"""How long to train on so many images, for so many clusters.
+"""The number of epochs for a number of images and clusters.
 
-A recipe's epochs were found on a set of some size, of ten kinds. Fewer images need more epochs, because an epoch is
-fewer steps; more images are worth more steps, but by far not as many more as there are images; and so are more kinds,
-which take longer to be told apart (docs/results.md, "How long").
+A recipe's epochs were tuned on one data set of ten classes. Fewer images need more epochs, because an epoch has fewer
+steps. More images, and more clusters, need more steps, but less than in proportion (docs/results.md, "How long").
 """
 
 from __future__ import annotations
 
 from propos.config import Config
 
-# The number of images that each recipe's epochs were found on.
+# The number of images on which each recipe's epochs were tuned.
 FOUND_ON = {"digits": 1_800, "small-grey": 3_000, "small-colour": 2_000, "photos": 1_200}
-STEPS_GROW = 0.25  # sixteen times the images have twice the steps
-KINDS, KINDS_GROW = 10, 0.5  # and four times as many kinds, from ten on
-FEWEST, MOST = 4, 5.0  # epochs, so that there is a start, a middle and an end; times the recipe's own
+STEPS_GROW = 0.25  # sixteen times the images get twice the steps
+KINDS, KINDS_GROW = 10, 0.5  # so do four times as many clusters, from ten on
+FEWEST, MOST = 4, 5.0  # epochs at least; times the recipe's own at most
 
 
 def fit_length(config: Config, images: int, clusters: int | None = None) -> Config:
-    """Return a recipe's settings with the epochs that so many images call for, warm-up and scattering in proportion.
+    """Return a recipe's settings with the epochs for this number of images; warm-up and `*_start` scale with it.
 
-    Where the number of clusters is not known yet, it is as for ten.
+    An unknown number of clusters counts as ten.
     """
     if config.recipe not in FOUND_ON:
         return config

@@ -1,4 +1,4 @@
-"""Adapt a recipe to a method: each method says itself what it changes (`Method.adapt`)."""
+"""Recipes adapted to methods: each method defines its own changes (`Method.adapt`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from propos.config import Config
 
 
 def for_method(recipe: Config, method: str, at_scale: bool, below: str | None = None) -> Config:
-    """Return a recipe's settings as a method wants them; `below` is the pretext, where it is not the usual one.
+    """Return a recipe's settings for a method; `below` is the pretext method, if it is not the default one.
 
-    Sections of other methods are dropped. The pretext of a method that builds on one is adapted first.
+    Sections of other methods are dropped. The pretext method, if there is one, is adapted first.
     """
     from propos.methods import find_method  # torch, which a list of recipes does without
 
@@ -47,8 +47,8 @@ def sections_of(method: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
     return (method,) if pretext is None else (method, *sections_of(pretext, settings))
 
 
-def own_sections(recipe: Config) -> Config:
-    """Return a recipe with the sections of its method and of the pretext, and no others."""
+def keep_own_sections(recipe: Config) -> Config:
+    """Return a recipe with the sections of its method and its pretext method only."""
     read = sections_of(recipe.method, recipe.flat())
     kept = {name: recipe.sections[name] for name in read if name in recipe.sections}
     return recipe.with_settings({"sections": kept})

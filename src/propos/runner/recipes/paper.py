@@ -11,12 +11,12 @@ from propos.config import Config
 
 
 def paper_32() -> Config:
-    """Your own 32×32 colour images as the paper trains such: ResNet-18, 1,000 epochs."""
+    """Your own 32×32 colour images with the paper's settings: ResNet-18, 1,000 epochs."""
     return _recipe("paper-32")
 
 
 def paper_96() -> Config:
-    """Your own larger images as the paper trains such: ResNet-34 at 96 px, 1,000 epochs."""
+    """Your own larger images with the paper's settings: ResNet-34 at 96 px, 1,000 epochs."""
     return _recipe("paper-96", **_photographs(96))
 
 

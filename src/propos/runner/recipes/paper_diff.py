@@ -1,6 +1,6 @@
-"""Compare each setting of a recipe with the paper's value, and say why where the two differ.
+"""Comparison of each setting of a recipe with the paper's value, and the reason if they differ.
 
-Where the paper gives no value, the one of the work it follows stands in. Every setting is in one of the tables below.
+If the paper gives no value, that of the work it follows is used. Every setting is in one of the tables below.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Row:
-    """A setting, its reference, and why it differs."""
+    """A setting, its reference, and the reason if it differs."""
 
     key: str
     ours: Any
@@ -36,7 +36,7 @@ class Row:
 
     @property
     def differs(self) -> bool:
-        """Whether the reference has another value."""
+        """True if the reference has another value."""
         return self.reference is not None and self.reference.value != self.ours
 
 
@@ -120,20 +120,24 @@ ELSEWHERE: Mapping[str, Reference] = {
     **_elsewhere("as released for CIFAR", train__weight_decay=5e-4, train__sgd_momentum=0.9, train__decay_norms=True),
     **_elsewhere("a step for each mini-batch, as in Algorithm 1", train__accumulate=1),
 }
-# Without an effect on what the paper's methods learn.
+# No effect on the paper's methods.
 UNRELATED: Mapping[str, str] = {
     "views.preset": "a name for the views below",
-    "network.components": "of pretrained features alone",
-    "network.whitening": "of pretrained features alone",
-    **dict.fromkeys(("strong.operations", "strong.cutout"), "of stages with strong views alone"),
-    "train.milestones": "of the schedule of steps alone",
-    "train.precision": "of the backbone; on a GPU half precision unless told otherwise",
-    **dict.fromkeys(("train.deterministic", "train.compile", "train.recompute"), "how it is computed, not what"),
-    **dict.fromkeys(("train.checkpoint_epochs", "train.checkpoint_minutes"), "when it is kept, not what"),
-    "log.tensorboard": "who watches, not what is learnt",
+    "network.components": "only for pretrained features",
+    "network.whitening": "only for pretrained features",
+    **dict.fromkeys(("strong.operations", "strong.cutout"), "only for stages with strong views"),
+    "train.milestones": "only for the schedule `steps`",
+    "train.precision": "of the backbone (default on a GPU: half precision)",
+    **dict.fromkeys(
+        ("train.deterministic", "train.compile", "train.recompute"), "changes speed or memory, not the method"
+    ),
+    **dict.fromkeys(
+        ("train.checkpoint_epochs", "train.checkpoint_minutes"), "changes when checkpoints are written, not the method"
+    ),
+    "log.tensorboard": "changes what is logged, not the method",
 }
 
-# What the paper says of some data sets, or of the experiment a recipe is for.
+# The paper's values for some data sets, or for a recipe's experiment.
 _SHAPES = "photographs keep their shape, so that crops are cut from more pixels than a view has"
 _WHOLE = {
     **_elsewhere(_SHAPES, views__keep="shapes"),
@@ -225,7 +229,7 @@ _RELEASED_CIFAR_20 = {
 }
 DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     "tiny-imagenet-queue": {
-        "propos.queue_size": "the figure is of queues of several sizes; this is one (--set propos.queue_size=…)"
+        "propos.queue_size": "the figure has several sizes; this is one of them (--set propos.queue_size=…)"
     },
     "imagenet-1k": {"train.warmup": f"{_CODE}: the paper does not say how long it is in 200 epochs"},
     "cifar-10-r18-released": {**_RELEASED, "train.batch_size": _CODE},
@@ -251,16 +255,16 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     },
 }
 _CC = "“For CC, we used their official code”, which has this"
-_ABLATION = "what the ablation takes away"
+_ABLATION = "removed by the ablation"
 _OWN = "the method's own default"
 OWN_DEFAULTS = {"cc": _CC, "cc-psl": _CC}
-_NO_WARMUP = {"cc-psl.psl_start": "there is no warm-up: as many epochs as the paper's takes"}
+_NO_WARMUP = {"cc-psl.psl_start": "there is no warm-up: as many epochs as the paper's warm-up"}
 _SMALL = "for one machine without a GPU (docs/results.md)"
-_SYSTEM = "as those who published the method have it"
+_SYSTEM = "as the method's authors publish it"
 
 
 def paper_diff(name: str, config: Config) -> list[Row]:
-    """Compare every setting of a recipe, as a method wants it, with the paper's value."""
+    """Compare every setting of a recipe for a method with the paper's value."""
     from propos.methods import complete_sections, find_method  # torch, which a list of recipes does without
 
     config = complete_sections(config)

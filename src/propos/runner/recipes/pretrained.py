@@ -1,4 +1,4 @@
-"""The recipe for photographs where a pretrained network is installed."""
+"""The recipe for photographs if a pretrained network is installed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from propos.config import Config, EstepSettings, NetworkSettings, StartSettings, TrainSettings, ViewSettings
 
-# What tuning a pretrained network changes: a few careful epochs from clusters that are there from the start.
+# Settings for fine-tuning a pretrained network: a few epochs at a low rate, with clusters from the start.
 TUNING: Mapping[str, Any] = {
     "method": "propos",
     "propos.psl_start": 0,
@@ -20,7 +20,7 @@ TUNING: Mapping[str, Any] = {
 
 
 def pretrained() -> Config:
-    """Photographs as a pretrained network sees them, which stays as it is: minutes for thousands on a CPU."""
+    """Photographs, clustered by the features of a frozen pretrained network: minutes for thousands on a CPU."""
     return Config(
         recipe="pretrained",
         method="kmeans-features",

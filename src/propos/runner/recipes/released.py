@@ -1,4 +1,4 @@
-"""What the authors' released code runs where it differs from the paper.
+"""The settings of the authors' released code, if they differ from the paper's.
 
 Its gather passed 1/W of the gradient of prototypes on W processes, so its λ acted as λ/W: that is what stands here. Its
 cosines are of all epochs, warm-up included, so its rates do not end at 0.
@@ -33,12 +33,12 @@ def cifar_10_r18_released() -> Config:
 
 
 def cifar_20_r18_released() -> Config:
-    """CIFAR-20, ResNet-18, as released: momentum to 1, clusters seen equally often, both views in one pass."""
+    """CIFAR-20, ResNet-18, as released: momentum to 1, clusters sampled equally often, both views in one pass."""
     return cifar_20_r18().with_settings({"recipe": "cifar-20-r18-released", **CIFAR_20})
 
 
 def cifar_20_r34_released() -> Config:
-    """CIFAR-20, ResNet-34, as released: as with ResNet-18, and one rate an epoch, on a cosine that begins at once."""
+    """CIFAR-20, ResNet-34, as released: as with ResNet-18; the rate changes once per epoch, on a cosine from the start."""
     return cifar_20().with_settings(
         {"recipe": "cifar-20-r34-released", **CIFAR_20, "train.schedule": "cosine-by-epoch"}
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
 
 SMALL_NETWORK = NetworkSettings(backbone="resnet-small", stem="small", hidden=512, dimension=128, momentum=0.99)
-# Ours, for grey images: contrast the images of a batch; at the end pull those together whose neighbours agree.
+# Our additions for grey images: contrast within a batch; at the end a pull of images whose neighbours agree.
 GREY = {"contrast_weight": 1.0, "pull_weight": 1.0}  # docs/results.md
 
 
@@ -21,7 +21,7 @@ def digits() -> Config:
 
 
 def small_grey() -> Config:
-    """Small greyscale images (28×28 and the like) on a CPU: seen at 16×16, in small batches."""
+    """Small greyscale images (28×28 and the like) on a CPU: resized to 16×16, in small batches."""
     return Config(
         recipe="small-grey",
         views=ViewSettings(preset="greyscale", size=16),
@@ -32,7 +32,7 @@ def small_grey() -> Config:
 
 
 def small_colour() -> Config:
-    """Small colour images (32×32 and the like) on a CPU: seen at 24×24, in small batches."""
+    """Small colour images (32×32 and the like) on a CPU: resized to 24×24, in small batches."""
     return Config(
         recipe="small-colour",
         views=ViewSettings(preset="natural", size=24, crop_scale=(0.2, 1.0)),
@@ -43,7 +43,7 @@ def small_colour() -> Config:
 
 
 def photos() -> Config:
-    """Larger images on a CPU: seen at 64×64 by a small network."""
+    """Larger images on a CPU: resized to 64×64, with a small network."""
     return Config(
         recipe="photos",
         views=ViewSettings(preset="natural", size=64, crop_scale=(0.2, 1.0)),

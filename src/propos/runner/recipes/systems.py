@@ -45,7 +45,7 @@ def _views(crop: tuple[float, float], hue: float, grey: float) -> dict[str, Any]
 
 @_system
 def scan_cifar_10() -> Config:
-    """CIFAR-10 with SCAN, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as it has.
+    """CIFAR-10 with SCAN, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as there.
 
     There 50 epochs in batches of 128 and 200 in batches of 1,000 follow; here all batches have 512.
     """
@@ -62,7 +62,7 @@ def scan_cifar_10() -> Config:
 
 @_system
 def nnm_cifar_10() -> Config:
-    """CIFAR-10 with NNM, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as it has.
+    """CIFAR-10 with NNM, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as there.
 
     There 100 epochs in batches of 200 follow; here all batches have 512.
     """
@@ -115,14 +115,14 @@ def spice_cifar_10() -> Config:
 
 @_system
 def dcboost_cifar_10() -> Config:
-    """CIFAR-10 with DCBoost on ProPos, as its paper says: ResNet-34, put in at epoch 800 of 1,000."""
+    """CIFAR-10 with DCBoost on ProPos, as its paper says: ResNet-34, added at epoch 800 of 1,000."""
     config = for_method(cifar_10(), "dcboost", at_scale=True)
     return config.with_settings({"train.batch_size": 512})
 
 
 @_system
 def conr_cifar_10() -> Config:
-    """CIFAR-10 with CoNR on BYOL, as in its public code: ResNet-18, batches of 512, put in at epoch 800 of 1,000.
+    """CIFAR-10 with CoNR on BYOL, as in its public code: ResNet-18, batches of 512, added at epoch 800 of 1,000.
 
     There one cosine is as long as all epochs; here BYOL's ends with its 800.
     """
