@@ -38,7 +38,7 @@ def cifar_20_r18_released() -> Config:
 
 
 def cifar_20_r34_released() -> Config:
-    """CIFAR-20, ResNet-34, as released: as with ResNet-18; the rate changes once per epoch, on a cosine from the start."""
+    """CIFAR-20, ResNet-34, as released: as with ResNet-18; one rate per epoch, on a cosine from the start."""
     return cifar_20().with_settings(
         {"recipe": "cifar-20-r34-released", **CIFAR_20, "train.schedule": "cosine-by-epoch"}
     )
