@@ -82,7 +82,7 @@ def _fetch_file(download: Download, path: Path, progress: Progress | None) -> No
 
 
 def _go_on(url: str, part: Path, report: Progress) -> None:
-    """Fetch what is not there yet; a connection that breaks early is a ConnectionError."""
+    """Download the missing part; a connection that breaks early is a ConnectionError."""
     have = _size(part)
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:

@@ -57,7 +57,7 @@ def dots(count: int) -> Int[np.ndarray, " n"]:
 
 
 def neighbours(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
-    """Return some images, the nearest neighbour of each, and those nearest to three sampled neighbours."""
+    """Return some images, the nearest neighbour of each, and the nearest images to three sampled neighbours."""
     epoch = min(run.kept_weights, key=lambda each: abs(each - run.config.train.epochs / 10))
     model = Model.uncorrected(run, choose_device(device), epoch)
     sigma = settings_of(run.config).model_dump()["sigma"]
