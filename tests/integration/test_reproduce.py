@@ -12,7 +12,7 @@ from helpers.command import command, run, start
 from helpers.hold import Hold
 from propos.data import from_array
 from propos.evaluation.classes import Classes
-from propos.evaluation.preservation import preservation_rates
+from propos.evaluation.preservation import Bank, preservation_rates
 from propos.methods.seeds import generator
 from propos.runs import Run
 from propos.study.reproduce.budgets import task
@@ -144,7 +144,7 @@ def test_what_is_among_the_tested_images_neither_teaches_nor_votes(tmp_path, no_
     projections = Model.uncorrected(finished, choose_device("cpu"), last).online_projections(from_array(images))
     classes = torch.from_numpy(Classes.among(labels).numbers(labels))
     rates = preservation_rates(
-        projections[20:train], classes[20:train], projections[train:], 0.1, 20, generator(0, "psa preservation")
+        Bank(projections[20:train], classes[20:train]), projections[train:], 0.1, 20, generator(0, "psa preservation")
     )
     assert read["preservation"][str(last)]["0.1"]["mean"] == pytest.approx(float(rates.mean()))
 

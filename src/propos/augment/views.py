@@ -96,14 +96,17 @@ def plain_view(
     size: int,
     mean: tuple[float, ...],
     std: tuple[float, ...],
-    plain: Literal["whole", "centre"] = "whole",
+    plain: Literal["whole", "centre"] | float = "whole",
     shapes: Shapes | None = None,
-    crop: float = USUAL_CROP,
 ) -> Float[Tensor, "B C S S"]:
-    """Return the whole images, or their middle, resized to the square (the test transform), normalised."""
+    """Return the whole images, or their middle, resized to the square (the test transform), normalised.
+
+    A number for `plain` is the middle with this crop instead of the usual one.
+    """
     shapes = shapes or Shapes()
-    if plain == "centre" or shapes.frames is not None:
-        pixels = _in_shape(images, size, plain, shapes, crop)
+    crop = {"whole": None, "centre": USUAL_CROP}[plain] if isinstance(plain, str) else plain
+    if crop is not None or shapes.frames is not None:
+        pixels = _in_shape(images, size, shapes, crop)
     elif images.shape[-2:] == (size, size):
         pixels = images.float().div_(255)
     else:
@@ -113,7 +116,7 @@ def plain_view(
 
 
 def _in_shape(
-    images: UInt8[Tensor, "B C H W"], size: int, plain: Literal["whole", "centre"], shapes: Shapes, crop: float
+    images: UInt8[Tensor, "B C H W"], size: int, shapes: Shapes, crop: float | None
 ) -> Float[Tensor, "B C S S"]:
     """Resize the whole of each image, or its middle, knowing its true shape."""
     batch, channels, height, width = images.shape
@@ -122,8 +125,8 @@ def _in_shape(
     if shapes.frames is not None:
         long = shapes.frames.columns / shapes.frames.rows
         ratio = torch.where(shapes.frames.lying, 1 / long, long)
-    centre = plain == "centre"
-    box = send(middle(size, ratio, crop), images.device) if centre else whole_box(images.device).expand(batch, 4)
+    whole = whole_box(images.device).expand(batch, 4)
+    box = whole if crop is None else send(middle(size, ratio, crop), images.device)
     box = box[None]
     flip = torch.zeros(1, batch, dtype=torch.bool, device=images.device)
     made = torch.empty((batch, channels, size, size), device=images.device)

@@ -13,7 +13,7 @@ from propos.common.errors import InputError
 from propos.evaluation import scores
 from propos.evaluation.classes import Classes
 from propos.evaluation.neighbours import nearest_classes
-from propos.evaluation.preservation import REPEATS, preservation_rates
+from propos.evaluation.preservation import REPEATS, Bank, preservation_rates
 from propos.methods.seeds import generator
 from propos.training.linear_probe import ProbeSettings, held_out
 from propos.training.probing import Classified, linear_accuracy, probe_draws
@@ -105,7 +105,7 @@ def preservation(subject: EvalTarget, asked: int | None, sigma: float | None) ->
         own, classes = bank, classes[subject.apart]
     neighbours = subject.neighbours(asked, len(own) - alone)
     draws = generator(config.seed, "psa preservation")
-    rates = preservation_rates(own, classes, queries, sigma, neighbours, draws, leave_one_out=alone)
+    rates = preservation_rates(Bank(own, classes), queries, sigma, neighbours, draws, leave_one_out=alone)
     mean, spread = float(rates.mean()), float(rates.std())
     numbers = {
         "psa_preservation": mean,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
-from propos.data.cache.images import Cached, Progress, cached
+from propos.data.cache.images import Cached, Layout, Progress, cached
 from propos.data.cache.limit import is_cached, refusal
 from propos.data.decoding.decode import kept_shape
 from propos.data.decoding.pool import DecodePool, own_cores
@@ -182,20 +182,13 @@ class StreamedSource:
 
 
 def kept_or_streamed(
-    what: What,
-    side: int,
-    channels: int | None,
-    progress: Progress | None,
-    keep: CachePolicy,
-    headers: Headers,
-    shaped: bool = False,
+    what: What, headers: Headers, layout: Layout, progress: Progress | None, keep: CachePolicy
 ) -> FolderSource | StreamedSource:
     """Open images from their cache, building it if it may be built, else stream them."""
-    squares = headers.small_side
-    kept = headers.scan.images, squares or side, channels or headers.channels, shaped and squares is None
+    kept = headers.scan.images, *_fitting(layout, headers)
     if (keep != "stream" and is_cached(*kept)) or (keep == "build" and refusal(*kept) is None):
-        return open_folder(what, side, channels, progress, headers=headers, shaped=shaped)
-    return open_streamed(what, side, channels, headers=headers, shaped=shaped)
+        return _from_cache(what, headers, layout, progress)
+    return _streamed(what, headers, layout)
 
 
 def open_folder(
@@ -204,24 +197,28 @@ def open_folder(
     channels: int | None = None,
     progress: Progress | None = None,
     workers: int | None = None,
-    headers: Headers | None = None,
     shaped: bool = False,
 ) -> FolderSource:
     """Open a folder, list, archive or image as a source of squares of this side; build its cache if needed.
 
     With `shaped` images keep their shape, with `side` as their shorter side. Channels are 1 if all images are
     greyscale, else 3. Images of one common size up to 64 × 64 keep it (as a square of the longer side), regardless of
-    `side`. Headers that were read before are not read again.
+    `side`.
     """
-    headers = headers or read_headers(scan(what))
-    scanned, side, shaped = headers.scan, headers.small_side or side, shaped and headers.small_side is None
-    channels = channels or headers.channels
-    store = cached(scanned.images, scanned.root, side, channels, progress, workers, shaped)
+    headers = read_headers(scan(what))
+    return _from_cache(what, headers, Layout(side, channels or headers.channels, shaped), progress, workers)
+
+
+def _from_cache(
+    what: What, headers: Headers, layout: Layout, progress: Progress | None, workers: int | None = None
+) -> FolderSource:
+    scanned = headers.scan
+    store = cached(scanned.images, scanned.root, _fitting(layout, headers), progress, workers)
     damaged = {skipped.path for skipped in store.skipped}
     kept = [entry for entry in scanned.images if entry.name not in damaged]
     rest = Scan(scanned.root, kept, [*scanned.skipped, *store.skipped], scanned.notes)
     refuse_if_empty(rest)
-    return FolderSource(rest, store, channels, _name(what, scanned.root))
+    return FolderSource(rest, store, layout.channels, _name(what, scanned.root))
 
 
 def open_streamed(
@@ -229,14 +226,22 @@ def open_streamed(
     side: int,
     channels: int | None = None,
     workers: int | None = None,
-    headers: Headers | None = None,
     shaped: bool = False,
 ) -> StreamedSource:
     """Open a folder, list, archive or image as a source that decodes images for every batch."""
-    headers = headers or read_headers(scan(what))
-    side, shaped = headers.small_side or side, shaped and headers.small_side is None
-    name = _name(what, headers.scan.root)
-    return StreamedSource(headers, side, channels or headers.channels, name, workers, shaped)
+    headers = read_headers(scan(what))
+    return _streamed(what, headers, Layout(side, channels or headers.channels, shaped), workers)
+
+
+def _streamed(what: What, headers: Headers, layout: Layout, workers: int | None = None) -> StreamedSource:
+    side, channels, shaped = _fitting(layout, headers)
+    return StreamedSource(headers, side, channels, _name(what, headers.scan.root), workers, shaped)
+
+
+def _fitting(layout: Layout, headers: Headers) -> Layout:
+    """Return the layout; small images of one common size keep it."""
+    small = headers.small_side
+    return layout if small is None else Layout(small, layout.channels)
 
 
 def in_frames(

@@ -14,7 +14,7 @@ from propos.common.work import Working, unseen
 from propos.config import Config, ViewSettings
 from propos.data.array_files import read_arrays
 from propos.data.arrays import ArraySource, from_array
-from propos.data.cache.images import Progress
+from propos.data.cache.images import Layout, Progress
 from propos.data.files.classes import folder_labels
 from propos.data.files.headers import read_headers
 from propos.data.files.names import escape_name
@@ -137,7 +137,7 @@ def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None
         keep: CachePolicy = "build",
         shaped: bool = False,
     ) -> Source:
-        source = kept_or_streamed(what, side, channels, progress, keep, headers, shaped)
+        source = kept_or_streamed(what, headers, Layout(side, channels or headers.channels, shaped), progress, keep)
         if labels == "folders":
             classes = dict(zip(names, folders.classes, strict=True))
             source.labels, source.notes = np.array([classes[name] for name in source.image_names()]), headers.scan.notes

@@ -36,7 +36,7 @@ class FrozenBackbone(nn.Module):
         """Crop the central square, as the weights' own test transform does."""
         coloured = images.expand(-1, 3, -1, -1)  # greyscale as RGB
         network = self.weights.network
-        view = plain_view(coloured, network.side, *network.pixels, "centre", shapes, network.crop)
+        view = plain_view(coloured, network.side, *network.pixels, network.crop, shapes)
         return view.contiguous(memory_format=torch.channels_last)
 
 

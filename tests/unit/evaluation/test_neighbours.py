@@ -6,7 +6,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from propos.common.errors import InputError
 from propos.evaluation.classes import Classes
 from propos.evaluation.neighbours import nearest_classes
-from propos.evaluation.preservation import preservation_rates
+from propos.evaluation.preservation import Bank, preservation_rates
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,9 @@ def test_labels_that_tell_nothing_apart_are_refused():
 
 def test_preservation_is_the_share_of_noisy_projections_that_keep_their_predicted_class(blobs):
     points, classes = blobs
-    rates = preservation_rates(points[:200], classes[:200], points[200:], 0.8, 5, torch.Generator().manual_seed(3))
+    rates = preservation_rates(
+        Bank(points[:200], classes[:200]), points[200:], 0.8, 5, torch.Generator().manual_seed(3)
+    )
     knn = scikit(5).fit(points[:200], classes[:200])
     same = torch.Generator().manual_seed(3)
     for rate in rates:
@@ -90,13 +92,13 @@ def test_preservation_is_the_share_of_noisy_projections_that_keep_their_predicte
 def test_without_noise_everything_is_preserved(blobs):
     points, classes = blobs
     draws = torch.Generator().manual_seed(0)
-    assert preservation_rates(points, classes, points, 0.0, 5, draws, leave_one_out=True).tolist() == [1.0] * 10
+    assert preservation_rates(Bank(points, classes), points, 0.0, 5, draws, leave_one_out=True).tolist() == [1.0] * 10
 
 
 def test_noise_is_added_to_the_raw_projection_so_longer_ones_keep_their_class_better(blobs):
     points, classes = blobs
     rates = [
-        preservation_rates(points, classes, length * points, 1.0, 5, torch.Generator().manual_seed(0)).mean()
+        preservation_rates(Bank(points, classes), length * points, 1.0, 5, torch.Generator().manual_seed(0)).mean()
         for length in (1.0, 10.0)
     ]
     assert rates[1] > rates[0] + 0.05

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -57,6 +58,14 @@ class Cached:
     frames: Int[np.ndarray, "N 2"] | None = None
 
 
+class Layout(NamedTuple):
+    """The layout of decoded images: squares of this side, or each in its shape with this shorter side."""
+
+    side: int
+    channels: int
+    shaped: bool = False
+
+
 def cache_key(entries: Sequence[Entry], side: int, channels: int, shaped: bool = False) -> str:
     """Return the name of the cache of these images."""
     kind = f"{side} {channels}" + (" shaped" if shaped else "")
@@ -69,21 +78,20 @@ def cache_key(entries: Sequence[Entry], side: int, channels: int, shaped: bool =
 def cached(
     entries: Sequence[Entry],
     root: Path,
-    side: int,
-    channels: int,
+    layout: Layout,
     progress: Progress | None = None,
     workers: int | None = None,
-    shaped: bool = False,
 ) -> Cached:
     """Open the cache of these images, as squares or in their shape; build it first if it is missing.
 
     If another process builds the same cache, wait for it and show its progress. An interrupted build is resumed. A full
     disk raises OSError; the part that was built is kept.
     """
-    key = cache_key(entries, side, channels, shaped)
+    key = cache_key(entries, *layout)
     complete = cache_folder() / key
     building = complete.with_name(key + BUILDING)
     report = progress or (lambda done, total: None)
+    side, channels, shaped = layout
     names, shape = [entry.name for entry in entries], (side, side, channels)
     opened = open_cache(complete, names, shape, shaped)
     if opened is None:
@@ -91,7 +99,7 @@ def cached(
             opened = open_cache(complete, names, shape, shaped)
             if opened is None:
                 discard(complete)  # it is damaged, if it is there at all
-                _build(entries, root, (side, channels, shaped), building, complete, report, workers)
+                _build(entries, root, layout, complete, report, workers)
                 opened = open_cache(complete, names, shape, shaped)
     assert opened is not None
     mark_used(complete)
@@ -101,15 +109,16 @@ def cached(
 def _build(
     entries: Sequence[Entry],
     root: Path,
-    kind: tuple[int, int, bool],
-    building: Path,
+    layout: Layout,
     complete: Path,
     report: Progress,
     workers: int | None,
 ) -> None:
-    side, channels, shaped = kind
+    side, channels, shaped = layout
     source = escape_name(str(root.absolute()))
-    unfinished = Building(building, (len(entries), side, side, channels), source, shaped)
+    unfinished = Building(
+        complete.with_name(complete.name + BUILDING), (len(entries), side, side, channels), source, shaped
+    )
     try:
         rest = entries[unfinished.seen :]
         _check_space(complete.parent, expected_bytes(len(rest), side, channels, shaped))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from propos.common import names
 from propos.common.errors import InputError
-from propos.data.cache.images import Progress
+from propos.data.cache.images import Layout, Progress
 from propos.data.files.headers import read_headers
 from propos.data.files.listing import Listing
 from propos.data.files.scan import scan
@@ -75,7 +75,7 @@ def _photographs(name: str, listing: Listing, height: int, width: int, streamed:
     ) -> Source:
         headers = read_headers(scan(listing))
         how: CachePolicy = "stream" if streamed else keep
-        return kept_or_streamed(listing, side, channels or 3, progress, how, headers, shaped)
+        return kept_or_streamed(listing, headers, Layout(side, channels or 3, shaped), progress, how)
 
     return UnopenedSource(len(listing.rows), 3, height, width, open_images, labelled=True)
 

@@ -122,7 +122,7 @@ def _sized(source: Source, model: Model, size: int) -> UInt8[np.ndarray, "N S S 
     if model.frozen_backbone is None:
         shown = plain_view(batch, size, *as_they_are, model.config.views.plain, shapes)
     else:
-        shown = plain_view(batch, size, *as_they_are, "centre", shapes, model.frozen_backbone.weights.network.crop)
+        shown = plain_view(batch, size, *as_they_are, model.frozen_backbone.weights.network.crop, shapes)
     whole = (shown * 255).round().clamp(0, 255).to(torch.uint8).expand(-1, 3, -1, -1)
     return np.ascontiguousarray(whole.permute(0, 2, 3, 1).numpy())
 

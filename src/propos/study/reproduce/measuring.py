@@ -13,7 +13,7 @@ from jaxtyping import Shaped
 from propos.data import Source, image_digests, places_apart
 from propos.evaluation import scores
 from propos.evaluation.classes import Classes
-from propos.evaluation.preservation import preservation_rates
+from propos.evaluation.preservation import Bank, preservation_rates
 from propos.methods.seeds import generator
 from propos.runner import open_like, open_source_of
 from propos.runs import Run
@@ -102,6 +102,6 @@ def preservation(run: Run, task: Task, place: Place, device: str) -> dict[str, A
             found[str(epoch)] = {}
             for sigma in SIGMAS:
                 draws = generator(run.config.seed, "psa preservation")
-                rates = preservation_rates(bank, classes[voters], queries, sigma, NEIGHBOURS, draws)
+                rates = preservation_rates(Bank(bank, classes[voters]), queries, sigma, NEIGHBOURS, draws)
                 found[str(epoch)][f"{sigma:g}"] = {"mean": float(rates.mean()), "sd": float(rates.std())}
     return found

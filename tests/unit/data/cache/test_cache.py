@@ -21,7 +21,7 @@ from propos.common.errors import InputError
 from propos.data import clean_caches, list_caches, open_folder
 from propos.data.cache import images, store
 from propos.data.cache.building import JOURNAL, META
-from propos.data.cache.images import cache_key, cached
+from propos.data.cache.images import Layout, cache_key, cached
 from propos.data.cache.store import cache_folder, locked
 from propos.data.decoding.pool import CRASHED, DecodePool
 from propos.data.files.headers import read_headers
@@ -265,7 +265,9 @@ def test_two_threads_build_one_cache_together(photos):
     steps, results = [], []
     threads = [
         threading.Thread(
-            target=lambda: results.append(cached(found.images, photos, 8, 3, lambda *_: steps.append(1), workers=1))
+            target=lambda: results.append(
+                cached(found.images, photos, Layout(8, 3), lambda *_: steps.append(1), workers=1)
+            )
         )
         for _ in range(2)
     ]
