@@ -5,6 +5,8 @@ import shlex
 import shutil
 import time
 
+import pytest
+
 from helpers.command import command
 from helpers.reviewed import titles, windows
 from helpers.served import serving
@@ -20,6 +22,7 @@ def first_of(window, cluster):
     return titles(window.thumbs().nth(0))[0]
 
 
+@pytest.mark.full
 def test_what_an_older_page_splits_off_is_taken_in_beside_what_others_did(folder, from_file, tmp_path, capsys):
     table = Run.open(folder).table
     window = from_file()
@@ -57,6 +60,7 @@ def test_what_an_older_page_splits_off_is_taken_in_beside_what_others_did(folder
     assert {corrected.names()[each] for each in (10, 11)} == {"theirs", "mine"}
 
 
+@pytest.mark.full
 def test_a_window_says_that_what_it_split_off_has_another_id(folder, browser, tmp_path, capsys):
     with serving(folder) as address, windows(browser, address) as open_it:
         window = open_it("cluster/3")
@@ -74,6 +78,7 @@ def test_a_window_says_that_what_it_split_off_has_another_id(folder, browser, tm
         assert window.names() == [image]
 
 
+@pytest.mark.full
 def test_the_page_by_double_click_shows_what_was_corrected_through_the_server(folder, browser):
     script = folder / "report" / "edits.js"
     with windows(browser, (folder / "report" / "index.html").as_uri()) as from_file:

@@ -188,6 +188,7 @@ def test_dark_mode_is_dark(open_report):
     assert dark.evaluate(colour) == "rgb(21, 23, 26)"
 
 
+@pytest.mark.full
 def test_every_picture_and_control_has_a_name(open_report):
     for route in SCREENS:
         page = open_report(route)

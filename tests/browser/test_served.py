@@ -90,6 +90,7 @@ def test_each_correction_is_in_the_log_and_in_the_other_window(folder, address, 
     assert titles(again) == three[:1]
 
 
+@pytest.mark.full
 def test_two_windows_that_split_at_once_get_two_clusters(folder, address, windows):
     one, two = windows(address, "cluster/4"), windows(address, "cluster/6")
     names = []
@@ -190,6 +191,7 @@ BURST = """([from, to]) => {
 }"""
 
 
+@pytest.mark.full
 def test_a_server_killed_in_a_burst_of_edits_loses_none_that_the_page_calls_saved(folder, windows):
     """The page confirms 200 images, one edit each; what the dead server lacks, the next one gets."""
     first = Served(folder)

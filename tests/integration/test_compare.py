@@ -35,6 +35,7 @@ def clusters(out, name):
     return pq.read_table(out / "cells" / name / "clusters.parquet")["cluster"].to_numpy()
 
 
+@pytest.mark.full
 def test_a_killed_comparison_runs_only_what_is_missing_and_its_table_is_that_of_the_runs(tmp_path):
     source, out, hold = save_digits(tmp_path / "digits.npz", 120), tmp_path / "out", tmp_path / "hold"
     hold.mkdir()
@@ -86,6 +87,7 @@ def test_a_killed_comparison_runs_only_what_is_missing_and_its_table_is_that_of_
     assert "contains a comparison with epochs = 2, not 3: choose another --out" in other.err
 
 
+@pytest.mark.full
 def test_equal_time_is_measured_once_a_method_and_kept_for_all_seeds(tmp_path, capsys):
     source, out = save_digits(tmp_path / "digits.npz", 100), tmp_path / "out"
     asked = compared(source, out, "simclr,kmeans-pixels", "--time", "1s", "--seeds")

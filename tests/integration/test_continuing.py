@@ -88,6 +88,7 @@ def test_weights_go_on_only_in_a_network_that_has_their_places(grown, tmp_path, 
     assert "was trained by propos, whose network differs" in result.err
 
 
+@pytest.mark.full
 def test_a_continuation_that_is_killed_and_resumed_ends_with_the_same_bits(grown, tmp_path):
     arguments = ["run", grown / "photos", "--from", grown / "run", *LONGER, "--quiet", "--out"]
     assert run(*arguments, tmp_path / "whole").code == 0

@@ -116,6 +116,7 @@ def test_an_awkward_folder_trains_and_lists_exactly_what_it_skipped(tmp_path, ca
     assert rows == pyarrow.parquet.read_table(out / "clusters.parquet")["image"].to_pylist()
 
 
+@pytest.mark.full
 def test_an_awkward_folder_that_is_stopped_and_resumed_ends_as_if_it_was_not(tmp_path):
     folder = awkward_folder(tmp_path / "awkward")
     settings = ["-k", 3, *SETTINGS, "--recipe", "photos", "--set", "views.size=16", "--set", "propos.psl_start=0"]
@@ -135,6 +136,7 @@ def test_an_awkward_folder_that_is_stopped_and_resumed_ends_as_if_it_was_not(tmp
     assert results(tmp_path / "cut") == results(tmp_path / "whole")
 
 
+@pytest.mark.full
 def test_a_folder_too_large_to_keep_trains_to_the_same_bits(photos, finished, tmp_path, monkeypatch, capsys):
     out, _ = finished
     monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "none"))

@@ -27,6 +27,7 @@ def folders(tmp_path_factory):
     return here, written(here / "colour", "RGB")
 
 
+@pytest.mark.full
 def test_they_are_learnt_as_the_same_images_stored_grey(folders, tmp_path, capsys):
     here, colour = folders
     weights = {}

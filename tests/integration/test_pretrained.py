@@ -112,6 +112,7 @@ def test_corrections_hold_in_the_run_that_goes_on_from_them(finished, here, tmp_
         np.testing.assert_allclose(prototype, mean / np.linalg.norm(mean), atol=1e-4)
 
 
+@pytest.mark.full
 def test_clusters_of_features_are_boosted_from_where_they_stood(finished, here, tmp_path, capsys):
     """A layer over the features learns, which begins by changing nothing."""
     flags = ["--method", "dcboost", "--epochs", 2, "--set", "train.batch_size=12", "--quiet", "--no-report"]
@@ -149,6 +150,7 @@ def test_another_seed_looks_at_no_image_again(finished, here, capsys):
     assert len(list_caches()) == before
 
 
+@pytest.mark.full
 def test_where_nothing_learns_no_time_goes_into_what_learning_and_scoring_need(finished, here, tmp_path):
     """Torch's compiler, which comes with any optimiser, and scikit-learn take seconds and 200 MB."""
     code = (
@@ -170,6 +172,7 @@ def test_a_number_of_clusters_is_suggested_from_features(finished, here, capsys)
     assert "3" in next(line for line in result.out.splitlines() if "←" in line)
 
 
+@pytest.mark.full
 def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
     common = ["-k", 3, "--weights", here / "weights.pth", "--method", "propos", "--epochs", 4, "--labels", "folders"]
     common += ["--set", "train.batch_size=12", "--no-report"]

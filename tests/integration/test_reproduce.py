@@ -41,6 +41,7 @@ def started(out):
     return {path.parent.name: json.loads(path.read_text())["started"] for path in out.glob("cells/*/run.json")}
 
 
+@pytest.mark.full
 def test_a_killed_reproduction_runs_only_what_is_missing(tmp_path, no_data):
     out, hold = tmp_path / "out", tmp_path / "hold"
     hold.mkdir()

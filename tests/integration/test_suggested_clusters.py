@@ -108,6 +108,7 @@ def test_labels_give_the_number_unless_a_range_asks_for_a_choice(tmp_path, capsy
     assert json.loads((tmp_path / "chosen" / "suggestion.json").read_text())["range"] == [3, 4, 5]
 
 
+@pytest.mark.full
 def test_a_run_killed_while_it_chooses_ends_with_the_same_bits(finished, images, tmp_path):
     out = tmp_path / "run"
     # The choice has been made and is about to be written.

@@ -178,6 +178,7 @@ def test_tuning_learns_from_what_people_corrected(frozen, here, tmp_path, capsys
     assert not np.allclose(after.embeddings, frozen.embeddings, atol=1e-3)  # it learnt
 
 
+@pytest.mark.full
 def test_two_processes_tune_as_one_does(finished, here, tmp_path):
     flags = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
     flags += ["-k", 3, "--weights", here / "weights.pth", "--labels", "folders", "--epochs", 2]
@@ -191,6 +192,7 @@ def test_two_processes_tune_as_one_does(finished, here, tmp_path):
         assert together["losses"] == pytest.approx(alone["losses"], abs=1e-3)
 
 
+@pytest.mark.full
 def test_everything_learns_where_it_is_asked_for(here, tmp_path, capsys):
     settings = {"start.learns": "all", "start.norms": "learnt"}
     run = tuned(here, tmp_path / "run", epochs=1, settings=settings)

@@ -80,6 +80,7 @@ def test_a_closed_stream_takes_letters_that_are_none():
     assert subprocess.run(shell, check=False).returncode == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_images_are_decoded_whichever_streams_are_closed(tmp_path, closed):
     for number in range(3):
@@ -102,6 +103,7 @@ def test_a_terminal_of_few_letters_gets_those_it_has(monkeypatch, errors):
     assert written.getvalue() == b"results: 8x8\n... and \\xe9t\\xe9.jpg\n"
 
 
+@pytest.mark.full
 def test_training_goes_on_when_nobody_reads_any_longer(tmp_path):
     process = start_anew("run", "digits", *as_flags(QUICK), "--no-report", "--out", tmp_path / "run")
     assert process.stdout.readline()
@@ -113,6 +115,7 @@ def test_training_goes_on_when_nobody_reads_any_longer(tmp_path):
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "finished"
 
 
+@pytest.mark.full
 def test_a_command_whose_reader_has_seen_enough_ends_well():
     shell = f'set -o pipefail; "{sys.executable}" -m propos recipes show digits | head -1'
     for _ in range(3):

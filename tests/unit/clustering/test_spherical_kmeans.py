@@ -122,6 +122,7 @@ def test_settings_survive_cloning():
     assert clone(estimator).get_params() == estimator.get_params()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="limits its memory the way Linux can")
 def test_a_memory_mapped_array_is_never_copied_whole(tmp_path):
     # 230 MB on disk; the process may allocate 200 MB more than it holds before the fit.

@@ -115,12 +115,14 @@ def test_points_without_groups_are_said_to_be_weak_evidence():
     assert "evidence is weak" in suggest(points).why
 
 
+@pytest.mark.full
 def test_the_same_seed_gives_the_same_suggestion_and_length_does_not_matter():
     embeddings = mixture(4, seed=2, noise=0.2)
     assert suggest(embeddings).plain() == suggest(embeddings).plain()
     assert suggest(3 * embeddings).chosen == suggest(embeddings).chosen
 
 
+@pytest.mark.full
 def test_numbers_above_the_root_of_twice_the_images_are_not_chosen():
     # Thirty tight groups of four: without the rule 27 are found, of which each half knows two images. √240 is 15.5.
     found = suggest(mixture(30, seed=0, points=4, noise=0.01), 2, 40)

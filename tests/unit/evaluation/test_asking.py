@@ -1,6 +1,7 @@
 """Selection of images to check: values worked out by hand, and a plain greedy oracle."""
 
 import numpy as np
+import pytest
 
 from propos.evaluation.asking import choose_questions
 
@@ -29,6 +30,7 @@ def test_the_first_asked_speaks_for_the_crowd_far_from_its_prototype():
     assert asked.alternative.tolist() == [9, 9]
 
 
+@pytest.mark.full
 def test_the_choice_is_that_of_a_plain_greedy_sum():
     draw = np.random.default_rng(0)
     images = unit(draw.standard_normal((300, 5)))

@@ -238,6 +238,7 @@ def test_plain_images_are_assigned_by_the_batchs_statistics_from_the_first_step_
     assert len(plain.argmax(dim=1).unique()) >= 8
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own, which it hides where warnings are none
 def test_a_compiled_backbone_gives_the_same_losses_through_both_its_halves():
     made, compiled = [], []

@@ -22,6 +22,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_propos_trains_and_resumes_in_every_variant(tmp_path, variant):
     settings = VARIANTS[variant]

@@ -33,6 +33,7 @@ def test_memory_of_which_one_stretch_is_not_known_is_not_known(monkeypatch, tmp_
     assert ResourceUsage(RunInfo(status="running", seconds=100.0, memory=5)).info()["memory"] is None
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
 def test_a_peak_that_the_system_does_not_forget_is_no_later_runs(monkeypatch, tmp_path):
     reset_peak_memory()
