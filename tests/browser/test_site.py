@@ -61,7 +61,8 @@ def test_links_lead_somewhere_and_nothing_is_loaded_from_elsewhere(site):
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             assert target.is_file(), f"{path.name}: {link}"
-            if parts.fragment and target in pages and parts.fragment != "__tabbed":
+            drawn = site / "demo" in target.parents  # by a script, with its anchors
+            if parts.fragment and target in pages and not drawn and parts.fragment != "__tabbed":
                 assert unquote(parts.fragment) in pages[target].ids | {"", "__skip"}, f"{path.name}: {link}"
 
 
