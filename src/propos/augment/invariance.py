@@ -79,11 +79,11 @@ class Invariance:
 
     def __str__(self) -> str:
         """Return what was found, in words."""
-        share = f"{min(self.mirrored.stays, 1):.0%} stay among their kind"
+        share = f"{min(self.mirrored.stays, 1):.0%} of flipped images stay near their own kind"
         if self.flip == 0:
-            return f"mirror images look foreign here ({share}): not mirrored"
-        further = {1: "mirrored", 2: "mirrored, and turned upside down", 4: "mirrored, and turned by quarters"}
-        return f"mirror images look like the others here ({share}): {further[self.turns]}"
+            return f"horizontal flips disabled: only {share}"
+        flips = {1: "horizontal flips", 2: "horizontal and vertical flips", 4: "flips and quarter turns"}
+        return f"{flips[self.turns]} enabled: {share}"
 
 
 def measure_invariance(source: Source) -> Invariance | None:

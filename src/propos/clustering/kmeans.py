@@ -179,7 +179,7 @@ def _check_fixed(fixed: Tensor, points: int, clusters: int, restarts: int) -> No
     if restarts:
         raise InputError(f"k-means: {restarts} restarts of fixed points: choose 0, and give the previous centres")
     if fixed.shape != (points,):
-        raise InputError(f"k-means: fixed of shape {tuple(fixed.shape)} for {points} points: give one a point")
+        raise InputError(f"k-means: fixed of shape {tuple(fixed.shape)} for {points} points: give one per point")
     if len(fixed) and not -1 <= int(fixed.min()) <= int(fixed.max()) < clusters:
         raise InputError(
             f"k-means: fixed has numbers other than those of the {clusters} clusters and −1: check the numbers"

@@ -175,7 +175,7 @@ def _lengths(rows: Float[Tensor, "n D"], start: int) -> Float[Tensor, " n"]:
 
 def _checked_weights(weights: Tensor, rows: int) -> Tensor:
     if weights.shape != (rows,):
-        raise InputError(f"k-means: weights of shape {tuple(weights.shape)} for {rows} points: give one a point")
+        raise InputError(f"k-means: weights of shape {tuple(weights.shape)} for {rows} points: give one per point")
     if not bool(torch.isfinite(weights).all()) or bool((weights < 0).any()):
         raise InputError("k-means: a weight is negative or not finite: give weights of 0 or more")
     return weights

@@ -86,7 +86,7 @@ def from_array(
 
 
 def check_labels(labels: object, count: int, name: str) -> Shaped[np.ndarray, " N"] | None:
-    """Check that there is one label an image, and that a table can hold it."""
+    """Check that there is one label per image, and that a table can hold it."""
     if labels is None:
         return None
     array = np.asarray(labels)
@@ -98,9 +98,9 @@ def check_labels(labels: object, count: int, name: str) -> Shaped[np.ndarray, " 
     elif kind == "S":
         array = _words(array)
     elif kind not in ("i", "u", "b", "U"):
-        raise InputError(f"{name}: labels must be one whole number or word an image, found {_unlike(array)}")
+        raise InputError(f"{name}: labels must be one whole number or word per image, found {_unlike(array)}")
     if len(array) != count:
-        raise InputError(f"{name}: {len(array)} labels for {count} images: give one label an image, in their order")
+        raise InputError(f"{name}: {len(array)} labels for {count} images: give one label per image, in their order")
     _check_letters(array, name)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 

@@ -93,7 +93,7 @@ def imbalance_ratio(clusters: Int[np.ndarray, " N"], n_clusters: int) -> float:
 def _pair(labels: Values, clusters: Values) -> tuple[Values, Values]:
     labels, clusters = np.asarray(labels), np.asarray(clusters)
     if labels.shape != clusters.shape or labels.ndim != 1:
-        raise InputError(f"scores: {labels.shape} labels against {clusters.shape} clusters: give one of each an image")
+        raise InputError(f"scores: {labels.shape} labels against {clusters.shape} clusters: give one of each per image")
     if len(labels) == 0:
         raise InputError("scores: there are no images to score")
     return labels, clusters

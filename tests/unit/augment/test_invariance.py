@@ -34,7 +34,7 @@ def test_written_digits_are_not_what_they_were_in_the_mirror():
     gentle = {"views.crop_scale": (0.6, 1.0), "views.rotation": 15.0}
     assert kept.settings(channels=1) == {"views.flip": 0.0, "views.turns": 1, **gentle}
     assert kept.settings(channels=3) == {"views.flip": 0.0, "views.turns": 1}
-    assert str(kept).startswith("mirror images look foreign here")
+    assert str(kept).startswith("horizontal flips disabled: only ")
 
 
 def test_things_that_face_one_way_are_not_mirrored_and_those_that_face_both_are():

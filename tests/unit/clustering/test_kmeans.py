@@ -214,7 +214,7 @@ def test_an_empty_cluster_takes_the_worst_served_point():
         (torch.ones(0, 2), {}, "of 0 points"),
         (torch.zeros(5, 2), {}, "is a zero vector, which has no direction"),
         (torch.ones(5, 2), {"restarts": 0}, "0 restarts: choose 1 or more"),
-        (torch.ones(5, 2), {"weights": torch.ones(4)}, "give one a point"),
+        (torch.ones(5, 2), {"weights": torch.ones(4)}, "give one per point"),
         (torch.ones(5, 2), {"weights": -torch.ones(5)}, "weight is negative"),
         (torch.ones(5, 2), {"weights": torch.zeros(5)}, "every weight is zero"),
         (torch.ones(5, 2), {"chunk_size": 0}, "chunk_size is 0"),

@@ -64,7 +64,7 @@ def test_accuracy_with_fewer_clusters_than_labels_counts_the_unmatched_as_wrong(
 
 
 def test_scores_refuse_lengths_that_differ():
-    with pytest.raises(ValueError, match="one of each an image"):
+    with pytest.raises(ValueError, match="one of each per image"):
         evaluation.nmi(LABELS, CLUSTERS[:-1])
 
 

@@ -121,7 +121,7 @@ def test_recipes_compute_in_half_precision_on_a_gpu(monkeypatch, device, has_bfl
 @pytest.mark.parametrize(
     ("asked", "flip", "said"),
     [
-        ({}, 0.0, "Views: mirror images look foreign here"),
+        ({}, 0.0, "Views: horizontal flips disabled: only"),
         ({"settings": {"views.flip": 0.3}}, 0.3, None),
         ({"settings": {"views.preset": "greyscale"}}, 0.5, None),
         ({"recipe": "small-grey"}, 0.5, None),
