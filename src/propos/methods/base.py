@@ -1,7 +1,7 @@
 """The contract of a method: its settings, its networks, its losses, and the stages that train them.
 
 A method is one class in one file. The training loop calls the hooks below and knows nothing else of it; a method
-reaches the outside through `Batch`, `StepContext`, `AllImages` and `Clustered` alone.
+reaches the outside only through `Setup`, `Batch`, `StepContext`, `AllImages` and `Clustered`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MethodSettings(Section):
 
 
 class Batch(Protocol):
-    """The images of a step. Views are drawn on demand, for this process's share of the batch."""
+    """The images of a step: positions and labels of the whole batch (B), views of this process's part of it (b)."""
 
     images: Int[Tensor, " B"]  # positions of the whole batch's images, on the device
     labels: Int[Tensor, " B"]  # their clusters from the last E-step; -1: unknown
@@ -43,11 +43,11 @@ class Batch(Protocol):
         """Return a batch with one random neighbour of each image."""
 
     def rows(self, table: Tensor) -> Tensor:
-        """Return the rows of this process's images from a table with one row an image."""
+        """Return the rows of this process's images from a table with one row per image."""
 
 
 class StepContext(Protocol):
-    """Everything outside of itself that a method may use during a step. Draws are seeded by purpose and step."""
+    """Everything outside itself that a method may use during a step. Draws depend on seed, purpose and step alone."""
 
     stage: Stage
     epoch: int  # of the stage
@@ -66,13 +66,13 @@ class StepContext(Protocol):
         """Pass a view through a module in eval mode, without a gradient."""
 
     def gather(self, *tensors: Tensor) -> list[Tensor]:
-        """Return the rows of all processes, in float32, with gradients; use one call for everything."""
+        """Return the rows of all processes in float32, with gradients. Gather everything in one call: each communicates."""
 
     def noise_like(self, *tensors: Tensor, sigma: float) -> list[Tensor]:
         """Return Gaussian noise of this standard deviation for each tensor."""
 
     def after_backward(self, action: Callable[..., object], *arguments: Any) -> None:
-        """Call an action once the gradients of this batch are computed: it may change tensors of the graph."""
+        """Call an action once the gradients of this batch are computed; it may overwrite what backward needed."""
 
     def report_embeddings(self, *views: Float[Tensor, "B D"]) -> None:
         """Report the batch's embeddings, for E-steps that reuse them (`estep.embeddings = streamed`)."""
@@ -84,18 +84,19 @@ class StepContext(Protocol):
 class Method(nn.Module):
     """A clustering method. Subclasses define `__init__`, `losses` and, where they differ, the other hooks.
 
-    What a method keeps between steps is a buffer of a `Memory` submodule, so that checkpoints need no special case.
+    State is parameters, moving averages (`EmaCopy`) and, for anything else, buffers of a `Memory` submodule: all are in
+    checkpoints; the weights of a finished run leave memories out.
     """
 
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     title: ClassVar[str] = ""  # as its authors write it, unless that is the name in capitals
     year: ClassVar[int | None] = None
     reference: ClassVar[str] = ""
-    verified: ClassVar[str] = "nothing more"  # what was compared with the authors' paper or code
+    verified: ClassVar[str] = "nothing more"  # completes "verified: …": what was compared with the paper or its code
     trains: ClassVar[bool] = True
     has_head: ClassVar[bool] = False  # a cluster head
     has_predictor: ClassVar[bool] = False  # a network `predictor`, which maps projections to targets
-    needs_clusters: ClassVar[bool] = False  # the number of clusters has to be known from the start; heads imply it
+    needs_clusters: ClassVar[bool] = False  # the number of clusters, from the start; `has_head` implies it
     tunes: ClassVar[bool] = False  # can train a pretrained network further
     inputs: ClassVar[tuple[str, ...]] = ("images",)  # "images", "features" of a pretrained network, or both
     defaults: ClassVar[Mapping[str, Any]] = {}  # changes to a recipe's settings, by dotted key
@@ -120,7 +121,7 @@ class Method(nn.Module):
 
     @classmethod
     def stages(cls, settings: Any, setup: Setup) -> tuple[Stage, ...]:
-        """Return the stages of a run; networks are not needed for it."""
+        """Return the stages of a run; called before any network is built."""
         return (Stage(),)
 
     @classmethod
@@ -149,7 +150,7 @@ class Method(nn.Module):
         """Act before the first step of an epoch."""
 
     def make_tables(self, images: AllImages, ctx: StepContext) -> None:
-        """Compute tables of all images, as often as `Stage.tables_every` says."""
+        """Compute tables with a row per image (neighbours, features), as often as `Stage.tables_every` says."""
 
     def after_clustering(self, clustered: Clustered, ctx: StepContext) -> None:
         """Act on the embeddings of an E-step within the stage."""
@@ -176,6 +177,6 @@ class Method(nn.Module):
         embeddings = nn.functional.normalize(self.embedder.projector(features), dim=1)
         if not self.has_head:
             return embeddings, features, None
-        seen = features if self.embedder is self.online else self.online.backbone(images)
-        logits = self.assign(seen)
+        online = features if self.embedder is self.online else self.online.backbone(images)
+        logits = self.assign(online)
         return embeddings, features, None if logits is None else torch.softmax(logits, dim=-1)

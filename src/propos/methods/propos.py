@@ -30,7 +30,7 @@ from propos.networks import EmaCopy, Encoder, Mlp, Queue, initialise_small
 
 
 class Views(NamedTuple):
-    """Two views of a batch: online projections, targets, and predictions of noisy projections; not normalised."""
+    """Two views, a and b, of a batch: projections z, targets t, predictions p of noisy projections; not normalised."""
 
     za: Float[Tensor, "B D"]
     zb: Float[Tensor, "B D"]
@@ -41,7 +41,7 @@ class Views(NamedTuple):
 
 
 class ProPos(Method):
-    """Align each image with noisy neighbours of its other view, and scatter the clusters' prototypes.
+    """Predict each view's target from the other view's noisy projection, and scatter the clusters' prototypes.
 
     Two losses of ours can be added, which the paper does not have: the recipes for small grey images contrast each
     image with the others of its batch, and at the end pull images together whose neighbours agree on their cluster.
@@ -58,10 +58,10 @@ class ProPos(Method):
         sigma: NotNegative = 0.001  # σ
         queue_size: Annotated[int, Field(ge=0, le=10**9)] = 0  # target embeddings of earlier batches, for prototypes
         predictor_rate: Positive = 10.0  # the predictor's learning rate, relative to the network's
-        contrast_weight: NotNegative = 0.0  # ours: NT-Xent
+        contrast_weight: NotNegative = 0.0  # NT-Xent, not in the paper
         contrast_temperature: Positive = 0.5
-        pull_weight: NotNegative = 0.0  # ours: replaces the contrast in the last part of training,
-        pull_share: Fraction = 0.25  # which is this share of the epochs
+        pull_weight: NotNegative = 0.0  # not in the paper: replaces the contrast at the end of training
+        pull_share: Fraction = 0.25  # the share of the epochs that pulls
 
     title = "ProPos"
     year, reference = 2022, "Huang et al., TPAMI (arXiv 2111.11821)"
@@ -76,7 +76,7 @@ class ProPos(Method):
         super().__init__(settings, setup)
         self.settings = settings
         hidden, dimension = setup.network.hidden, setup.network.dimension
-        # A pretrained network that is trained further has no heads: random ones would destroy its initial clusters.
+        # A pretrained network that is trained further has no projector: a random one would destroy its clusters.
         self.online = setup.encoder(None if setup.tuned else lambda width: Mlp(width, hidden, dimension))
         self.target: EmaCopy[Encoder] = EmaCopy(self.online)
         self.predictor: nn.Module = nn.Identity() if setup.tuned else Mlp(dimension, hidden, dimension)
@@ -87,9 +87,9 @@ class ProPos(Method):
 
     @classmethod
     def words(cls, settings: Settings) -> str:
-        """Return its title and what is ours."""
-        ours = {"contrast": settings.contrast_weight, "pull": settings.pull_weight}
-        return " + ".join([cls.title, *(name for name, weight in ours.items() if weight)])
+        """Return its title and the additional losses."""
+        added = {"contrast": settings.contrast_weight, "pull": settings.pull_weight}
+        return " + ".join([cls.title, *(name for name, weight in added.items() if weight)])
 
     @classmethod
     def stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:
@@ -116,23 +116,23 @@ class ProPos(Method):
         ctx.report_embeddings(*targets)
         if self.queue is not None:
             ctx.after_backward(self.queue.push, torch.cat(targets), batch.images.repeat(len(targets)))
-        return self.losses_of(views, batch, ctx)
+        return self.loss_terms(views, batch, ctx)
 
     def encode(self, batch: Batch, ctx: StepContext) -> Views:
         """Return the projections, predictions and targets of two views of the whole batch."""
         a, b = self.pairs.inputs(batch)
         za, zb = ctx.encode(self.pairs.part(self.online), a, b)
         ta, tb = ctx.encode(self.pairs.part(self.embedder), a, b, shuffled=True)
-        na, nb = ctx.noise_like(za, zb, sigma=self.settings.sigma if self._started(ctx) else 0.0)
+        na, nb = ctx.noise_like(za, zb, sigma=self.settings.sigma if self._psl_started(ctx) else 0.0)
         pa, pb = ctx.encode(self.predictor, za + na, zb + nb)
         return Views(*ctx.gather(za, zb, ta, tb, pa, pb))
 
-    def losses_of(self, views: Views, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+    def loss_terms(self, views: Views, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return PSA, PSL once it has started, and our additional losses (the paper's Eq. 12 is psa + psl)."""
         settings, (za, zb, ta, tb, pa, pb) = self.settings, views
         losses = {"psa": symmetric(alignment, (pa, tb), (pb, ta))}
-        if settings.psl_weight and self._started(ctx) and batch.clustered:
-            losses["psl"] = settings.psl_weight * self._of_prototypes(views, batch, ctx)
+        if settings.psl_weight and self._psl_started(ctx) and batch.clustered:
+            losses["psl"] = settings.psl_weight * self._prototype_loss(views, batch, ctx)
         pulls = bool(settings.pull_weight) and ctx.epoch >= self._pull_start(settings, self.setup)
         if settings.contrast_weight and not pulls:
             losses["contrast"] = settings.contrast_weight * nt_xent(za, zb, settings.contrast_temperature)
@@ -149,7 +149,7 @@ class ProPos(Method):
         """Move the target network."""
         self.target.move(ctx.momentum)
 
-    def _of_prototypes(self, views: Views, batch: Batch, ctx: StepContext) -> Float[Tensor, ""]:
+    def _prototype_loss(self, views: Views, batch: Batch, ctx: StepContext) -> Float[Tensor, ""]:
         """Return the loss of the prototypes in both directions; the queue's entries join the batch's."""
         labels = batch.labels
         if self.queue is not None:
@@ -162,7 +162,8 @@ class ProPos(Method):
             return (prototype_uniformity(za, *shared) + prototype_uniformity(zb, *shared)) / 2
         return symmetric(prototype_scattering, (za, tb), (zb, ta), *shared)
 
-    def _started(self, ctx: StepContext) -> bool:
+    def _psl_started(self, ctx: StepContext) -> bool:
+        """Return whether PSL and the noise take part."""
         return ctx.epoch >= self._psl_start(self.settings, self.setup)
 
     @staticmethod
@@ -203,6 +204,6 @@ def prototype_uniformity(
     others = present & ~torch.eye(len(ours), dtype=torch.bool, device=ours.device)
     scattered = present & others.any(dim=1)
     logits = (ours @ ours.T / temperature).masked_fill(~others, -torch.inf)
-    # The sum of a row without others has no logarithm; it is replaced by 0 and left out.
+    # A row without another cluster would be −inf: it is set to 0 and left out of the mean.
     sums = torch.logsumexp(torch.where(scattered[:, None], logits, 0), dim=1)
     return mean_of_present(sums, scattered)

@@ -19,16 +19,18 @@ from propos.methods.setup import Setup
 from propos.methods.stage import Stage
 from propos.networks import ClusterHeads, Mlp
 
-# Shares of the steps after the pretext: 50 epochs of 390 steps and 200 of 50 on CIFAR-10.
+# Shares of the steps after the pretext: on CIFAR-10, 50 epochs of 390 steps and 200 epochs of 50, about 2 : 1.
 CLUSTERING, LABELLING = 2 / 3, 1 / 3
 
 
 class Scan(BuildsOn):
     """Let heads assign each image to its neighbours' cluster, in clusters of equal size; then learn confident labels.
 
-    Deviations from the public code: heads are chosen by their training loss of the last epoch, not by a loss on test
-    images; labels come from the network in eval mode, not with the batch's statistics; a batch without a confident
-    image has no loss.
+    Deviations from the public code:
+
+    - heads are chosen by their training loss of the last epoch, not by a loss on test images;
+    - labels come from the network in eval mode, not with the batch's statistics;
+    - a batch without a confident image has no loss.
     """
 
     class Settings(PretextSettings):
@@ -38,10 +40,10 @@ class Scan(BuildsOn):
         pretext_share: PretextShare = 0.625
         neighbours: Count = 20
         heads: Count = 1  # of which the one with the lowest loss is chosen
-        heads_lr: Positive = 1e-3  # the learning rate of both stages, for 256 images
+        heads_lr: Positive = 1e-3  # the learning rate of clustering and self-labelling, for 256 images
         balance_weight: NotNegative = 5.0  # how strongly clusters are held to equal sizes
-        confidence: Confidence = 0.99  # above which an assignment becomes a label,
-        confidence_per_cluster: bool = True  # or less, where a cluster has fewer confident images than others
+        confidence: Confidence = 0.99  # above it an assignment becomes a label
+        confidence_per_cluster: bool = True  # lower the threshold for clusters with few confident images
 
     year, reference = 2020, "Van Gansbeke et al., ECCV (arXiv 2005.12320)"
     verified = "terms and settings against its public code"
@@ -71,7 +73,7 @@ class Scan(BuildsOn):
         return self._clustering(batch, ctx) if ctx.stage.name == "clustering" else self._labelling(batch, ctx)
 
     def own_tables(self, images: AllImages, ctx: StepContext) -> None:
-        """Find each image's neighbours, itself the first."""
+        """Find each image's neighbours; column 0 is the image itself."""
         points = F.normalize(images.apply(self.embedder), dim=1)
         self.tables["table"] = images.gather(neighbours_and_itself(points, self.settings.neighbours, images))
 
@@ -85,7 +87,7 @@ class Scan(BuildsOn):
         return self.heads.pick(self.heads(features))
 
     def _clustering(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
-        """Return −log p·p' of neighbours and the balance, summed over the heads."""
+        """Return the agreement of image and neighbour, −log p·p', and the weighted balance, summed over the heads."""
         a, b = batch.view("strong", 0), batch.partners(self.tables).view("strong", 1)
         logits = self._logits(ctx, a, b)
         self.pass_target(ctx, a, b)

@@ -9,8 +9,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-MEMORY = "memory"  # the usual name of one in a method
-
 
 class Memory(nn.Module):
     """Named tensors that change during training. `below` are upper bounds of integer tables, checked on resuming."""

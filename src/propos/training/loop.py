@@ -1,4 +1,4 @@
-"""The EM loop."""
+"""The EM loop: stages, their epochs, and in each epoch an E-step and the M-steps; it continues from a `State`."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     start: WarmStart | None = None,
 ) -> Fitted:
-    """Train on a source from complete settings, from the run's last checkpoint if it has one.
+    """Train on a source with complete settings. If the run has a checkpoint, resume from it.
 
-    Of several processes, only the first has the run folder and the initial state.
+    Of several processes, only the first has the run folder and `start`.
     """
     with numerics(config.train):
-        fed = prepare_inputs(config, source, device, progress.working, stop)
-        with reading_ahead(fed, device) as ahead:
+        inputs = prepare_inputs(config, source, device, progress.working, stop)
+        with reading_ahead(inputs, device) as prefetched:
             start = WarmStart.of_first_process(start)
             left_out = 0 if start is None or start.corrections is None else start.corrections.left_out
-            learner, state = load_checkpoint(run, build_learner(config, ahead, device, left_out), progress)
+            learner, state = load_checkpoint(run, build_learner(config, prefetched, device, left_out), progress)
             if start is not None:
                 start.apply(learner, state)
             elif state.fresh:
-                initialise_from_pretrained(learner, ahead)
+                initialise_from_pretrained(learner, prefetched)
             with closing(Recorder(learner, state, run, progress, stop)) as recorder:
-                return _learn(config, ahead, recorder, start)
+                return _learn(config, prefetched, recorder, start)
 
 
 def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart | None) -> Fitted:
@@ -89,25 +89,25 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
             recorder.close_epoch()
 
     learner = choose_clusters(recorder, source)
-    answer = e_step(learner, source, state.epoch, state.partition, corrections=corrections)
+    final = e_step(learner, source, state.epoch, state.partition, corrections=corrections)
     if start is not None and corrections is None and learner.stage.decides == "k-means":
-        answer = start.renumber(answer)
-    recorder.show(answer, source, last=True)
-    by_head = answer.labels if learner.stage.decides == "head" else head_clusters(learner.method, source, config)
-    recorder.close_run(answer, labels, by_head)
-    return fitted(learner, source, answer, state.history, corrections)
+        final = start.renumber(final)
+    recorder.show(final, source, last=True)
+    by_head = final.labels if learner.stage.decides == "head" else head_clusters(learner.method, source, config)
+    recorder.close_run(final, labels, by_head)
+    return fitted(learner, source, final, state.history, corrections)
 
 
 def epoch_batches(
     learner: Learner, source: Source, state: State, corrections: Corrections | None = None
 ) -> Iterator[Int[Tensor, " A*B"]]:
-    """Yield the images of each remaining step of the epoch, and prefetch them."""
+    """Yield the images of each remaining step of the epoch (A accumulated batches of B), and prefetch them."""
     assert state.partition is not None
     balance = learner.method.sampling_labels()
     if balance is None and learner.config.train.balanced:
         balance = state.partition.labels
-    drawn = None if corrections is None else corrections.included.nonzero()[:, 0]
-    batches = epoch_order(learner.config.seed, state.epoch, learner.schedule, balance, drawn)[state.step :]
+    included = None if corrections is None else corrections.included.nonzero()[:, 0]
+    batches = epoch_order(learner.config.seed, state.epoch, learner.schedule, balance, included)[state.step :]
     local = share(learner.schedule.batch)
     prefetch(source, batches.reshape(-1, learner.schedule.batch)[:, local].numpy())
     yield from batches

@@ -17,7 +17,7 @@ def epoch_order(
     balance: Int[Tensor, " N"] | None = None,
     drawn: Int[Tensor, " M"] | None = None,
 ) -> Int[Tensor, "S A*B"]:
-    """Return the images of each step of an epoch: a function of seed and epoch alone.
+    """Return the images of each step of an epoch: a function of seed, epoch and these arguments.
 
     Images that are not clustered come first, in steps of their own; their positions follow the others'.
     With labels to balance, clusters are sampled equally often, so images of small clusters occur several times.
