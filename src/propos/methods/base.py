@@ -66,7 +66,7 @@ class StepContext(Protocol):
         """Pass a view through a module in eval mode, without a gradient."""
 
     def gather(self, *tensors: Tensor) -> list[Tensor]:
-        """Return the rows of all processes in float32, with gradients. Gather everything in one call: each communicates."""
+        """Return all processes' rows in float32, with gradients. Gather everything in one call: each communicates."""
 
     def noise_like(self, *tensors: Tensor, sigma: float) -> list[Tensor]:
         """Return Gaussian noise of this standard deviation for each tensor."""
