@@ -282,7 +282,7 @@ def test_labels_may_be_words_and_a_line_is_printed_for_each_measure(folder, caps
         (["-k", "201"], "-k 201: the run has 200 images: choose 2 to 200"),
         (["-k", "1"], "-k 1: the run has 200 images: choose 2 to 200"),
         (["--snapshot", "2"], "kept no weights after epoch 2 (keep_epochs: 1)"),
-        (["--psa-preservation", "--test", "images.npz"], "holds the run's own images"),
+        (["--psa-preservation", "--test", "images.npz"], "contains only the run's own images"),
         (["--psa-preservation", "--sigma", "-1"], "choose 0 or more"),
         (["--linear", "fast", "--labels", "same.csv"], "same label"),
     ],

