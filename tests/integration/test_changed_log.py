@@ -199,7 +199,7 @@ def test_closing_on_a_full_disk_says_what_is_safe_and_what_is_not(serve, folder)
     assert server.end() == f"Closed; {folder / 'edits.jsonl'} holds 1 edit\n"
     assert server.complaint.count("\n") == 1
     assert f"{folder / 'report' / 'index.html'} does not show them: File too large; free some space" in server.complaint
-    assert "2 edits not saved: the browser keeps what it could not save" in server.complaint
+    assert "2 edits not saved: the browser keeps unsaved corrections" in server.complaint
     assert server.process.returncode == 1
 
 

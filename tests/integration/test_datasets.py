@@ -66,13 +66,13 @@ def test_datasets_lists_what_is_there_and_what_is_not(capsys, tmp_path):
     assert result.code == 0
     lines = {line.split()[0]: line for line in result.out.splitlines()}
     assert "60,000" in lines["cifar-10"]
-    assert lines["cifar-10"].endswith(f"not all: there is no {tmp_path / 'cifar-10-batches-py' / 'test_batch'}")
+    assert lines["cifar-10"].endswith(f"incomplete: there is no {tmp_path / 'cifar-10-batches-py' / 'test_batch'}")
     assert lines["cifar-10-lt"].endswith(" images")
     assert "damaged: " in lines["cifar-20"]
     assert "it asks for os.system" in lines["cifar-20"]
     assert lines["stl-10"].endswith("10 images")
     assert lines["imagenet-10"].endswith("20 images")
-    assert "not all: there is no" in lines["imagenet-dogs"]
+    assert "incomplete: there is no" in lines["imagenet-dogs"]
     assert lines["mnist"].endswith("–")
     assert result.out.endswith(f"looked under {tmp_path}\n")
 

@@ -218,5 +218,5 @@ def test_a_checkpoint_keeps_the_labels_and_refuses_those_of_centres_that_do_not_
     assert torch.equal(labels_of(restored), labels_of(learner))
     learner.method.centres.memory["labels20"][3] = 20
     save_checkpoint(run, learner, state)
-    with pytest.raises(InputError, match=r"centres\.memory\.labels20: holds other values"):
+    with pytest.raises(InputError, match=r"centres\.memory\.labels20: does not fit the method's memory"):
         load_checkpoint(run, started()[0], Silent())

@@ -175,7 +175,7 @@ def test_a_label_file_of_another_encoding_is_read_with_a_warning(tmp_path):
     path.write_bytes("image,label\n0,hôtel\n".encode("latin-1"))
     assert read_label_file(path, ["0"], said.append).tolist() == ["hôtel"]
     assert len(said) == 1
-    assert "was read as Windows-1252" in said[0]
+    assert "read as Windows-1252" in said[0]
 
 
 def test_names_with_brackets_are_numbered_too(tmp_path):

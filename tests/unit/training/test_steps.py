@@ -209,7 +209,7 @@ def test_without_labels_a_method_with_a_cluster_head_asks_for_k():
 
 
 def test_pixel_statistics_must_fit_the_channels():
-    with pytest.raises(InputError, match="one a channel"):
+    with pytest.raises(InputError, match="one for each channel"):
         quick_config(pixels__mean=(0.5, 0.5, 0.5), pixels__std=(1.0, 1.0, 1.0))
 
 
@@ -232,7 +232,7 @@ def test_a_device_that_is_not_there_is_refused():
     with pytest.raises(InputError, match="choose auto"):
         choose_device("tpu")
     if not torch.cuda.is_available():
-        with pytest.raises(InputError, match="none on this machine"):
+        with pytest.raises(InputError, match="not available on this machine"):
             choose_device("cuda")
 
 
