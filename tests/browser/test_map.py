@@ -94,6 +94,7 @@ def test_hover_shows_the_image(map_page):
     assert ".png" in text
 
 
+@pytest.mark.full
 def test_drawing_round_images_lists_them(map_page):
     x, y = number_at(map_page)
     map_page.click("#lasso")
@@ -130,6 +131,7 @@ def apart(page):
     return math.dist(number_at(page, 0), number_at(page, 1))
 
 
+@pytest.mark.full
 def test_the_map_fills_a_window_of_another_size_as_one_that_began_so(map_page):
     wide = apart(map_page)
     map_page.set_viewport_size(PHONE)

@@ -45,6 +45,7 @@ def test_moved_images_are_where_they_were_moved_to_at_once(made, reviewing):
     assert window.size(7) == sizes(made)[7] + 3
 
 
+@pytest.mark.full
 def test_one_cluster_that_is_left_is_called_one(reviewing):
     window = reviewing("overview")
     above = window.page.locator(".brand .quiet")
@@ -216,6 +217,7 @@ def confidences(page):
     return [float(text.rsplit(" ", 1)[1]) for text in page.locator(".block .head p").all_inner_texts()]
 
 
+@pytest.mark.full
 def test_blocks_stay_where_they_are_while_a_person_works(reviewing):
     window = reviewing("review")
     page = window.page

@@ -110,6 +110,7 @@ def test_two_windows_that_split_at_once_get_two_clusters(folder, address, window
     assert [int((corrected.table.cluster == home).sum()) for home in homes] == [1, 1]
 
 
+@pytest.mark.full
 def test_what_a_dead_server_did_not_save_can_be_downloaded_and_the_next_one_saves(folder, windows, tmp_path, capsys):
     first = Served(folder)
     page = windows(first.address.geturl(), "cluster/5")

@@ -125,6 +125,7 @@ def test_a_run_resumes_on_as_many_processes_with_the_same_bits(two, stopped, tmp
     assert results(out) == results(two)
 
 
+@pytest.mark.full
 def test_a_run_of_two_processes_goes_on_in_one(one, stopped, tmp_path):
     out = copied(stopped, tmp_path)
     result = command.run("run", "--no-report", "--resume", "--out", out, "--quiet", env=ALONE)

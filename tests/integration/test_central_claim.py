@@ -39,6 +39,7 @@ def test_a_short_run_beats_k_means_on_pixels():
     assert last_record(20)["nmi"] > nmi(digits.target, pixels) + 0.1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("clusters", [5, 30])
 def test_any_number_of_clusters_is_found_whatever_the_number_of_labels(clusters):
     record = last_record(2, clusters=clusters)

@@ -50,6 +50,7 @@ def test_an_array_cut_short_in_training_ends_the_run_with_one_line_and_can_be_pu
     resume_to_the_same_bits(tmp_path, dict(os.environ))
 
 
+@pytest.mark.full
 def test_a_cache_cut_short_in_training_ends_the_run_with_one_line_and_is_made_again(tmp_path):
     (tmp_path / "photos").mkdir()
     for number, image in enumerate(IMAGES):

@@ -103,6 +103,7 @@ def broken(folder, name, rng, into):
     return f"{name}: {words}"
 
 
+@pytest.mark.full
 @settings(max_examples=DAMAGES, suppress_health_check=list(HealthCheck))
 @given(name=st.sampled_from(FINISHED), rng=st.randoms(use_true_random=False), first=st.integers(0, len(READING) - 1))
 def test_a_damaged_run_is_read_cleanly_or_refused_in_one_line(folders, name, rng, first):

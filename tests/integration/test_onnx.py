@@ -74,6 +74,7 @@ def test_colours_are_made_grey_as_pillow_does(tmp_path, capsys):
     np.testing.assert_allclose(of_colours, of_grey, atol=1e-6)
 
 
+@pytest.mark.full
 def test_a_pretrained_start_is_part_of_the_file(tmp_path, capsys):
     photos = pictures(tmp_path / "photos", width=256, height=256)
     weights = random_weights(tmp_path / "weights.pth")

@@ -57,6 +57,7 @@ def frozen(here):
     )  # fmt: skip
 
 
+@pytest.mark.full
 def test_tuning_begins_with_the_clusters_that_the_frozen_network_gives(finished, frozen):
     first, last = finished.history[0]["measures"], frozen.history[-1]["measures"]
     assert {name: first[name] for name in ("accuracy", "nmi")} == {name: last[name] for name in ("accuracy", "nmi")}

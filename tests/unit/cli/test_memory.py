@@ -39,6 +39,7 @@ def test_memory_that_was_freed_is_taken_again_without_fetching_it_anew():
     assert _faults("kept") < given_back / 2
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not hold a process to the limit")
 def test_too_little_memory_is_one_line(tmp_path):
     for number in range(40):

@@ -75,6 +75,7 @@ def test_closed_streams_are_no_fault(closed, arguments):
     assert "Traceback" not in done.stderr + done.stdout
 
 
+@pytest.mark.full
 def test_a_closed_stream_takes_letters_that_are_none():
     shell = ["bash", "-c", f"'{sys.executable}' -m propos run digits --recipe $'\\x80' 2>&-"]
     assert subprocess.run(shell, check=False).returncode == 2

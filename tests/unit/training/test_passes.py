@@ -53,6 +53,7 @@ def test_recomputed_blocks_remember_less():
     assert again < plain / 2
 
 
+@pytest.mark.full
 def test_a_compiled_backbone_gives_the_same_losses_and_weights():
     """Torch's own code for the compiled graph, not made for this machine: making that takes a minute."""
     plain, compiled = (build_learner(quick_config(), digits(), CPU) for _ in range(2))
