@@ -13,6 +13,8 @@ from helpers.hold import Hold
 from helpers.interruption import results
 from helpers.small import QUICK, as_flags
 
+pytestmark = pytest.mark.full
+
 SETTINGS = as_flags({**QUICK, "train.checkpoint_minutes": 0.000001})
 IMAGES = (load_digits().images[:200] * 15).astype(np.uint8)
 
@@ -51,7 +53,6 @@ def test_an_array_cut_short_in_training_ends_the_run_with_one_line_and_can_be_pu
     resume_to_the_same_bits(tmp_path, dict(os.environ))
 
 
-@pytest.mark.full
 def test_a_cache_cut_short_in_training_ends_the_run_with_one_line_and_is_made_again(tmp_path):
     (tmp_path / "photos").mkdir()
     for number, image in enumerate(IMAGES):

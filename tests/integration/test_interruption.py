@@ -11,6 +11,8 @@ from helpers.hold import Hold
 from helpers.interruption import checkpoints, results
 from helpers.small import QUICK, as_flags, save_digits
 
+pytestmark = pytest.mark.full
+
 # A checkpoint after each of an epoch's three steps, and one that closes it.
 ARGUMENTS = [*as_flags({**QUICK, "train.checkpoint_minutes": 1e-6}), "--no-report"]
 # One after the other: with nothing written, with all but the name, before the checkpoint of a line of history,

@@ -18,7 +18,7 @@ from propos.runs import RunFolder
 from propos.training import Silent
 
 # TensorBoard's own files warn of what is to come in others' packages.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.full]
 
 ARGUMENTS = as_flags(QUICK)
 
@@ -103,7 +103,6 @@ def test_watching_changes_no_result(watched, images):
     assert not (out / "tensorboard").exists()
 
 
-@pytest.mark.full
 def test_a_run_that_goes_on_shows_each_epoch_once(watched, images, tmp_path):
     out, hold = tmp_path / "run", Hold(tmp_path, "checkpoint/000002-*")
     process = start("run", images, *ARGUMENTS, "--set", "log.tensorboard=true", "--out", out, "--no-report", hold=hold)

@@ -24,6 +24,8 @@ from propos.runs import Run
 from propos.training import Model
 from propos.training.probing import BackboneFeatures
 
+pytestmark = pytest.mark.full
+
 SETTINGS = {"train.batch_size": 12, "train.lr": 0.5, "start.learns": "last"}
 LAST_STAGE = ("--set", "start.learns=last", "--set", "train.batch_size=12")
 
@@ -57,7 +59,6 @@ def frozen(here):
     )  # fmt: skip
 
 
-@pytest.mark.full
 def test_tuning_begins_with_the_clusters_that_the_frozen_network_gives(finished, frozen):
     first, last = finished.history[0]["measures"], frozen.history[-1]["measures"]
     assert {name: first[name] for name in ("accuracy", "nmi")} == {name: last[name] for name in ("accuracy", "nmi")}
@@ -179,7 +180,6 @@ def test_tuning_learns_from_what_people_corrected(frozen, here, tmp_path, capsys
     assert not np.allclose(after.embeddings, frozen.embeddings, atol=1e-3)  # it learnt
 
 
-@pytest.mark.full
 def test_two_processes_tune_as_one_does(finished, here, tmp_path):
     flags = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
     flags += ["-k", 3, "--weights", here / "weights.pth", "--labels", "folders", "--epochs", 2]
@@ -193,7 +193,6 @@ def test_two_processes_tune_as_one_does(finished, here, tmp_path):
         assert together["losses"] == pytest.approx(alone["losses"], abs=1e-3)
 
 
-@pytest.mark.full
 def test_everything_learns_where_it_is_asked_for(here, tmp_path, capsys):
     settings = {"start.learns": "all", "start.norms": "learnt"}
     run = tuned(here, tmp_path / "run", epochs=1, settings=settings)
