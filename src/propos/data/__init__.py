@@ -39,6 +39,7 @@ from propos.data.source import (
     places_apart,
     prefetch,
     readable,
+    spread,
     upright,
     using,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "readable",
     "refusal",
     "scan",
+    "spread",
     "survey",
     "unescape_name",
     "upright",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import UInt8
 
-from propos.data.sample import SIDE, Sample, spread
+from propos.data.sample import SIDE, Sample
+from propos.data.source import spread
 
 COUNT = 24
 MOST_FLAT = 0.3  # of neighbouring pixels that are exactly alike; things cut out on black have 0.5 (docs/pretrained.md)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Int, UInt8
+from jaxtyping import UInt8
 from PIL import Image
 
 from propos.data.arrays import ArraySource
 from propos.data.decoding.worker import decode_all
-from propos.data.source import Source
+from propos.data.source import Source, spread
 from propos.data.unopened import UnopenedSource
 
 SIDE = 128  # pixels at which an image is decoded; questions that need fewer get it resized
@@ -50,8 +50,3 @@ class Sample:
             images = decode_all([entry], SIDE, self.unopened.channels).images
             self.decoded[position] = Image.fromarray(images[0].squeeze()) if images else None
         return self.decoded[position]
-
-
-def spread(images: int, count: int) -> Int[np.ndarray, " n"]:
-    """Return `count` positions, spread evenly over all images."""
-    return np.linspace(0, images - 1, min(count, images)).round().astype(np.int64)

@@ -99,10 +99,15 @@ def upright(source: Source, image: UInt8[np.ndarray, "C H W"], position: int) ->
     return filled.transpose(0, 2, 1) if source.aspects[position] < 1 else filled
 
 
+def spread(images: int, count: int) -> Int[np.ndarray, " n"]:
+    """Return at most `count` positions, spread evenly over all images."""
+    return np.linspace(0, images - 1, min(count, images)).round().astype(np.int64)
+
+
 def pixel_statistics(source: Source) -> Statistics:
     """Return the mean and standard deviation per channel of pixels in [0, 1], over at most 10,000 images."""
     count = min(len(source), STATISTICS_SAMPLE)
-    positions = np.linspace(0, len(source) - 1, count).round().astype(np.int64)
+    positions = spread(len(source), count)
     histogram = np.zeros((source.channels, 256), np.int64)
     for start in range(0, count, CHUNK):
         for image in source.batch(positions[start : start + CHUNK]):
@@ -146,7 +151,7 @@ def distinct_images(source: Source, enough: int) -> int:
 
 def fingerprint(source: Source) -> str:
     """Return a short text made of the images' number, shape and names, and the pixels of up to 1,000 of them."""
-    positions = np.linspace(0, len(source) - 1, min(len(source), FINGERPRINT_SAMPLE)).round().astype(np.int64)
+    positions = spread(len(source), FINGERPRINT_SAMPLE)
     digest = hashlib.blake2b(f"{len(source)} {source.channels} {source.height} {source.width}".encode(), digest_size=16)
     for name in source.image_names():
         digest.update(name.encode() + b"\n")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from propos.common.work import Working
+from propos.data import spread
 from propos.review.report.layout import lay_out
 from propos.review.report.payload import packed
 from propos.runs import Run
@@ -20,8 +19,8 @@ def moments(run: Run, working: Working) -> list[dict[str, Any]]:
     kept, cluster = sorted(run.snapshots), run.table.cluster
     if not kept:
         return []
-    chosen = [kept[int(place)] for place in np.linspace(0, len(kept) - 1, min(MOMENTS, len(kept))).round()]
-    images = np.linspace(0, len(cluster) - 1, min(MOST_DOTS, len(cluster))).round().astype(np.int64)
+    chosen = [kept[place] for place in spread(len(kept), MOMENTS)]
+    images = spread(len(cluster), MOST_DOTS)
     drawn = []
     with working("Laying out snapshots") as progress:
         for number, epoch in enumerate(chosen):

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from PIL import Image
 
-from propos.data import Source, upright
+from propos.data import Source, spread, upright
 from propos.evaluation import numbered
 from propos.methods import settings_of
 from propos.methods.seeds import generator
@@ -53,7 +53,7 @@ def _map(run: Run, embeddings: Float[np.ndarray, "N D"]) -> dict[str, Any]:
 
 def dots(count: int) -> Int[np.ndarray, " n"]:
     """Return the images, of `count`, that have a dot on a map."""
-    return np.linspace(0, count - 1, min(count, MOST_DOTS)).round().astype(np.int64)
+    return spread(count, MOST_DOTS)
 
 
 def neighbours(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int, Shaped, UInt8
 
 from propos.common.errors import InputError
-from propos.data import MissingData, Source, UnopenedSource, benchmark, find_source, using
+from propos.data import MissingData, Source, UnopenedSource, benchmark, find_source, spread, using
 from propos.runs import write_atomically
 
 STAND_IN = "digits"  # scikit-learn's, which need no download
@@ -81,8 +81,9 @@ def _packed(images: Images, root: Path | None) -> bytes:
 def chosen(labels: Shaped[np.ndarray, " N"], count: int, classes: int | None) -> Int[np.ndarray, " n"]:
     """Return evenly spaced positions among the images of the first classes: each part of a set keeps its share."""
     first = np.unique(labels)[:classes]
-    among = np.flatnonzero(np.isin(labels, first))
-    return among[np.linspace(0, len(among) - 1, min(count, len(among))).round().astype(np.int64)]
+    among: Int[np.ndarray, " m"] = np.flatnonzero(np.isin(labels, first))
+    positions: Int[np.ndarray, " n"] = among[spread(len(among), count)]
+    return positions
 
 
 def _in_colour(source: Source, positions: Int[np.ndarray, " n"]) -> UInt8[np.ndarray, "n H W 3"]:
