@@ -55,6 +55,12 @@ class Config(Section):
     def __hash__(self) -> int:
         return hash(self.to_yaml())
 
+    @property
+    def pretext(self) -> str | None:
+        """The method that this one builds on, if its settings name one."""
+        name: str | None = self.sections.get(self.method, {}).get("pretext")
+        return name
+
     def with_epochs(self, epochs: int) -> Config:
         """Return these settings for another length; the warm-up and settings named `*_start` scale with it."""
         longer = self.with_settings({"train.epochs": epochs})

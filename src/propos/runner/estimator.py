@@ -182,8 +182,7 @@ def _what(X: Images) -> What:
 
 def _recipe_of(config: Config) -> Config:
     """Return the complete settings of a run's recipe for its method and its number of epochs."""
-    pretext = config.sections.get(config.method, {}).get("pretext")
-    recipe = build_recipe(str(config.recipe), config.method, pretext)
+    recipe = build_recipe(str(config.recipe), config.method, config.pretext)
     return complete_sections(recipe.with_epochs(config.train.epochs))
 
 

@@ -195,14 +195,8 @@ def _initial_weights(model: Model, config: Config) -> dict[str, Tensor]:
 
 def _earlier_name(name: str, earlier: Config, config: Config) -> str:
     """Return the name that a weight of the new method had in the earlier run's method."""
-    if config.method != earlier.method and _pretext(config) == earlier.method:
+    if config.method != earlier.method and config.pretext == earlier.method:
         return name.removeprefix("pretext.") if name.startswith("pretext.") else f"not in {earlier.method}"
-    return name
-
-
-def _pretext(config: Config) -> str | None:
-    """Return the method that a configuration's method builds on, if it does."""
-    name: str | None = config.sections.get(config.method, {}).get("pretext")
     return name
 
 
@@ -264,8 +258,8 @@ def _refuse_other_networks(run: Run, earlier: Config, config: Config) -> None:
         raise InputError(f"-k: {run.path} was corrected and now has {there} clusters: leave out -k")
     if not before.trains and config.start.learns != "nothing" and config.start.network == earlier.start.network:
         return  # the network is trained further from here
-    below = _pretext(config)
-    builds = below is not None and below in (earlier.method, _pretext(earlier))
+    below = config.pretext
+    builds = below is not None and below in (earlier.method, earlier.pretext)
     if not before.trains and not corrected.edited and not builds:
         raise InputError(
             f"{run.path}: was made by {earlier.method}, which trains nothing to continue from, and has no corrections: "

@@ -43,8 +43,7 @@ def build_recipe(name: str, method: str | None = None, below: str | None = None)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(RECIPES)}"
         raise InputError(f'--recipe {name}: unknown recipe "{name}": {hint}')
     recipe = RECIPES[name]()
-    pretext = recipe.sections.get(recipe.method, {}).get("pretext")
-    if method in (None, recipe.method) and below in (None, pretext):
+    if method in (None, recipe.method) and below in (None, recipe.pretext):
         return keep_own_sections(recipe)
     return for_method(recipe, method or recipe.method, name in PAPER, below)
 

@@ -33,7 +33,7 @@ def on_top(config: Config, method: str) -> Config:
     kind = find_method(method)
     if _usual_pretext(kind.Settings.model_fields) is None:
         return for_method(config, method, at_scale=False)
-    below = config.sections.get(config.method, {}).get("pretext") or config.method
+    below = config.pretext or config.method
     kept = {name: config.sections[name] for name in (below, method) if name in config.sections}
     changes = {**kind.defaults, **_keyed(method, {**kind.continued, "pretext": below}), "method": method}
     return config.with_settings({"sections": kept, **changes})
