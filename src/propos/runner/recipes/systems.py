@@ -50,18 +50,19 @@ def _views(crop: tuple[float, float], hue: float, grey: float) -> dict[str, Any]
     return {"views.crop_scale": crop, "views.jitter": 1.0, **colours, "views.hue": hue, "views.grey": grey}
 
 
+def _after_simclr(method: str, epochs: int) -> Changes:
+    """Return the settings of heads that are trained after 500 epochs of SimCLR."""
+    heads = {f"{method}.pretext_share": 500 / epochs, f"{method}.heads_lr": 5e-5}  # 1e-4 whatever the batch
+    return {**_SIMCLR, **heads, "train.epochs": epochs}
+
+
 @_system("scan", cifar_10_r18)
 def scan_cifar_10() -> Changes:
     """CIFAR-10 with SCAN, as in its public code: ResNet-18, 500 epochs of SimCLR, then as many steps as there.
 
     There 50 epochs in batches of 128 and 200 in batches of 1,000 follow; here all batches have 512.
     """
-    return {
-        **_SIMCLR,
-        "scan.pretext_share": 500 / 800,
-        "scan.heads_lr": 5e-5,  # 1e-4 whatever the batch
-        "train.epochs": 800,
-    }
+    return _after_simclr("scan", epochs=800)
 
 
 @_system("nnm", cifar_10_r18)
@@ -70,12 +71,7 @@ def nnm_cifar_10() -> Changes:
 
     There 100 epochs in batches of 200 follow; here all batches have 512.
     """
-    return {
-        **_SIMCLR,
-        "nnm.pretext_share": 500 / 757,
-        "nnm.heads_lr": 5e-5,  # 1e-4 whatever the batch
-        "train.epochs": 757,
-    }
+    return _after_simclr("nnm", epochs=757)
 
 
 @_system("temi", pretrained)
