@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeGuard
@@ -93,12 +93,7 @@ def settings_of(config: Config, where: str = "settings") -> MethodSettings:
 
 def complete_sections(config: Config, where: str = "settings") -> Config:
     """Return a configuration with complete sections for its method and the one it builds on, and no others."""
-    wanted: dict[str, dict[str, Any]] = {}
-    name: str | None = config.method
-    while name is not None and name not in wanted:
-        settings = parse_settings(find_method(name), config.sections, name, where)
-        wanted[name] = settings.model_dump()
-        name = wanted[name].get("pretext")
+    wanted = {name: settings.model_dump() for name, settings in _method_and_pretext(config, where)}
     for other, section in config.sections.items():
         if other not in wanted and section:
             key = f"{other}.{next(iter(section))}"
@@ -111,7 +106,8 @@ def method_in_words(config: Config) -> str:
 
     Examples: "k-means on EfficientNet-Lite0 features, nothing is trained", "ProPos + contrast", "SCAN on SimCLR".
     """
-    words = _method_and_pretext(config, config.method)
+    names = [find_method(name).words(own) or name.upper() for name, own in _method_and_pretext(config, "settings")]
+    words = " on ".join(names if config.start.network is None else names[:1])  # else the network's features are named
     if config.start.network is not None:
         network, learns = find_pretrained(config.start.network).title, config.start.learns
         trained = {"nothing": f" on {network} features", "last": f", training {network}'s last stage"}
@@ -119,13 +115,15 @@ def method_in_words(config: Config) -> str:
     return words if find_method(config.method).trains else f"{words}, nothing is trained"
 
 
-def _method_and_pretext(config: Config, name: str) -> str:
-    kind = find_method(name)
-    settings = parse_settings(kind, config.sections, name, "settings")
-    words, pretext = kind.words(settings) or name.upper(), settings.model_dump().get("pretext")
-    if pretext is None or config.start.network is not None:  # of a pretrained network, the features are named
-        return words
-    return f"{words} on {_method_and_pretext(config, pretext)}"
+def _method_and_pretext(config: Config, where: str) -> Iterator[tuple[str, MethodSettings]]:
+    """Yield a configuration's method and the ones it builds on, with their settings."""
+    name: str | None = config.method
+    known: set[str] = set()
+    while name is not None and name not in known:
+        known.add(name)
+        settings = parse_settings(find_method(name), config.sections, name, where)
+        yield name, settings
+        name = settings.model_dump().get("pretext")
 
 
 def stages_of(config: Config) -> tuple[Stage, ...]:
