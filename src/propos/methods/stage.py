@@ -40,7 +40,5 @@ class Stage:
     rates: Mapping[str, Rate] = field(default_factory=dict)  # learning rates of submodules by dotted name
     first_clusters: int | None = None  # the first epoch of the stage that reads cluster assignments; None: none does
     starts: Mapping[str, Start] = field(default_factory=dict)  # of losses that start later than the stage
-    tables_every: int | None = (
-        None  # call `make_tables` when the stage starts and every n epochs (0: once; None: never)
-    )
+    tables_every: int | None = None  # epochs between calls of `make_tables`; 0: only at the start, None: never
     decides: Literal["k-means", "head"] = "k-means"  # what assigns images to clusters
