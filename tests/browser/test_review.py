@@ -189,6 +189,17 @@ def test_a_whole_cluster_of_many_images_is_confirmed_or_made_junk_only_when_agre
         window.press("u")
 
 
+def test_a_key_pressed_right_after_a_dialog_closes_is_not_lost(from_file):
+    page = from_file(f"cluster/{LARGE}").press("Shift+J").page
+    page.evaluate(
+        """() => {
+            document.querySelector("dialog").close();
+            document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "J", bubbles: true }));
+        }"""
+    )
+    page.locator("dialog[open]").wait_for(timeout=10_000)
+
+
 def test_rows_are_full_at_every_size_which_is_remembered(from_file):
     page = from_file("review").page
     lists = f"document.querySelector('.block[data-cluster=\"{LARGE}\"] .gallery')"

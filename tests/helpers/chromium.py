@@ -2,4 +2,4 @@
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
-PATIENCE = 600_000  # milliseconds; only a browser that hangs is waited for so long
+PATIENCE = 120_000  # milliseconds; only a browser that hangs is waited for so long

@@ -45,7 +45,7 @@ export function listenToKeys(report: Report, actions: Actions): void {
   };
   document.addEventListener("keydown", (event) => {
     const { key, ctrlKey, metaKey, altKey, shiftKey, target } = event;
-    if (event.defaultPrevented || altKey || (target as Element).closest("input, textarea, select, dialog:not(.viewer)") !== null) return;
+    if (event.defaultPrevented || altKey || isAnswering(target as Element)) return;
     const command = ctrlKey || metaKey;
     const undoing = command && key.toLowerCase() === "z";
     const action = undoing ? (shiftKey ? () => actions.redo() : () => actions.undo()) : command ? undefined : plain[key];
@@ -54,6 +54,11 @@ export function listenToKeys(report: Report, actions: Actions): void {
     if (key !== "Escape") event.preventDefault();
     action();
   });
+}
+
+/** Whether a key is part of an answer; a dialog that was just closed keeps the focus until the next frame. */
+function isAnswering(target: Element): boolean {
+  return target.closest("dialog:not([open])") === null && target.closest("input, textarea, select, dialog:not(.viewer)") !== null;
 }
 
 /** Go to the cluster after, or before, the one that is shown. */
