@@ -23,7 +23,7 @@ from jaxtyping import Int
 import propos
 from propos.clustering import spherical_kmeans
 from propos.evaluation import numbered, scores
-from propos.evaluation.asking import choose_questions
+from propos.evaluation.questions import choose_questions
 from propos.runs import Run
 from propos.training.corrections import corrections_of, numbers_of
 from propos.training.pinned import pin_images

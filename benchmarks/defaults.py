@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from peers import PEERS, REPEATS, Labels, Pixels, pixels_of
-from propos.common.work import unseen
+from propos.common.progress import show_nothing
 from propos.data.arrays import ArraySource
 from propos.evaluation import scores
 from propos.runner import Request, plan
@@ -57,7 +57,7 @@ def features_of(source: ArraySource) -> Pixels | None:
     with plan(request(source, 2, 0, {}), "cpu") as planned:
         if planned.config.start.network is None:
             return None
-        features = prepare_inputs(planned.config, planned.source, planned.device, unseen)
+        features = prepare_inputs(planned.config, planned.source, planned.device, show_nothing)
         rows = features.batch(np.arange(len(features))).reshape(len(features), -1)
     unit: Pixels = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit

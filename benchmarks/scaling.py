@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from propos.cli.memory import keep_freed_memory
 from propos.config import Config
 from propos.data import Source, from_array, open_source
-from propos.distributed import averaged, joined, rank, sum_over_processes, world_size
+from propos.distributed import average_gradients, join_process_group, rank, sum_over_processes, world_size
 from propos.runner.recipes import build_recipe
 from propos.training.context import StepRun
 from propos.training.estimate import late_state
@@ -117,10 +117,10 @@ def passes_of(engine: str) -> Callable[[], None]:
 
     def work() -> None:
         loss = passes(images)
-        with averaged(trained) if engine == "during" else nullcontext():
+        with average_gradients(trained) if engine == "during" else nullcontext():
             loss.backward()
         if engine == "after":
-            with averaged(trained):
+            with average_gradients(trained):
                 pass
         learner.method.zero_grad(set_to_none=True)
 
@@ -150,7 +150,7 @@ def serve(folder: Path) -> None:
     """Do the work that each turn's file names, until one says to stop."""
     torch.set_num_threads(1)
     keep_freed_memory()  # as every command does
-    with joined():
+    with join_process_group():
         works: dict[str, Callable[[], None]] = {}
         for number in range(10**6):
             path = folder / f"{number}.turn"

@@ -46,13 +46,15 @@ def on_a_share(rank, world):
         net.zero_grad(set_to_none=True)
         passed(net, first, 1.0).backward()
         second.requires_grad_()
-        with distributed.averaged(list(net["layers"].parameters()), [buffer]):
+        with distributed.average_gradients(list(net["layers"].parameters()), [buffer]):
             loss = passed(net, second, 2.0)
             second.register_hook(lambda _: events.append("pass ended"))
             loss.backward()
         found.append({name: parameter.grad.clone() for name, parameter in net["layers"].named_parameters()})
     dist.all_reduce = send
-    with distributed.averaged(list(net.parameters())):  # the unused head's bucket is first in line and never fills
+    with distributed.average_gradients(
+        list(net.parameters())
+    ):  # the unused head's bucket is first in line and never fills
         passed(net, second.detach(), 1.0).backward()
     assert net["unused"].weight.grad is None
     return {

@@ -6,10 +6,10 @@ import torch
 from helpers.processes import run_on
 from propos.clustering import spherical_kmeans
 from propos.distributed import (
-    each_process,
-    from_first_process,
+    all_gather,
+    broadcast,
+    gather_rows,
     rank,
-    rows_of_all,
     share,
     sum_over_processes,
     world_size,
@@ -52,10 +52,10 @@ def all_cases(process, world):
     results = {name: cluster(process, world, points, **options) for name, (points, options) in CASES.items()}
     results["collectives"] = {
         "sum": sum_over_processes(torch.tensor([process + 1.0])),
-        "each": each_process(torch.tensor([process, 7])),
-        "first": from_first_process(torch.tensor([process + 10])),
+        "each": all_gather(torch.tensor([process, 7])),
+        "first": broadcast(torch.tensor([process + 10])),
         # Of a table of 5 rows the first process holds 2, the second 3.
-        "rows": rows_of_all(10 * torch.arange(5)[:, None][share(5)], torch.tensor([4, 0, 2]), 5),
+        "rows": gather_rows(10 * torch.arange(5)[:, None][share(5)], torch.tensor([4, 0, 2]), 5),
         "large": sum_over_processes(torch.full((20_000,), process + 1.0)),
         "rank": rank(),
         "world": world_size(),
@@ -82,8 +82,8 @@ def test_collectives_do_what_they_say(two):
 def test_collectives_of_one_process_return_what_they_are_given():
     local = torch.arange(3)
     assert sum_over_processes(local) is local
-    assert from_first_process(local) is local
-    assert each_process(local).tolist() == [[0, 1, 2]]
+    assert broadcast(local) is local
+    assert all_gather(local).tolist() == [[0, 1, 2]]
     assert (rank(), world_size()) == (0, 1)
 
 

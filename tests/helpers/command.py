@@ -33,14 +33,14 @@ def command(capsys, *arguments):
     return Result(leaving.value.code, captured.out, captured.err)
 
 
-def start(*arguments, **manner):
+def start(*arguments, **keywords):
     """Start the command in a process of its own; `forked.Forked` says in which manners."""
-    return forked.Forked(forked.command, *map(str, arguments), **manner)
+    return forked.Forked(forked.command, *map(str, arguments), **keywords)
 
 
-def run(*arguments, **manner):
+def run(*arguments, **keywords):
     """Run the command in a process of its own."""
-    process = start(*arguments, **manner)
+    process = start(*arguments, **keywords)
     out, err = process.communicate()
     return Result(process.returncode, out, err, process.processor_seconds)
 
@@ -64,8 +64,8 @@ def start_anew(*arguments, hold=None, cwd=None, env=None):
     )
 
 
-def run_anew(*arguments, **manner):
+def run_anew(*arguments, **keywords):
     """Run the command as a shell would."""
-    process = start_anew(*arguments, **manner)
+    process = start_anew(*arguments, **keywords)
     out, err = process.communicate(timeout=PATIENCE)
     return Result(process.returncode, out, err)

@@ -46,9 +46,9 @@ class Forked:
         self._said = tempfile.TemporaryDirectory(prefix="propos-test-", ignore_cleanup_errors=True)
         self._out, self._err, self._cost = (Path(self._said.name) / name for name in ("out", "err", "cost"))
         said = str(self._out), str(self._err), str(self._cost)
-        manner = (cwd, dict(env or os.environ), largest_file, ignored, hold, *said)
+        settings = (cwd, dict(env or os.environ), largest_file, ignored, hold, *said)
         # A daemon is ended with the tests, should one leave it behind.
-        self._process = FORKS.Process(target=_become, args=(manner, function, arguments), daemon=True)
+        self._process = FORKS.Process(target=_become, args=(settings, function, arguments), daemon=True)
         self._process.start()
         self.pid = self._process.pid
         self.processor_seconds = 0.0  # known after its end, unless a signal ended it
@@ -88,8 +88,8 @@ class Forked:
         return said
 
 
-def _become(manner, function, arguments):
-    cwd, env, largest_file, ignored, hold, *said, cost = manner
+def _become(settings, function, arguments):
+    cwd, env, largest_file, ignored, hold, *said, cost = settings
     for descriptor, path in enumerate(said, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
     os.chdir(cwd or Path.cwd())

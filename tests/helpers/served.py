@@ -17,9 +17,9 @@ from propos.runs import Run
 class Served:
     """A server in a process of its own, and what it says to requests."""
 
-    def __init__(self, folder, port=0, **manner):
+    def __init__(self, folder, port=0, **keywords):
         self.folder, self.ended = folder, False
-        self.process = start("open", folder, "--no-browser", "--port", port, **manner)
+        self.process = start("open", folder, "--no-browser", "--port", port, **keywords)
         while "\n" not in (said := self.process.said()):
             assert self.process.poll() is None, self.process.communicate()
             time.sleep(0.02)

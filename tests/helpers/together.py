@@ -11,7 +11,7 @@ from helpers import two_stages
 from helpers.methods import REPRESENTATIVE, TRAINED
 from helpers.small import CPU, digits, quick_config
 from propos.common.errors import Interrupted
-from propos.distributed import any_process, collect, gather, joined, rank, share
+from propos.distributed import any_process, gather, gather_on_first, join_process_group, rank, share
 from propos.methods import find_method, stages_of
 from propos.networks.norm import BatchGroups, BatchNorm, set_groups
 from propos.runs import RunFolder
@@ -184,9 +184,9 @@ def everything(folder):
 def write(folder):
     """Write what this process found into a folder."""
     torch.set_num_threads(1)
-    with joined():
+    with join_process_group():
         found = everything(Path(folder))
-        piece = collect(torch.arange(7.0)[share(7)], 7)
+        piece = gather_on_first(torch.arange(7.0)[share(7)], 7)
         found["collected"] = torch.empty(0) if piece is None else piece
         torch.save(found, Path(folder) / f"{rank()}.pt")
 
@@ -194,6 +194,6 @@ def write(folder):
 def write_others(folder):
     """Write the steps of the other methods."""
     torch.set_num_threads(1)
-    with joined():
+    with join_process_group():
         steps = {name: one_step(*STEPS[name]) for name in sorted(OTHERS)}
         torch.save({"steps": steps}, Path(folder) / f"{rank()}.pt")

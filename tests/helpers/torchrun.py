@@ -14,10 +14,10 @@ from helpers.forked import Forked, command
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 
 
-def start(*arguments, processes=2, options=("--standalone",), **manner):
+def start(*arguments, processes=2, options=("--standalone",), **keywords):
     """Start torchrun, which starts its processes as it always does."""
     flags = [*options, f"--nproc-per-node={processes}"]
-    return Forked(_torchrun, *flags, *map(str, arguments), env={**os.environ, **ENVIRONMENT}, **manner)
+    return Forked(_torchrun, *flags, *map(str, arguments), env={**os.environ, **ENVIRONMENT}, **keywords)
 
 
 def _torchrun(*arguments):

@@ -42,8 +42,8 @@ def serve(folder):
     """Give a function that serves the run."""
     servers = []
 
-    def start(**manner):
-        servers.append(Served(folder, **manner))
+    def start(**keywords):
+        servers.append(Served(folder, **keywords))
         return servers[-1]
 
     yield start

@@ -17,7 +17,7 @@ from helpers.hold import Hold
 from helpers.small import SHARED, as_flags, digits, save_digits
 from propos.runner import SilentReporter
 from propos.runs import Run
-from propos.study.compare.asking import Wanted
+from propos.study.compare.request import CompareRequest
 from propos.study.compare.state import planned_state, read_state
 
 FAST = as_flags({key: value for key, value in SHARED.items() if key != "train.epochs"})
@@ -146,9 +146,11 @@ def test_a_listing_tells_only_what_would_be_trained_and_refuses_as_training_does
 
 def test_two_processes_that_plan_other_methods_for_one_folder_lose_none(tmp_path):
     source, out = save_digits(tmp_path / "digits.npz", 60), tmp_path / "out"
-    wanted = [Wanted(str(source), [method], seeds) for method, seeds in (("kmeans-pixels", 2), ("kmeans-random", 1))]
-    planned = [planned_state(each, out, "cpu", SilentReporter()) for each in wanted]  # neither knows of the other
-    for state, each in zip(planned, wanted, strict=True):
+    requests = [
+        CompareRequest(str(source), [method], seeds) for method, seeds in (("kmeans-pixels", 2), ("kmeans-random", 1))
+    ]
+    planned = [planned_state(each, out, "cpu", SilentReporter()) for each in requests]  # neither knows of the other
+    for state, each in zip(planned, requests, strict=True):
         state.remember(each, out)
     found = read_state(out)
     assert (found.methods, found.seeds) == (["kmeans-pixels", "kmeans-random"], 2)
@@ -208,8 +210,8 @@ def test_what_cannot_be_compared_is_refused_in_a_line(tmp_path, capsys, methods,
 
 def test_each_method_has_the_settings_that_it_reads():
     given = {"train.lr": 0.1, "propos.sigma": 0.01, "byol.predictor_rate": 2.0, "simclr.temperature": 0.2}
-    wanted = Wanted("digits", ["propos", "byol", "dcboost"], settings=given)
-    kept = {method: set(wanted.request(method).settings) for method in wanted.methods}
+    request = CompareRequest("digits", ["propos", "byol", "dcboost"], settings=given)
+    kept = {method: set(request.method_request(method).settings) for method in request.methods}
     # SimCLR is none of them: whoever reads its settings there is told so.
     shared = {"train.lr", "simclr.temperature"}
     assert kept == {
@@ -217,7 +219,7 @@ def test_each_method_has_the_settings_that_it_reads():
         "byol": {*shared, "byol.predictor_rate"},
         "dcboost": {*shared, "propos.sigma"},
     }
-    on_byol = Wanted("digits", ["propos", "dcboost"], settings={**given, "dcboost.pretext": "byol"})
+    on_byol = CompareRequest("digits", ["propos", "dcboost"], settings={**given, "dcboost.pretext": "byol"})
     assert set(on_byol.request("dcboost").settings) == {*shared, "byol.predictor_rate", "dcboost.pretext"}
 
 

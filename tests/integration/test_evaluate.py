@@ -100,7 +100,7 @@ def test_the_probe_sees_backbone_features_of_the_embedding_network(folder):
         projections = model.method.target.module.eval().projector(features)
     probed = BackboneFeatures(model, source, torch.Generator())
     torch.testing.assert_close(torch.cat(list(probed.of_plain_views(torch.arange(200)))), features)
-    torch.testing.assert_close(probed.held(torch.arange(50, 150)), features[50:150])
+    torch.testing.assert_close(probed.plain_view_table(torch.arange(50, 150)), features[50:150])
     assert probed.width == 128
     embeddings = np.load(folder / "run" / "embeddings.npy")
     unit = projections / projections.norm(dim=1, keepdim=True)

@@ -23,7 +23,7 @@ from propos import run as propos_run
 from propos.data import Sample, find_source, list_caches, looks_photographic
 from propos.data.cache.store import cache_folder
 from propos.networks import FrozenBackbone, Whitening
-from propos.review.report.words import settings_in_words
+from propos.review.report.settings_text import describe_settings
 from propos.runner import Origin, Request, plan
 from propos.runner.inspect import overview
 from propos.runner.recipes import choose_recipe
@@ -58,7 +58,7 @@ def test_the_run_says_what_it_started_from(finished, here):
     assert (start["seen"], start["licence"]) == ("unknown", "unknown")
     assert start["sha256"] == finished.config.start.sha256
     assert len(start["sha256"]) == 64
-    words = dict(settings_in_words(finished.config, finished.info, 24, finished.corrected))  # what the page says
+    words = dict(describe_settings(finished.config, finished.info, 24, finished.corrected))  # what the page says
     assert words["Network"].startswith("efficientnet-lite0, pretrained, frozen")
     assert words["Pretrained on"] == "unknown; licence of the weights: unknown"
     assert words["Features"].startswith("64 principal components, each divided by its standard deviation^0.5; ")
@@ -179,7 +179,7 @@ def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
     assert command(capsys, "run", here / "photos", *common, "--out", tmp_path / "whole").code == 0
     whole = Run.open(tmp_path / "whole")
     assert len(whole.history) == 5
-    words = dict(settings_in_words(whole.config, whole.info, 24, whole.corrected))
+    words = dict(describe_settings(whole.config, whole.info, 24, whole.corrected))
     assert words["Training"].startswith("4 epochs in batches of 12")
     assert "Pretrained on" in words
     assert set(whole.history[-2]["losses"]) >= {"psa", "psl"}

@@ -18,8 +18,8 @@ from propos.runs import Run
 from propos.study.reproduce.budgets import task
 from propos.study.reproduce.images import source_of
 from propos.study.reproduce.items import ITEMS
-from propos.study.reproduce.measurements import take_readings
-from propos.study.reproduce.paths import Place
+from propos.study.reproduce.measurements import take_measurements
+from propos.study.reproduce.paths import ReproducePaths
 from propos.training import Model, choose_device
 
 
@@ -102,13 +102,13 @@ def test_what_is_measured_afterwards_is_what_evaluate_measures(tmp_path, no_data
     out = tmp_path / "out"
     assert run("reproduce", "figure-4", "--out", out).code == 0
     (cell,) = tasks(no_data, "figure-4")
-    place = Place(out, no_data)
-    take_readings(["clusters", "validation", "outliers"], cell, place, "cpu")
+    paths = ReproducePaths(out, no_data)
+    take_measurements(["clusters", "validation", "outliers"], cell, paths, "cpu")
     read = {path.stem: json.loads(path.read_text()) for path in (out / "readings").glob("*/*.json")}
     # Without noise every neighbour keeps its class, at all three kept epochs.
     assert [kept["0"]["mean"] for kept in read["preservation"].values()] == [1.0, 1.0, 1.0]
     assert all(0 < kept["0.1"]["mean"] < 1 for kept in read["preservation"].values())
-    folder = place.run(cell)
+    folder = paths.run(cell)
     anew = json.loads(command(capsys, "evaluate", folder, "-k", 20, "--json").out)
     assert read["clusters"]["20"]["nmi"] == pytest.approx(anew["nmi"])
     other = out / "images" / "digits-for-cifar-10-val-200.npz"
@@ -123,24 +123,24 @@ def test_what_is_measured_afterwards_is_what_evaluate_measures(tmp_path, no_data
 def test_what_is_among_the_tested_images_neither_teaches_nor_votes(tmp_path, no_data, capsys):
     out = tmp_path / "out"
     (cell,) = tasks(no_data, "figure-4")
-    place = Place(out, no_data)
-    with np.load(source_of(cell.images, no_data, place.images)) as kept:
+    paths = ReproducePaths(out, no_data)
+    with np.load(source_of(cell.images, no_data, paths.images)) as kept:
         images, labels = kept["images"], kept["labels"]
     train = 167  # five sixths of 200
     images[train : train + 20], labels[train : train + 20] = images[:20], labels[:20]
-    np.savez(cell.images.file(place.images), images=images, labels=labels)
+    np.savez(cell.images.file(paths.images), images=images, labels=labels)
     other = out / "images" / "digits-for-cifar-10-val-200.npz"
     np.savez(other, images=np.concatenate([images[100:160], 255 - images[160:]]), labels=labels[100:])
     assert run("reproduce", "figure-4", "--out", out).code == 0
-    take_readings(["linear"], cell, place, "cpu")
+    take_measurements(["linear"], cell, paths, "cpu")
     read = {path.stem: json.loads(path.read_text()) for path in (out / "readings").glob("*/*.json")}
     tested = json.loads(
-        command(capsys, "evaluate", place.run(cell), "--linear", "paper", "--test", other, "--json").out
+        command(capsys, "evaluate", paths.run(cell), "--linear", "paper", "--test", other, "--json").out
     )
     assert read["linear"]["train_images"] == tested["linear_train_images"] == 140
     assert read["linear"]["accuracy"] == tested["linear_accuracy"]
 
-    finished = Run.open(place.run(cell))
+    finished = Run.open(paths.run(cell))
     last = max(finished.kept_weights)
     projections = Model.uncorrected(finished, choose_device("cpu"), last).online_projections(from_array(images))
     classes = torch.from_numpy(Classes.among(labels).numbers(labels))

@@ -42,10 +42,10 @@ def files(folder):
     return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
 
 
-def interrupt(photos, written, number, *arguments, **manner):
+def interrupt(photos, written, number, *arguments, **keywords):
     """Interrupt a command while it decodes the last image, some time after it began to write; return what it said."""
     hold = Hold(photos.parent, written)
-    process = start(*arguments, hold=hold, **manner)
+    process = start(*arguments, hold=hold, **keywords)
     hold.reached(process)
     # The image has been seen and becomes a pipe, which keeps whoever decodes it waiting.
     os.mkfifo(photos.parent / "pipe")

@@ -18,8 +18,8 @@ from helpers.runs import write_edits
 from propos import run as propos_run
 from propos.common.errors import Interrupted
 from propos.review.export.onnx import OnnxModel
-from propos.review.report.words import settings_in_words
-from propos.runner import Length, Origin, Request, execute_plan, open_source_of, plan
+from propos.review.report.settings_text import describe_settings
+from propos.runner import Length, Origin, Request, execute_plan, open_run_images, plan
 from propos.runs import Run
 from propos.training import Model
 from propos.training.probing import BackboneFeatures
@@ -77,7 +77,7 @@ def test_of_the_network_only_what_learns_is_in_the_run_twice(finished):
 
 
 def test_the_page_says_that_its_last_stage_was_tuned(finished):
-    words = dict(settings_in_words(finished.config, finished.info, 24, finished.corrected))
+    words = dict(describe_settings(finished.config, finished.info, 24, finished.corrected))
     assert words["Network"] == "efficientnet-lite0, pretrained, its last stage trained on these images"
     assert words["Training"].startswith("2 epochs in batches of 12")
 
@@ -99,10 +99,10 @@ def test_new_images_need_nothing_but_the_tuned_run(finished, here, tmp_path, cap
 
 def test_a_linear_probe_learns_from_what_the_tuned_network_makes_of_whole_images(finished, here, capsys):
     model = Model.from_run(finished, torch.device("cpu"))
-    with open_source_of(finished) as source:
+    with open_run_images(finished) as source:
         probed = BackboneFeatures(model, source, torch.Generator())
         rows = torch.tensor([5, 1, 20])
-        torch.testing.assert_close(probed.held(rows), model.features(source)[rows])
+        torch.testing.assert_close(probed.plain_view_table(rows), model.features(source)[rows])
     result = command(capsys, "evaluate", here / "run", "--linear", "fast", "--json")
     assert result.code == 0, result.err
     assert json.loads(result.out)["linear_train_images"] == 20

@@ -6,7 +6,7 @@ import pytest
 
 from propos.common.errors import InputError, RunFailed
 from propos.data.decoding.pool import own_cores
-from propos.distributed import joined, launched, local_rank, restarts
+from propos.distributed import join_process_group, local_rank, restart_count, started_by_torchrun
 
 MEANT = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -21,8 +21,8 @@ def _no_torchrun(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "read"),
     [
-        ("WORLD_SIZE", launched),
-        ("TORCHELASTIC_RESTART_COUNT", restarts),
+        ("WORLD_SIZE", started_by_torchrun),
+        ("TORCHELASTIC_RESTART_COUNT", restart_count),
         ("LOCAL_WORLD_SIZE", own_cores),
     ],
 )
@@ -40,7 +40,7 @@ def test_no_process_shares_a_machine_with_none(monkeypatch):
 
 
 def enter():
-    with joined():
+    with join_process_group():
         raise AssertionError("it joined")
 
 
@@ -75,4 +75,4 @@ def test_a_port_that_is_taken_is_said_in_one_line(monkeypatch):
 def test_what_torchrun_says_is_read(monkeypatch):
     for name, value in (("WORLD_SIZE", "4"), ("RANK", "3"), ("LOCAL_RANK", "1"), ("TORCHELASTIC_RESTART_COUNT", "2")):
         monkeypatch.setenv(name, value)
-    assert (launched(), local_rank(), restarts()) == (True, 1, 2)
+    assert (started_by_torchrun(), local_rank(), restart_count()) == (True, 1, 2)

@@ -11,7 +11,7 @@ from helpers.small import QUICK, digits, save_digits, without_times
 from propos import ProPos
 from propos.common.errors import Interrupted
 from propos.evaluation import nmi
-from propos.runner import Output, Request, execute_plan, open_source_of, plan
+from propos.runner import Output, Request, execute_plan, open_run_images, plan
 from propos.runs import Run
 
 IMAGES, LABELS = digits().images[..., 0], digits().labels
@@ -171,5 +171,5 @@ def test_a_finished_run_folder_is_read_and_never_trained_again(tmp_path):
 def test_paths_are_remembered_so_that_the_run_can_be_read_again(tmp_path):
     model = estimator(epochs=1).fit(save_digits(tmp_path / "digits.npz"))
     model.save(tmp_path / "run")
-    with open_source_of(Run.open(tmp_path / "run")) as images:
+    with open_run_images(Run.open(tmp_path / "run")) as images:
         assert len(images) == 200

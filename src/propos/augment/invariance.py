@@ -40,7 +40,7 @@ class Change:
     farther: float  # distance to the nearest other image, relative to the unchanged image's: third quartile
 
     @property
-    def unseen(self) -> bool:
+    def looks_natural(self) -> bool:
         """Return whether changed images are as near to the others as those are to each other."""
         return self.farther <= FARTHER
 
@@ -56,7 +56,7 @@ class Invariance:
     @property
     def flip(self) -> float:
         """The probability of mirroring a view."""
-        return 0.5 if self.mirrored.unseen or self.mirrored.stays >= STAYS else 0.0
+        return 0.5 if self.mirrored.looks_natural or self.mirrored.stays >= STAYS else 0.0
 
     @property
     def turns(self) -> Literal[1, 2, 4]:
@@ -65,7 +65,7 @@ class Invariance:
         return 4 if all(usual) else 2 if usual[0] else 1
 
     def _as_usual(self, change: Change) -> bool:
-        return change.unseen and change.stays >= AS_WELL * self.mirrored.stays
+        return change.looks_natural and change.stays >= AS_WELL * self.mirrored.stays
 
     def settings(self, channels: int) -> dict[str, Any]:
         """Return settings of views that suit such images.

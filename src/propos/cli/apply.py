@@ -25,7 +25,7 @@ def apply(
     file: Annotated[Path, typer.Argument(metavar="EDITS", help="A file of edits, downloaded from a run's page.")],
 ) -> None:
     """Apply corrections to a run: names, merges, splits, moves, junk and confirmations."""
-    from propos.common.words import counted
+    from propos.common.plurals import counted
     from propos.review.report import PAGE, show_edits
     from propos.runs import Run, apply_file
 
@@ -46,7 +46,7 @@ def apply(
 
 def _new_clusters(run: Run, applied: Applied) -> Iterator[str]:
     """Report new clusters, and their ids in the file if those differ."""
-    from propos.common.words import counted
+    from propos.common.plurals import counted
 
     names, sizes = run.corrected.names(), {each.id: len(each.members) for each in run.corrected.clusters}
     new = [id_ for id_ in applied.given if id_ in sizes]  # not those that were undone or merged

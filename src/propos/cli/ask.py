@@ -12,7 +12,7 @@ from propos.cli.prechecks import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
-    from propos.evaluation.asking import Asked
+    from propos.evaluation.questions import Questions
     from propos.runs import Run
 
 COLUMNS = ("group", "image", "cluster", "name", "alternative", "alternative_name")
@@ -28,8 +28,8 @@ def ask(
 ) -> None:
     """List the images whose labels would help most, grouped by the two clusters they lie between."""
     from propos.common.errors import InputError, refuse_to_overwrite
-    from propos.common.words import counted
-    from propos.review.report import ask_about
+    from propos.common.plurals import counted
+    from propos.review.report import choose_images_to_check
     from propos.runs import Run
 
     if output is not None and output.suffix not in (".csv", ".json"):
@@ -40,10 +40,10 @@ def ask(
     folder.refuse_all_junk()
     for note in folder.notes_on_edits():
         say(f"warning: {note}", err=True)
-    asked = ask_about(folder, count)
-    if asked is None:
+    questions = choose_images_to_check(folder, count)
+    if questions is None:
         raise InputError(f"{run}: has only one cluster left: there is nothing to ask")
-    rows = _rows(folder, asked)
+    rows = _rows(folder, questions)
     _print(rows)
     if rows:
         say(f"Answer them on the page, under Questions: propos open {shlex.quote(str(run))}")
@@ -52,9 +52,14 @@ def ask(
         say(f"{counted(len(rows), 'image')}: {output}")
 
 
-def _rows(run: Run, asked: Asked) -> list[Row]:
+def _rows(run: Run, questions: Questions) -> list[Row]:
     names, images = run.corrected.names(), run.table.images
-    columns = (asked.rows.tolist(), asked.group.tolist(), asked.cluster.tolist(), asked.alternative.tolist())
+    columns = (
+        questions.rows.tolist(),
+        questions.group.tolist(),
+        questions.cluster.tolist(),
+        questions.alternative.tolist(),
+    )
     return [
         (group + 1, images[row], own, names[own], other, names[other])
         for row, group, own, other in zip(*columns, strict=True)
@@ -63,7 +68,7 @@ def _rows(run: Run, asked: Asked) -> list[Row]:
 
 def _print(rows: list[Row]) -> None:
     """Print each group: the two clusters it lies between, then its images by their present cluster."""
-    from propos.common.words import counted
+    from propos.common.plurals import counted
 
     before = 0
     for group, image, cluster, name, other, other_name in rows:

@@ -12,7 +12,7 @@ import typer
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
-    from propos.study.compare.asking import Wanted
+    from propos.study.compare.request import CompareRequest
 
 
 def compare(
@@ -59,40 +59,40 @@ def compare(
     from propos.config import parse_assignments
     from propos.data import find_source
     from propos.runner.request import run_name
-    from propos.study.compare.asking import Wanted, read_methods
     from propos.study.compare.comparing import list_cells
+    from propos.study.compare.request import CompareRequest, read_methods
 
-    wanted = Wanted(
+    request = CompareRequest(
         source, read_methods(methods), seeds, budget, epochs, clusters, recipe, start, labels,
         parse_assignments(settings or []), data,
     )  # fmt: skip
     place = out or Path(f"compare-{run_name(source)}")
     if dry_run:
         find_source(source, labels=labels, data=data)
-        for line in list_cells(wanted, place):
+        for line in list_cells(request, place):
             say(line)
         return
-    compare_shown(wanted, place, device, quiet)
+    compare_on_terminal(request, place, device, quiet)
 
 
-def compare_shown(wanted: Wanted, out: Path, device: str, quiet: bool) -> None:
+def compare_on_terminal(request: CompareRequest, out: Path, device: str, quiet: bool) -> None:
     """Train and write a comparison, and show it on the terminal."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
     from propos.common.errors import RunFailed
-    from propos.distributed import joined, rank
-    from propos.runner.batch import Manner
+    from propos.distributed import join_process_group, rank
+    from propos.runner.batch import TrainingOptions
     from propos.study.compare.comparing import compare
     from propos.study.compare.writing import notes, plain_table
 
     # Only rank 0 prints.
-    with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
+    with join_process_group(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
 
         def stopping() -> AbstractContextManager[Callable[[], bool]]:
             return stop_on_signals(terminal)
 
         reporter = terminal if terminal.live else None
-        found = compare(wanted, out, Manner(device, reporter, stopping, terminal.note, terminal.warn))
+        found = compare(request, out, TrainingOptions(device, reporter, stopping, terminal.note, terminal.warn))
         terminal.note("")
         for line in plain_table(found.state, found.rows):
             say(line)
@@ -101,7 +101,7 @@ def compare_shown(wanted: Wanted, out: Path, device: str, quiet: bool) -> None:
         terminal.note(f"Written: {out / 'compare.md'}, .csv, .json, .svg and .png; the runs are in {out / 'cells'}")
         for problem in found.problems:
             terminal.warn(problem)
-    refused = [method for method in wanted.methods if method in found.state.refused]
+    refused = [method for method in request.methods if method in found.state.refused]
     missing = [f"not compared: {', '.join(refused)}"] if refused else []
     if found.problems:
         are = "cell is" if len(found.problems) == 1 else "cells are"

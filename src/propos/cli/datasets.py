@@ -48,7 +48,7 @@ def fetch_set(
     if root is None:
         raise InputError("no data folder: give --data FOLDER, or set PROPOS_DATA")
     with Terminal(quiet) as terminal:
-        with terminal.working(f"Fetching {name}") as progress:
+        with terminal.show_task(f"Fetching {name}") as progress:
             folder = fetch(wanted, root, progress)
         terminal.note(f"{name}: {wanted.look(root).images:,} images in {folder}")
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from propos.cli.streams import TolerantStream, printable
 from propos.common.durations import duration
-from propos.common.words import counted
+from propos.common.plurals import counted
 
 if TYPE_CHECKING:
     from propos.clustering import Suggestion
@@ -63,12 +63,12 @@ class Terminal:
             BarColumn(),
             TaskProgressColumn(),
             TimeRemainingColumn(compact=True),
-            TextColumn("left  {task.fields[words]}"),
+            TextColumn("left  {task.fields[summary]}"),
             console=self.out,
             transient=True,
             disable=not self.live,
         )
-        self.task = self.bar.add_task("training", total=None, epoch="–", words="")
+        self.task = self.bar.add_task("training", total=None, epoch="–", summary="")
 
     def __enter__(self) -> Self:
         return self
@@ -83,13 +83,13 @@ class Terminal:
             self.bar.stop()
 
     @contextmanager
-    def working(self, words: str) -> Iterator[Callable[[int, int], None]]:
+    def show_task(self, name: str) -> Iterator[Callable[[int, int], None]]:
         """Show the progress of a long task; yields a function to call with the amount done and the total."""
         if not self.live:
-            yield self._plain_lines(words)
+            yield self._plain_lines(name)
             return
         with Progress(
-            TextColumn(words),
+            TextColumn(name),
             BarColumn(),
             TextColumn("{task.fields[done]}"),
             TimeRemainingColumn(compact=True),
@@ -97,7 +97,7 @@ class Terminal:
             console=self.out,
             transient=True,
         ) as bar:
-            task = bar.add_task(words, total=None, done="", left="")
+            task = bar.add_task(name, total=None, done="", left="")
             yield lambda done, total: bar.update(
                 task,
                 completed=done,
@@ -106,7 +106,7 @@ class Terminal:
                 left="left" if total else "",
             )
 
-    def _plain_lines(self, words: str) -> Callable[[int, int], None]:
+    def _plain_lines(self, name: str) -> Callable[[int, int], None]:
         """Return a function that prints a line every ten seconds; short tasks print none."""
         last = time.monotonic()
         first: tuple[float, int] | None = None  # a task may start late, and may continue an earlier one
@@ -120,10 +120,10 @@ class Terminal:
                 return
             last = now
             if total == 0:
-                self.note(f"{words}: {done:,} so far")
+                self.note(f"{name}: {done:,} so far")
                 return
             left = (now - begin) * (total - done) / (done - at_first)
-            self.note(f"{words}: {done:,} of {total:,} ({done / total:.0%}), {duration(left)} left")
+            self.note(f"{name}: {done:,} of {total:,} ({done / total:.0%}), {duration(left)} left")
 
         return line
 
@@ -135,7 +135,7 @@ class Terminal:
             self.bar.reset(self.task, total=None)
             self.bar.start()
             return
-        self.bar.reset(self.task, total=epochs * steps, completed=epoch * steps, epoch=f"{epoch}/{epochs}", words="")
+        self.bar.reset(self.task, total=epochs * steps, completed=epoch * steps, epoch=f"{epoch}/{epochs}", summary="")
         self.bar.start()
 
     def step(self, epoch: int, step: int) -> None:
@@ -144,7 +144,7 @@ class Terminal:
 
     def epoch(self, record: Mapping[str, Any]) -> None:
         """Show a finished epoch."""
-        self.bar.update(self.task, words=summary(record))
+        self.bar.update(self.task, summary=summary(record))
         now, last = time.monotonic(), record["epoch"] >= self.epochs - 1
         if not self.live and not self.quiet and (last or now - self.last_line > PLAIN_LINE_SECONDS):
             done = record["epoch"] + 1

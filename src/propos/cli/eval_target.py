@@ -17,7 +17,7 @@ from propos.common.errors import InputError
 from propos.data import Source, is_array, is_named, places_apart
 from propos.evaluation.classes import Classes
 from propos.evaluation.neighbours import NEIGHBOURS
-from propos.runner import open_like, open_source_of
+from propos.runner import open_like, open_run_images
 from propos.runner.sources import NoImages
 from propos.runs import Run
 from propos.training import Model, choose_device
@@ -84,7 +84,7 @@ class EvalTarget:
     @cached_property
     def own_images(self) -> Source:
         """The run's images; they must be unchanged."""
-        return self.opened.enter_context(open_source_of(self.run))
+        return self.opened.enter_context(open_run_images(self.run))
 
     def own(self, positions: Int[Tensor, " n"]) -> Classified:
         """Return some of the run's images with their classes."""

@@ -30,7 +30,7 @@ def export(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print which file would go where; write nothing.")] = False,
 ) -> None:
     """Export the corrected labels of a run for other programs."""
-    from propos.common.words import counted
+    from propos.common.plurals import counted
     from propos.review.export import export_run, refuse_dry_run
     from propos.runs import Run
 
@@ -61,7 +61,7 @@ def _export_onnx(run: Run, output: Path) -> None:
     from propos.review.export import check_place
 
     check_place(run, output)
-    from propos.common.words import counted
+    from propos.common.plurals import counted
     from propos.review.export.onnx import write_onnx
 
     checked = write_onnx(run, output)

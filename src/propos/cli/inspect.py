@@ -39,7 +39,7 @@ def inspect(
     request = Request(source=source, clusters=clusters, data=data)
     with (
         Terminal(quiet=as_json) as terminal,
-        plan(request, device, SilentReporter(terminal.working), ESTIMATE_CLUSTERS) as decision,
+        plan(request, device, SilentReporter(terminal.show_task), ESTIMATE_CLUSTERS) as decision,
     ):
         found = overview(decision)
         if views is not None:
@@ -82,7 +82,7 @@ def _print_files(files: Files) -> None:
 
 def _print_planned(planned: Planned) -> None:
     from propos.common.durations import duration
-    from propos.common.words import counted
+    from propos.common.plurals import counted
 
     epochs = "" if planned.epochs is None else f", {counted(planned.epochs, 'epoch')}"
     line("recipe", planned.recipe + epochs)

@@ -39,7 +39,7 @@ def open_run(
         for note in folder.notes_on_edits():
             terminal.warn(note)
         if not is_current(folder):
-            write_report(folder, working=terminal.working, warn=terminal.warn)
+            write_report(folder, show_task=terminal.show_task, warn=terminal.warn)
         else:
             show_edits(folder)
 
@@ -56,7 +56,7 @@ def open_run(
 def _close(run: Run, unsaved: int) -> None:
     """Report where edits are saved; fail if some are not, or if the page does not show them."""
     from propos.common.errors import InputError, RunFailed, describe_os_error
-    from propos.common.words import counted
+    from propos.common.plurals import counted
     from propos.review.report import PAGE, show_edits
 
     log, page = run.edits.path, run.path / PAGE

@@ -27,7 +27,7 @@ def predict(
 ) -> None:
     """Assign new images to the clusters of a finished run."""
     refuse_to_overwrite(output)
-    from propos.common.words import counted
+    from propos.common.plurals import counted
     from propos.runs import Run, check_table_path, write_parts
 
     check_table_path(output)
@@ -42,7 +42,7 @@ def predict(
     with open_like(model.config, source, data, keep="use") as images, Terminal(quiet) as terminal:
         for note in (*folder.notes_on_edits(), *images.notes):
             terminal.warn(note)
-        with terminal.working("Predicting") as progress:
+        with terminal.show_task("Predicting") as progress:
             rows = write_parts(model.tabulate(images, progress), output)
         for skipped in images.skipped:
             say(f"skipped {skipped.path}: {skipped.reason}", err=True)

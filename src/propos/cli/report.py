@@ -29,5 +29,5 @@ def report(
         for note in folder.notes_on_edits():
             terminal.warn(note)
         other = None if against is None else Run.open(against)
-        page = write_report(folder, working=terminal.working, warn=terminal.warn, other=other)
+        page = write_report(folder, show_task=terminal.show_task, warn=terminal.warn, other=other)
         terminal.line(f"View the report: open {shlex.quote(str(page.absolute()))}")

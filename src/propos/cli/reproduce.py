@@ -13,8 +13,8 @@ import typer
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
-    from propos.study.reproduce.paths import Place
-    from propos.study.reproduce.reproducing import Wanted
+    from propos.study.reproduce.paths import ReproducePaths
+    from propos.study.reproduce.reproducing import ReproduceRequest
 
 
 def reproduce(
@@ -45,18 +45,18 @@ def reproduce(
     set_wait_policy()
     from propos.data import data_root
     from propos.study.reproduce.items import ITEMS, find_items
-    from propos.study.reproduce.paths import Place
-    from propos.study.reproduce.reproducing import Wanted
+    from propos.study.reproduce.paths import ReproducePaths
+    from propos.study.reproduce.reproducing import ReproduceRequest
 
-    place = Place(out or Path(f"reproduce-{budget}"), data_root(data))
-    wanted = Wanted(find_items(ids or list(ITEMS)), budget, seeds, share)
+    paths = ReproducePaths(out or Path(f"reproduce-{budget}"), data_root(data))
+    request = ReproduceRequest(find_items(ids or list(ITEMS)), budget, seeds, share)
     if not ids or dry_run:
         from propos.study.reproduce.listing import list_cells, list_items
 
-        for line in list_cells(wanted, place) if ids else list_items(wanted, place, device):
+        for line in list_cells(request, paths) if ids else list_items(request, paths, device):
             say(line)
         return
-    run_on_terminal(wanted, place, device, quiet, train)
+    run_on_terminal(request, paths, device, quiet, train)
 
 
 def read_share(text: str) -> tuple[int, int]:
@@ -69,25 +69,27 @@ def read_share(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def run_on_terminal(wanted: Wanted, place: Place, device: str, quiet: bool, train: bool = True) -> None:
+def run_on_terminal(
+    request: ReproduceRequest, paths: ReproducePaths, device: str, quiet: bool, train: bool = True
+) -> None:
     """Train and write a reproduction, and show it on the terminal."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
     from propos.common.errors import RunFailed
-    from propos.distributed import joined, rank
-    from propos.runner.batch import Manner
+    from propos.distributed import join_process_group, rank
+    from propos.runner.batch import TrainingOptions
     from propos.study.reproduce.reproducing import reproduce
 
     # Only rank 0 prints.
-    with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
+    with join_process_group(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
 
         def stopping() -> AbstractContextManager[Callable[[], bool]]:
             return stop_on_signals(terminal)
 
         # Runs of seconds need no progress.
-        reporter = None if wanted.budget == "tiny" else terminal
-        problems = reproduce(wanted, place, Manner(device, reporter, stopping, terminal.note), train)
-        terminal.note(f"Written: {place.out / 'index.html'}")
+        reporter = None if request.budget == "tiny" else terminal
+        problems = reproduce(request, paths, TrainingOptions(device, reporter, stopping, terminal.note), train)
+        terminal.note(f"Written: {paths.out / 'index.html'}")
         for problem in problems:
             terminal.warn(problem)
     if problems:

@@ -114,12 +114,12 @@ def run_on_terminal(
     """Run a request, show it on the terminal, and stop after a step on Ctrl-C."""
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
-    from propos.distributed import joined, rank
+    from propos.distributed import join_process_group, rank
     from propos.review.report import write_report_or_warn
     from propos.runner import run_request
 
     # Only rank 0 prints.
-    with joined(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
+    with join_process_group(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:
 
         def stopping() -> AbstractContextManager[Callable[[], bool]]:
             if threads is not None:

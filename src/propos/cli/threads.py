@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from propos.common.words import counted
+from propos.common.plurals import counted
 
 # Number of samples of the load, and seconds between them.
 LOOKS, BETWEEN = 50, 0.01

@@ -15,7 +15,7 @@ from propos.clustering.points import Points, prepare
 from propos.clustering.seeding import Seeding, sample, seed
 from propos.clustering.yinyang import yinyang
 from propos.common.errors import InputError
-from propos.distributed import from_first_process
+from propos.distributed import broadcast
 
 MAX_ITERATIONS = 300
 TOLERANCE = 1e-4
@@ -146,7 +146,7 @@ def _best(points: Points, runs: list[Clustering]) -> Clustering:
 
 def _same(points: Points, centres: Tensor) -> Tensor:
     """Return the first process's centres: machines may round differently while scouting."""
-    return from_first_process(centres) if points.sharded else centres
+    return broadcast(centres) if points.sharded else centres
 
 
 def _check(points: Points, search: _Search, scout_size: int | str | None) -> None:

@@ -82,7 +82,7 @@ def cluster_sums(points: Points, centres: Float[Tensor, "R K D"]) -> tuple[Float
         weights = None if points.weights is None else points.weights[span]
         sums[:, :dimension] += chunk_sums(rows, labels, len(columns), clusters, weights)
         count_labels(sums[:, dimension], labels)
-    sums = points.over_processes(sums).view(restarts, clusters, -1)
+    sums = points.sum_over_processes(sums).view(restarts, clusters, -1)
     return sums[..., :dimension], sums[..., dimension].long()
 
 
@@ -177,7 +177,7 @@ def worst_served(points: Points, centres: Float[Tensor, "K D"], count: int) -> F
         if points.fixed is not None:
             cosines = cosines.where(points.fixed[span] < 0, torch.inf)
         worst, rows = _lowest(torch.cat([worst, cosines]), torch.cat([rows, chunk]), count)
-    worst, rows = _lowest(points.of_each_process(worst).flatten(), points.of_each_process(rows).flatten(0, 1), count)
+    worst, rows = _lowest(points.all_gather(worst).flatten(), points.all_gather(rows).flatten(0, 1), count)
     return rows[worst < 1 - SERVED]
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from propos.common.errors import InputError
-from propos.distributed import each_process, rank, sum_over_processes
+from propos.distributed import all_gather, rank, sum_over_processes
 
 CHUNK_VALUES = 2**21  # rows and their cosines of one chunk, in values: 8 MB of float32 stay within the cache
 PRODUCT_VALUES = 2**23  # cosines at a time with many columns: products of few rows are slow
@@ -68,13 +68,13 @@ class Points:
         rows = picked.to(self.dtype)
         return rows if self.inverse is None else rows * self.inverse[where][:, None]
 
-    def over_processes(self, local: Tensor) -> Tensor:
+    def sum_over_processes(self, local: Tensor) -> Tensor:
         """Return the sum of every process's tensor: the tensor itself when the points are not sharded."""
         return sum_over_processes(local) if self.sharded else local
 
-    def of_each_process(self, local: Tensor) -> Tensor:
+    def all_gather(self, local: Tensor) -> Tensor:
         """Return every process's tensor, stacked in rank order."""
-        return each_process(local) if self.sharded else local[None]
+        return all_gather(local) if self.sharded else local[None]
 
     def placed(self, labels: Int[Tensor, "n ..."], where: slice | Int[Tensor, " n"]) -> Int[Tensor, "n ..."]:
         """Return the clusters of these rows: the given labels, except for fixed points."""
@@ -96,9 +96,11 @@ class Points:
         rows = torch.zeros((len(places), self.dimension), dtype=self.dtype, device=self.device)
         for span in spans(len(here), CHUNK_ROWS):
             rows.index_copy_(0, here[span], self.rows(local[span]))
-        rows = self.over_processes(rows)
+        rows = self.sum_over_processes(rows)
         weights, solid = (
-            None if held is None else self.over_processes(rows.new_zeros(len(rows)).index_copy_(0, here, held[local]))
+            None
+            if held is None
+            else self.sum_over_processes(rows.new_zeros(len(rows)).index_copy_(0, here, held[local]))
             for held in (self.weights, self.solid)
         )
         masses = _mass(rows, weights), _mass(rows, solid)
@@ -134,7 +136,7 @@ def prepare(
         data, inverse = data.to(dtype) * inverse[:, None], None
     share = [float(len(data)), _mass(data, weights), _mass(data, solid)]
     shares = torch.tensor(share, dtype=torch.float64, device=data.device)
-    shares = (each_process(shares) if sharded else shares[None]).cpu()
+    shares = (all_gather(shares) if sharded else shares[None]).cpu()
     first = int(shares[: rank() if sharded else 0, 0].sum())
     total, mass, solid_mass = shares.sum(dim=0).tolist()
     return Points(data, inverse, weights, solid, dtype, chunk_size, sharded, first, int(total), mass, solid_mass, fixed)

@@ -78,7 +78,7 @@ def _draw(
         # right=True passes over points of probability 0; rounding may exceed the end.
         picks = torch.searchsorted(running, aims, right=True).clamp(max=len(points) - 1)
         rows = points.rows(picks.flatten()).where(here.flatten()[:, None], 0)
-    return points.over_processes(rows).view(restarts, count, points.dimension)
+    return points.sum_over_processes(rows).view(restarts, count, points.dimension)
 
 
 def _running_sums(points: Points, distance: Float[Tensor, "R N"]) -> Float[Tensor, "R N"]:
@@ -88,7 +88,7 @@ def _running_sums(points: Points, distance: Float[Tensor, "R N"]) -> Float[Tenso
 
 def _totals(points: Points, running: Float[Tensor, "R N"]) -> Float[Tensor, "W R"]:
     local = running[:, -1] if len(points) else running.new_zeros(len(running))
-    return points.of_each_process(local.contiguous())
+    return points.all_gather(local.contiguous())
 
 
 def _potentials(points: Points, distance: Float[Tensor, "R N"], drawn: Float[Tensor, "R C D"]) -> Float[Tensor, "R C"]:
@@ -102,7 +102,7 @@ def _potentials(points: Points, distance: Float[Tensor, "R N"], drawn: Float[Ten
         if points.solid is not None:
             closer = closer * points.solid[span]
         potentials += closer.sum(dim=2)
-    return points.over_processes(potentials)
+    return points.sum_over_processes(potentials)
 
 
 def _approach(points: Points, distance: Float[Tensor, "R N"], chosen: Float[Tensor, "R 1 D"]) -> None:

@@ -86,7 +86,7 @@ class _Bounds:
             for held, new in ((self.labels, labels), (self.own, own), (self.others, others)):
                 _put(held, where, new)
         self.first = False
-        change = self.points.over_processes(change)
+        change = self.points.sum_over_processes(change)
         self.sums += change[:, :dimension]
         self.sizes += change[:, dimension].long()
 
@@ -174,7 +174,7 @@ def _share_out(points: Points, bounds: _Bounds, centres: Float[Tensor, "K D"]) -
             spare = spare.where(points.fixed < 0, torch.inf)
         place = int(spare.argmin()) if len(spare) else -1
         offer = [float(spare[place]), float(bounds.labels[place])] if place >= 0 else [torch.inf, 0.0]
-        offers = points.of_each_process(torch.tensor(offer, dtype=torch.float64, device=points.device))
+        offers = points.all_gather(torch.tensor(offer, dtype=torch.float64, device=points.device))
         giver = int(offers[:, 0].argmin())
         if not bool(offers[giver, 0] < torch.inf):
             return len(empty)  # every point left is fixed in another cluster
@@ -187,5 +187,5 @@ def _share_out(points: Points, bounds: _Bounds, centres: Float[Tensor, "K D"]) -
             row = row if points.weights is None else row * points.weights[place]
             change[cluster] += row
             change[source] -= row
-    bounds.sums += points.over_processes(change)
+    bounds.sums += points.sum_over_processes(change)
     return len(empty)

@@ -10,7 +10,7 @@ import numpy as np
 
 from propos.common.errors import InputError
 from propos.common.names import BUILT_IN
-from propos.common.work import Working, unseen
+from propos.common.progress import ShowTask, show_nothing
 from propos.config import Config, ViewSettings
 from propos.data.array_files import read_arrays
 from propos.data.arrays import ArraySource, from_array
@@ -43,17 +43,17 @@ def find_source(
     white: float | None = None,
     labels: str | None = None,
     data: str | Path | None = None,
-    working: Working = unseen,
+    show_task: ShowTask = show_nothing,
 ) -> UnopenedSource:
     """Look at a set by name, an array, a .npy or .npz file, or a folder, list or archive of images.
 
     With `labels="folders"` an image's class folder is its label, for scoring. Published sets are looked for under
-    `data`, else PROPOS_DATA. A path that exists wins over a name. `working` shows how far a long look is.
+    `data`, else PROPOS_DATA. A path that exists wins over a name. `show_task` shows how far a long look is.
     """
     if isinstance(what, np.ndarray):
         return _unopened_array(from_array(what, black=black, white=white))
     if not isinstance(what, str | Path):
-        return _unopened_folder(what, labels, working)
+        return _unopened_folder(what, labels, show_task)
     if is_named(what):
         if labels is not None:
             raise InputError(f"--labels {labels}: {what} has labels of its own: leave it out")
@@ -65,7 +65,7 @@ def find_source(
         return _unopened_array(from_array(images, given, name=Path(what).name, black=black, white=white))
     if not Path(what).exists() and (near := nearest(str(what))) is not None:
         raise InputError(f"{escape_name(str(what))}: no such file, folder or data set; did you mean {near}?")
-    return _unopened_folder(what, labels, working)
+    return _unopened_folder(what, labels, show_task)
 
 
 def is_named(what: What) -> bool:
@@ -125,8 +125,10 @@ def _unopened_array(source: ArraySource) -> UnopenedSource:
     )
 
 
-def _unopened_folder(what: str | Path | Sequence[str | Path], labels: str | None, working: Working) -> UnopenedSource:
-    headers = read_headers(scan(what, working), working)
+def _unopened_folder(
+    what: str | Path | Sequence[str | Path], labels: str | None, show_task: ShowTask
+) -> UnopenedSource:
+    headers = read_headers(scan(what, show_task), show_task)
     names = [header.entry.name for header in headers.headers]
     folders = folder_labels(names)
 

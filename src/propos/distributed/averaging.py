@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from propos.distributed.joining import world_size
+from propos.distributed.process_group import world_size
 
 BUCKET_BYTES = 25 * 2**20  # of gradients that are sent together
 
@@ -19,7 +19,7 @@ AnyTensor = TypeVar("AnyTensor", bound=Tensor)
 
 
 @contextmanager
-def averaged(parameters: Sequence[nn.Parameter], others: Sequence[Tensor] = ()) -> Iterator[None]:
+def average_gradients(parameters: Sequence[nn.Parameter], others: Sequence[Tensor] = ()) -> Iterator[None]:
     """Average the gradients of a backward pass within the block over processes, and other tensors.
 
     A bucket of gradients is sent as soon as it is complete, while the pass continues with earlier layers. Incomplete

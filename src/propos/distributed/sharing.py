@@ -11,7 +11,7 @@ import torch.distributed as dist
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.distributed.joining import rank, world_size
+from propos.distributed.process_group import rank, world_size
 
 PIECE_BYTES = 64 * 2**20  # of a message when rows are collected on the first process
 FEW_BYTES = 64 * 2**10  # up to this size tensors are gathered and summed instead of reduced
@@ -32,7 +32,7 @@ def any_process(*flags: bool) -> tuple[bool, ...]:
     """Return for each flag whether it is true on any process."""
     if world_size() == 1:
         return flags
-    return tuple(each_process(torch.tensor(flags)).any(dim=0).tolist())
+    return tuple(all_gather(torch.tensor(flags)).any(dim=0).tolist())
 
 
 def sum_over_processes(local: Tensor) -> Tensor:
@@ -43,13 +43,13 @@ def sum_over_processes(local: Tensor) -> Tensor:
     if world_size() == 1:
         return local
     if local.nbytes * world_size() <= FEW_BYTES:
-        return each_process(local).sum(dim=0, dtype=local.dtype)
+        return all_gather(local).sum(dim=0, dtype=local.dtype)
     total = local.detach().clone(memory_format=torch.contiguous_format)
     dist.all_reduce(total)
     return total
 
 
-def each_process(local: Tensor) -> Tensor:
+def all_gather(local: Tensor) -> Tensor:
     """Return every process's tensor, all of one shape, stacked in rank order; no gradient passes."""
     if world_size() == 1:
         return local[None]
@@ -58,7 +58,7 @@ def each_process(local: Tensor) -> Tensor:
     return torch.stack(parts)
 
 
-def rows_of_all(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total: int) -> Float[Tensor, "M D"]:
+def gather_rows(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total: int) -> Float[Tensor, "M D"]:
     """Return rows of a sharded table on every process; no gradient passes."""
     if world_size() == 1:
         return local[positions]
@@ -69,7 +69,7 @@ def rows_of_all(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total
     return sum_over_processes(rows)
 
 
-def from_first_process(local: Tensor) -> Tensor:
+def broadcast(local: Tensor) -> Tensor:
     """Return the first process's tensor."""
     if world_size() == 1:
         return local
@@ -78,30 +78,30 @@ def from_first_process(local: Tensor) -> Tensor:
     return copy
 
 
-def bytes_from_first_process(content: bytes | None) -> bytes | None:
+def broadcast_bytes(content: bytes | None) -> bytes | None:
     """Return the first process's bytes; None if it has none."""
     if world_size() == 1:
         return content
-    length = int(from_first_process(torch.tensor(-1 if content is None else len(content))))
+    length = int(broadcast(torch.tensor(-1 if content is None else len(content))))
     if length < 0:
         return None
     if rank() > 0 or content is None:
         content = bytes(length)
-    return from_first_process(torch.frombuffer(bytearray(content), dtype=torch.uint8)).numpy().tobytes()
+    return broadcast(torch.frombuffer(bytearray(content), dtype=torch.uint8)).numpy().tobytes()
 
 
-def texts_of_each_process(text: str) -> list[str]:
+def all_gather_texts(text: str) -> list[str]:
     """Return every process's text, in rank order, on all of them."""
     if world_size() == 1:
         return [text]
     content = torch.tensor(list(text.encode()), dtype=torch.uint8)
-    lengths = each_process(torch.tensor(len(content))).tolist()
+    lengths = all_gather(torch.tensor(len(content))).tolist()
     padded = torch.zeros(max(lengths), dtype=torch.uint8)
     padded[: len(content)] = content
-    return [bytes(row[:length].tolist()).decode() for row, length in zip(each_process(padded), lengths, strict=True)]
+    return [bytes(row[:length].tolist()).decode() for row, length in zip(all_gather(padded), lengths, strict=True)]
 
 
-def collect(local: Float[Tensor, "n ..."], total: int) -> Float[Tensor, "N ..."] | None:
+def gather_on_first(local: Float[Tensor, "n ..."], total: int) -> Float[Tensor, "N ..."] | None:
     """Return all processes' rows of a table with `total` rows on the first process, None on the others.
 
     They are sent in pieces, so that only the first process holds more than its own rows and a piece.

@@ -101,11 +101,11 @@ class Method(nn.Module):
     inputs: ClassVar[tuple[str, ...]] = ("images",)  # "images", "features" of a pretrained network, or both
     defaults: ClassVar[Mapping[str, Any]] = {}  # changes to a recipe's settings, by dotted key
     at_scale: ClassVar[Mapping[str, Any]] = {}  # further changes to the paper's recipes
-    continued: ClassVar[Mapping[str, Any]] = {}  # changes to its own settings when it continues a finished run
+    when_continuing: ClassVar[Mapping[str, Any]] = {}  # changes to its own settings when it continues a finished run
     as_pretext: ClassVar[Mapping[str, Any]] = {}  # changes to its own settings when another method builds on it
 
     online: Encoder  # trained by gradients
-    starts_clustered: bool = False  # embeddings form good clusters before training: a pretrained network's
+    good_initial_embeddings: bool = False  # embeddings form good clusters before training: a pretrained network's
 
     def __init__(self, settings: MethodSettings, setup: Setup) -> None:
         super().__init__()
@@ -115,8 +115,8 @@ class Method(nn.Module):
         self.predictor: nn.Module | None = None
 
     @classmethod
-    def words(cls, settings: Any) -> str:
-        """Return the method in a few words, with these settings."""
+    def display_name(cls, settings: Any) -> str:
+        """Return the name that a run shows, with these settings."""
         return cls.title
 
     @classmethod

@@ -41,7 +41,7 @@ class CcPsl(Method):
         "network.shuffle_bn": False,
     }
     at_scale: ClassVar[Mapping[str, Any]] = {"network.dimension": 128}
-    continued: ClassVar[Mapping[str, Any]] = {"psl_start": 0}
+    when_continuing: ClassVar[Mapping[str, Any]] = {"psl_start": 0}
 
     def __init__(self, settings: Settings, setup: Setup) -> None:
         super().__init__(settings, setup)

@@ -47,7 +47,7 @@ class DcBoost(BuildsOn):
         self.settings = settings
         if not self.pretext.trains:  # a pretrained network's features alone
             self.online.projector = identity_layer(self.online.features)
-            self.starts_clustered = True
+            self.good_initial_embeddings = True
         self.add_target()
         self.clusters_start = clusters_start(settings, setup)
         if not has_predictor(settings):

@@ -74,7 +74,7 @@ class Nnm(BuildsOn):
         a, b = batch.view("strong", 0), batch.partners(self.tables).view("strong", 1)
         features, of_neighbour = ctx.encode(self.online.backbone, a, b)
         logits = ctx.encode(self.heads, features, of_neighbour)
-        self.pass_target(ctx, a, b)
+        self.update_target_statistics(ctx, a, b)
         logits += ctx.encode(self.heads, *ctx.encode(self.online.backbone, batch.view("strong", 2)))
         *logits, features = ctx.gather(*logits, features)
         image, neighbour, third = (each.softmax(dim=-1) for each in logits)

@@ -37,7 +37,7 @@ class BuildsOn(Method):
     """
 
     Settings: ClassVar[type[PretextSettings]] = PretextSettings
-    continued: ClassVar[Mapping[str, Any]] = {"pretext_share": 0.0}
+    when_continuing: ClassVar[Mapping[str, Any]] = {"pretext_share": 0.0}
 
     def __init__(self, settings: PretextSettings, setup: Setup) -> None:
         super().__init__(settings, setup)
@@ -147,7 +147,7 @@ class BuildsOn(Method):
         if self.pretext.target is None:
             self.target = EmaCopy(self.online)
 
-    def pass_target(self, ctx: StepContext, *views: Tensor) -> None:
+    def update_target_statistics(self, ctx: StepContext, *views: Tensor) -> None:
         """Pass views through the backbone's moving average, whose batch norm keeps running statistics of its own.
 
         For stages that train the backbone and have no other use for the target than its embeddings.

@@ -29,7 +29,7 @@ from propos.methods.stage import Rate, Stage, Start
 from propos.networks import EmaCopy, Encoder, Mlp, Queue, initialise_small
 
 
-class Views(NamedTuple):
+class ViewOutputs(NamedTuple):
     """Two views, a and b, of a batch: projections z, targets t, predictions p of noisy projections; not normalised."""
 
     za: Float[Tensor, "B D"]
@@ -69,7 +69,7 @@ class ProPos(Method):
     inputs = ("images", "features")
     tunes = True
     has_predictor = True
-    continued: ClassVar[Mapping[str, Any]] = {"psl_start": 0}
+    when_continuing: ClassVar[Mapping[str, Any]] = {"psl_start": 0}
     as_pretext: ClassVar[Mapping[str, Any]] = {"pull_weight": 0.0}
 
     def __init__(self, settings: Settings, setup: Setup) -> None:
@@ -81,12 +81,12 @@ class ProPos(Method):
         self.target: EmaCopy[Encoder] = EmaCopy(self.online)
         self.predictor: nn.Module = nn.Identity() if setup.tuned else Mlp(dimension, hidden, dimension)
         initialise_small(self.predictor)
-        self.starts_clustered = setup.tuned
+        self.good_initial_embeddings = setup.tuned
         self.pairs = Pairs(setup)
         self.queue = Queue(settings.queue_size, self.online.dimension, setup.rows) if settings.queue_size else None
 
     @classmethod
-    def words(cls, settings: Settings) -> str:
+    def display_name(cls, settings: Settings) -> str:
         """Return its title and the additional losses."""
         added = {"contrast": settings.contrast_weight, "pull": settings.pull_weight}
         return " + ".join([cls.title, *(name for name, weight in added.items() if weight)])
@@ -118,16 +118,16 @@ class ProPos(Method):
             ctx.after_backward(self.queue.push, torch.cat(targets), batch.images.repeat(len(targets)))
         return self.loss_terms(views, batch, ctx)
 
-    def encode(self, batch: Batch, ctx: StepContext) -> Views:
+    def encode(self, batch: Batch, ctx: StepContext) -> ViewOutputs:
         """Return the projections, predictions and targets of two views of the whole batch."""
         a, b = self.pairs.inputs(batch)
         za, zb = ctx.encode(self.pairs.part(self.online), a, b)
         ta, tb = ctx.encode(self.pairs.part(self.embedder), a, b, shuffled=True)
         na, nb = ctx.noise_like(za, zb, sigma=self.settings.sigma if self._psl_started(ctx) else 0.0)
         pa, pb = ctx.encode(self.predictor, za + na, zb + nb)
-        return Views(*ctx.gather(za, zb, ta, tb, pa, pb))
+        return ViewOutputs(*ctx.gather(za, zb, ta, tb, pa, pb))
 
-    def loss_terms(self, views: Views, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
+    def loss_terms(self, views: ViewOutputs, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return PSA, PSL once it has started, and our additional losses (the paper's Eq. 12 is psa + psl)."""
         settings, (za, zb, ta, tb, pa, pb) = self.settings, views
         losses = {"psa": symmetric(alignment, (pa, tb), (pb, ta))}
@@ -149,12 +149,12 @@ class ProPos(Method):
         """Move the target network."""
         self.target.move(ctx.momentum)
 
-    def _prototype_loss(self, views: Views, batch: Batch, ctx: StepContext) -> Float[Tensor, ""]:
+    def _prototype_loss(self, views: ViewOutputs, batch: Batch, ctx: StepContext) -> Float[Tensor, ""]:
         """Return the loss of the prototypes in both directions; the queue's entries join the batch's."""
         labels = batch.labels
         if self.queue is not None:
             labels = torch.cat([labels, self.queue.labels(ctx.labels)])
-            views = Views(*(torch.cat([view, self.queue["vectors"]]) for view in views))
+            views = ViewOutputs(*(torch.cat([view, self.queue["vectors"]]) for view in views))
         shared, (za, zb, ta, tb, pa, pb) = (labels, self.settings.temperature, ctx.clusters), views
         if self.settings.prototypes == "aligned":
             return symmetric(prototype_alignment, (pa, tb), (pb, ta), *shared)

@@ -101,18 +101,20 @@ def complete_sections(config: Config, where: str = "settings") -> Config:
     return config.model_copy(update={"sections": wanted})
 
 
-def method_in_words(config: Config) -> str:
+def describe_method(config: Config) -> str:
     """Return which method a configuration runs, on which network or method, and whether it trains anything.
 
     Examples: "k-means on EfficientNet-Lite0 features, nothing is trained", "ProPos + contrast", "SCAN on SimCLR".
     """
-    names = [find_method(name).words(own) or name.upper() for name, own in _method_and_pretext(config, "settings")]
-    words = " on ".join(names if config.start.network is None else names[:1])  # else the network's features are named
+    names = [
+        find_method(name).display_name(own) or name.upper() for name, own in _method_and_pretext(config, "settings")
+    ]
+    text = " on ".join(names if config.start.network is None else names[:1])  # else the network's features are named
     if config.start.network is not None:
         network, learns = find_pretrained(config.start.network).title, config.start.learns
         trained = {"nothing": f" on {network} features", "last": f", training {network}'s last stage"}
-        words += trained.get(learns, f", training {network}")
-    return words if find_method(config.method).trains else f"{words}, nothing is trained"
+        text += trained.get(learns, f", training {network}")
+    return text if find_method(config.method).trains else f"{text}, nothing is trained"
 
 
 def _method_and_pretext(config: Config, where: str) -> Iterator[tuple[str, MethodSettings]]:

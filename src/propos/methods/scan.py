@@ -90,7 +90,7 @@ class Scan(BuildsOn):
         """Return the agreement of image and neighbour, −log p·p', and the weighted balance, summed over the heads."""
         a, b = batch.view("strong", 0), batch.partners(self.tables).view("strong", 1)
         logits = self._logits(ctx, a, b)
-        self.pass_target(ctx, a, b)
+        self.update_target_statistics(ctx, a, b)
         of_image, of_neighbour = (each.softmax(dim=-1).unbind(1) for each in ctx.gather(*logits))
         agreement = [neighbour_agreement(p, q) for p, q in zip(of_image, of_neighbour, strict=True)]
         losses = {"agreement": torch.stack(agreement)}
@@ -105,7 +105,7 @@ class Scan(BuildsOn):
         features = ctx.predict(self.online.backbone, batch.view("plain", 0))
         plain = ctx.predict(self.heads, features)
         (strong,) = self._logits(ctx, strong_view)
-        self.pass_target(ctx, strong_view)
+        self.update_target_statistics(ctx, strong_view)
         plain, strong = (self.heads.pick(each).softmax(dim=-1) for each in ctx.gather(plain, strong))
         return {"labels": self_labelling(plain, strong, settings.confidence, settings.confidence_per_cluster)}
 

@@ -128,7 +128,7 @@ class Spice(BuildsOn):
         gentle = {"crop_scale": crop_scale, "jitter": 0.0, "grey": 0.0, "blur": (0.0, 0.0)}
         a, b = batch.view("random", 0, **gentle), batch.view("strong", 1, **gentle)
         logits = self._logits(ctx, a, b)
-        self.pass_target(ctx, a, b)
+        self.update_target_statistics(ctx, a, b)
         weak, strong = (self.heads.pick(each).softmax(dim=-1) for each in ctx.gather(*logits))
         threshold = min(CONFIDENCE, settings.confidence)
         return {

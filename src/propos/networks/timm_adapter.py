@@ -18,7 +18,7 @@ from propos.networks.pretrained import Pretrained, same_name
 PREFIX = "timm/"
 EXTRA = "pip install 'propos[timm]'"
 # The training data of weights by the words of timm's tag; a tag may have several.
-SEEN = {
+TRAINING_DATA = {
     "in1k": "1.28 million photographs with the labels of ImageNet's 1,000 classes",
     "in12k": "12 million photographs with the labels of about 12,000 classes of ImageNet",
     "in21k": "14 million photographs with the labels of ImageNet's 21,000 classes",
@@ -55,7 +55,7 @@ def timm_network(name: str) -> Pretrained:
         (tuple(map(float, data["mean"])), tuple(map(float, data["std"]))),
         same_name,
         crop=float(data["crop_pct"]),
-        seen=_seen(str(about.get("tag") or "")),
+        trained_on=_training_data(str(about.get("tag") or "")),
         licence=str(about.get("license") or "unknown"),
     )
 
@@ -124,10 +124,10 @@ def _pooled_width(name: str, model: nn.Module, side: int) -> int:
     return made.shape[1]
 
 
-def _seen(tag: str) -> str:
+def _training_data(tag: str) -> str:
     """Describe the training data of weights by timm's tag."""
-    words = tag.lower().split("_")
-    known = [text for key, text in SEEN.items() if key in words]
+    parts = tag.lower().split("_")
+    known = [text for key, text in TRAINING_DATA.items() if key in parts]
     if known:
         return "; ".join(known)
     return f"timm's tag {tag}" if tag else "unknown"

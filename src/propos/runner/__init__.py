@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from propos.runner.progress import Reporter, SilentReporter
     from propos.runner.request import Length, Origin, Output, Request
     from propos.runner.run import run_request
-    from propos.runner.sources import NoImages, open_like, open_source_of
+    from propos.runner.sources import NoImages, open_like, open_run_images
 
 __all__ = [
     "Decision",
@@ -28,7 +28,7 @@ __all__ = [
     "SilentReporter",
     "execute_plan",
     "open_like",
-    "open_source_of",
+    "open_run_images",
     "plan",
     "plan_resumed",
     "run_request",
@@ -41,7 +41,7 @@ _HOMES = {
     "decision": ("Decision",),
     "planning": ("plan", "plan_resumed"),
     "request": ("Length", "Origin", "Output", "Request"),
-    "sources": ("NoImages", "open_like", "open_source_of"),
+    "sources": ("NoImages", "open_like", "open_run_images"),
     "progress": ("SilentReporter", "Reporter"),
 }
 

@@ -12,22 +12,22 @@ from propos.runner.decision import Decision
 from propos.runner.execute import execute_plan
 from propos.runner.planning import plan_resumed
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
-from propos.runner.ranks import follow
+from propos.runner.ranks import follow_first_process
 from propos.runner.resource_usage import reset_peak_memory
-from propos.runs import Held, Run, refuse_if_held
+from propos.runs import FolderLocked, Run, refuse_if_locked
 
 Say = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class Manner:
+class TrainingOptions:
     """The device, progress reporter and stop signal with which runs are trained."""
 
     device: str = "auto"
     reporter: Reporter | None = None
     stopping: Stopping = never_stop
-    say: Say = lambda words: None
-    warn: Say = lambda words: None  # without a reporter
+    say: Say = lambda text: None
+    warn: Say = lambda text: None  # without a reporter
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Job:
     """A run to train: its folder, its name, how it is planned, and what follows when it is finished."""
 
     folder: Path
-    words: str
+    name: str
     planned: Callable[[Reporter], Decision]
     afterwards: Callable[[], object] = lambda: None
 
@@ -56,27 +56,27 @@ def finished_run(folder: Path) -> Run | None:
     return run if run.finished else None
 
 
-def follow_all(data: Path | None, stopping: Stopping) -> None:
+def follow_all_runs(data: Path | None, stopping: Stopping) -> None:
     """Follow the first process from run to run until it ends; the first process returns at once."""
     while rank() > 0:
-        follow(data, stopping)
+        follow_first_process(data, stopping)
 
 
-def work_through(jobs: Sequence[Job], manner: Manner, data: Path | None = None) -> list[str]:
+def run_jobs(jobs: Sequence[Job], options: TrainingOptions, data: Path | None = None) -> list[str]:
     """Train the runs that are not finished; return one sentence for each that failed.
 
     Runs that another process trains are skipped, and tried again at the end. Under torchrun the first process decides,
     and the others follow it.
     """
-    follow_all(data, manner.stopping)
+    follow_all_runs(data, options.stopping)
     problems: list[str] = []
     for again in (False, True):
         left = []
         for number, job in enumerate(jobs, start=1):
             try:
-                _execute(job, manner, data, f"[{number}/{len(jobs)}]")
+                _execute(job, options, data, f"[{number}/{len(jobs)}]")
                 job.afterwards()
-            except Held as error:
+            except FolderLocked as error:
                 left.append(job)
                 if again:
                     problems.append(str(error))
@@ -85,19 +85,19 @@ def work_through(jobs: Sequence[Job], manner: Manner, data: Path | None = None) 
             except (InputError, RunFailed) as error:
                 if world_size() > 1 and isinstance(error, RunFailed):
                     raise  # the other processes have ended as well
-                problems.append(f"{job.words}: {error}")
+                problems.append(f"{job.name}: {error}")
         jobs = left
     return problems
 
 
-def _execute(job: Job, manner: Manner, data: Path | None, where: str) -> None:
+def _execute(job: Job, options: TrainingOptions, data: Path | None, where: str) -> None:
     if is_finished(job.folder):
         return
-    refuse_if_held(job.folder)  # before any image is read
+    refuse_if_locked(job.folder)  # before any image is read
     reset_peak_memory()
-    manner.say(f"{where} {job.words}")
-    reporter = manner.reporter or SilentReporter(warn=manner.warn)
-    begun = (job.folder / "run.json").is_file()
-    going_on = plan_resumed(Run.open(job.folder), manner.device, reporter, data) if begun else None
-    with going_on or job.planned(reporter) as the_plan:
-        execute_plan(the_plan, job.folder, reporter, manner.stopping)
+    options.say(f"{where} {job.name}")
+    reporter = options.reporter or SilentReporter(warn=options.warn)
+    started = (job.folder / "run.json").is_file()
+    resumed = plan_resumed(Run.open(job.folder), options.device, reporter, data) if started else None
+    with resumed or job.planned(reporter) as decision:
+        execute_plan(decision, job.folder, reporter, options.stopping)

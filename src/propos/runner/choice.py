@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from propos.common.errors import InputError
-from propos.common.words import counted
+from propos.common.plurals import counted
 from propos.config import Config
 from propos.data import Sample, without_colours
 from propos.methods import complete_sections, find_method
 from propos.networks import read_pretrained
 from propos.runner.decision import Reason
 from propos.runner.look import Look
-from propos.runner.recipes import TUNING, build_recipe, choose_recipe, fit_length, for_method, on_top
+from propos.runner.recipes import TUNING, build_recipe, choose_recipe, continue_with_method, fit_length, for_method
 from propos.runner.request import Request, wants_pretrained
-from propos.training import usual_precision
+from propos.training import default_precision
 
 GREYSCALE = Reason("colour", "the files are RGB but contain no colour: treating them as greyscale")
 
@@ -41,7 +41,9 @@ def choose(looked: Look, sample: Sample) -> Choice:
     if looked.given is not None and known.method != looked.given.method:
         below = looked.asked.get(f"{known.method}.pretext")
         continues = looked.earlier is not None
-        config = on_top(config, known.method) if continues else for_method(config, known.method, False, below)
+        config = (
+            continue_with_method(config, known.method) if continues else for_method(config, known.method, False, below)
+        )
     if known.start.learns != "nothing" and config.start.learns == "nothing":
         config = config.with_settings(TUNING)
     if request.length.epochs is not None:
@@ -63,7 +65,7 @@ def _recipe(looked: Look, sample: Sample) -> Choice:
         by_images = request.origin.start is None and (method is None or "images" not in find_method(method).inputs)
         name, why = choose_recipe(sample, device.type, by_images)
         reasons.append(Reason("recipe", f"{name}, chosen for {why}"))
-    precision = usual_precision(device)
+    precision = default_precision(device)
     if precision != "float32" and "train.precision" not in request.settings:
         off = "--set train.precision=float32 turns it off"
         reasons.append(Reason("precision", f"the backbone computes in {precision}; {off}"))
@@ -99,7 +101,7 @@ def _start(config: Config, request: Request) -> Choice:
     name = named or (config.start.network if request.origin.weights is None else None)
     weights = read_pretrained(name, file)
     found = weights.network
-    features = Reason("features", f"{found.name} (pretrained on {found.seen}; licence: {found.licence})")
+    features = Reason("features", f"{found.name} (pretrained on {found.trained_on}; licence: {found.licence})")
     side = {"views.size": found.side} if config.start.learns == "all" else {}
     start = {"start.network": found.name, "start.weights": file, "start.sha256": weights.sha256}
     return Choice(config.with_settings({**start, **side}), (features,) if wanted else ())

@@ -14,7 +14,7 @@ import torch
 
 from propos.config import Config
 from propos.data import Source, UnopenedSource, fingerprint
-from propos.methods import method_in_words
+from propos.methods import describe_method
 from propos.runner.provenance import provenance
 from propos.runs import Run
 from propos.training import WarmStart
@@ -36,7 +36,7 @@ class Reason:
     @classmethod
     def of_method(cls, config: Config) -> Reason:
         """Name the method that runs: the first line of every run."""
-        return cls("method", method_in_words(config))
+        return cls("method", describe_method(config))
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Decision:
     earlier: Run | None = None  # the finished run that it continues
     start: WarmStart | None = None  # the state taken from the earlier run
     seconds: float | None = None  # expected duration, if it was measured
-    known_as: str | None = None  # the hash of a run in progress
+    resumed_hash: str | None = None  # the hash of a run in progress
     closing: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -76,8 +76,8 @@ class Decision:
     @cached_property
     def hash(self) -> str:
         """The hash that identifies the run: settings, images (wherever they are), labels and the earlier run."""
-        if self.known_as is not None:
-            return self.known_as
+        if self.resumed_hash is not None:
+            return self.resumed_hash
         settings = {key: value for key, value in self.config.tree(mode="json").items() if key not in ELSEWHERE}
         labels = None if self.source.labels is None else [str(label) for label in self.source.labels]
         earlier: Any = None if self.earlier is None else self.earlier.info.plan

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from propos.common.errors import InputError, Interrupted, RunFailed, describe_os_error, is_out_of_memory
 from propos.config import Config
 from propos.data import Source
-from propos.distributed import lost_another
+from propos.distributed import is_lost_process
 from propos.methods import find_method
 from propos.runner.decision import ELSEWHERE, Decision
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.provenance import provenance
 from propos.runner.ranks import announce, estimate, join_skipped
 from propos.runner.resource_usage import ResourceUsage
-from propos.runs import Run, RunFolder, held
+from propos.runs import Run, RunFolder, lock_folder
 from propos.training import Fitted, WarmStart, clusters_needed, late_losses, train
 from propos.training.corrections import renumbered
 
@@ -43,7 +43,7 @@ def execute_plan(
             return train(plan.config, plan.source, plan.device, reporter, None, stop, plan.start)
     if not (folder / "run.json").is_file():
         RunFolder.check_free(folder)
-    with held(folder):
+    with lock_folder(folder):
         return _in_folder(plan, folder, reporter, stopping)
 
 
@@ -73,11 +73,11 @@ def _begin(plan: Decision, folder: Path, reporter: Reporter) -> RunFolder:
     if plan.earlier is not None and plan.start is not None:
         plan.start.write(run)
         reporter.note(f"Continuing from {plan.earlier.path}: {plan.start.shared:,} images already known.")
-        said = plan.start.corrections
-        if said is not None:
+        corrections = plan.start.corrections
+        if corrections is not None:
             reporter.note(
-                f"Applying its corrections: {said.held:,} images keep their corrected cluster; "
-                f"{said.left_out:,} are left out."
+                f"Applying its corrections: {corrections.fixed_count:,} images keep their corrected cluster; "
+                f"{corrections.left_out:,} are left out."
             )
             for was, now in renumbered(plan.earlier.corrected).items():
                 reporter.note(f"Its cluster {was} is cluster {now} here.")
@@ -179,7 +179,7 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
         leave("interrupted")
         raise Interrupted(f"stopped at once; {kept()}") from None
     except (MemoryError, RuntimeError) as error:
-        if lost_another(error):
+        if is_lost_process(error):
             raise failed(f"another process ended; {kept()}", "process") from None
         if not is_out_of_memory(error):
             leave("failed")

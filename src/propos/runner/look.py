@@ -17,7 +17,7 @@ from propos.methods import check_method
 from propos.runner.progress import Reporter
 from propos.runner.request import Request, check_start, given_config, requested_settings
 from propos.runs import Run
-from propos.training import choose_device, continued
+from propos.training import choose_device, continuation_config
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def look(request: Request, device: str, reporter: Reporter) -> Look:
         pixels = {key: value for key, value in asked.items() if key.startswith("pixels.")}
         known = known.with_settings({"pixels": PixelSettings().model_dump(), **pixels})
     black, white = known.pixels.black, known.pixels.white
-    unopened = find_source(what, black, white, known.labels, known.data, reporter.working)
+    unopened = find_source(what, black, white, known.labels, known.data, reporter.show_task)
     return Look(request, chosen, what, earlier, given, asked, known, unopened)
 
 
@@ -60,7 +60,7 @@ def _continued_config(request: Request, earlier: Run) -> Config:
     if request.recipe is not None or request.config is not None:
         other = "--recipe" if request.recipe is not None else "--config"
         raise InputError(f"--from and {other} both give complete settings: use one of them")
-    config = continued(earlier)
+    config = continuation_config(earlier)
     array = isinstance(request.source, np.ndarray) or (
         isinstance(request.source, str | Path) and is_array(request.source)
     )

@@ -23,9 +23,9 @@ from propos.runner.look import Look, look
 from propos.runner.progress import Reporter, SilentReporter
 from propos.runner.ranks import estimate
 from propos.runner.request import Request, run_name, seconds_in
-from propos.runner.sources import open_source_of, opened
+from propos.runner.sources import open_run_images, opened
 from propos.runs import Run
-from propos.training import check_board, choose_device, fitting_channels, prepare, start_from
+from propos.training import check_tensorboard, choose_device, fitting_channels, prepare, start_from
 
 
 def plan(
@@ -39,7 +39,7 @@ def plan(
     looked = look(request, device, reporter)
     sample = take_sample(looked)
     choice = choose(looked, sample)
-    check_board(choice.config)
+    check_tensorboard(choice.config)
     for reason in choice.reasons:
         reporter.note(str(reason))
     with ExitStack() as stack:
@@ -67,15 +67,17 @@ def plan_resumed(
     """
     reporter = reporter or SilentReporter()
     info, config = run.info, run.config
-    check_board(config)
+    check_tensorboard(config)
     method = Reason.of_method(config)
     reporter.note(str(method))
     chosen = choose_device(info.device if device == "auto" else device)
     with ExitStack() as stack:
-        source = stack.enter_context(open_source_of(run, data, reporter.working, what))
+        source = stack.enter_context(open_run_images(run, data, reporter.show_task, what))
         _label(source, labels)
         _report_reading(source, reporter)
-        made = Decision(config, source, chosen, info.command or "", run.path.name, (method,), known_as=info.plan or "")
+        made = Decision(
+            config, source, chosen, info.command or "", run.path.name, (method,), resumed_hash=info.plan or ""
+        )
         return replace(made, closing=stack.pop_all())
 
 
@@ -86,7 +88,7 @@ def _open(looked: Look, unopened: UnopenedSource, config: Config, reporter: Repo
         channels = fitting_channels(looked.earlier, config, unopened, str(looked.what))
     if channels is None and config.start.network is not None and unopened.headers is not None:
         channels = 3  # as the pretrained network takes them
-    return opened(unopened, config, channels or unopened.channels, working=reporter.working)
+    return opened(unopened, config, channels or unopened.channels, show_task=reporter.show_task)
 
 
 def _complete(looked: Look, choice: Choice, source: Source, assumed_clusters: int | None) -> Decision:

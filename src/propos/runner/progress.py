@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from propos.common.work import Working, unseen
+from propos.common.progress import ShowTask, show_nothing
 from propos.training import Fitted, Progress, Silent
 
 Stopping = Callable[[], AbstractContextManager[Callable[[], bool]]]
@@ -38,8 +38,8 @@ class SilentReporter(Silent):
 
     quiet = True
 
-    def __init__(self, working: Working = unseen, warn: Callable[[str], object] = lambda text: None) -> None:
-        super().__init__(warn, working)
+    def __init__(self, show_task: ShowTask = show_nothing, warn: Callable[[str], object] = lambda text: None) -> None:
+        super().__init__(warn, show_task)
 
     def expect(self, epochs: int, seconds: float) -> None:
         """Do nothing."""

@@ -12,8 +12,8 @@ import torch
 from propos import __version__
 from propos.config import Config
 from propos.data import Source, StreamedSource
-from propos.distributed import job, world_size
-from propos.methods import method_in_words
+from propos.distributed import job_id, world_size
+from propos.methods import describe_method
 from propos.networks import origin_of
 
 
@@ -23,14 +23,14 @@ def provenance(command: str, config: Config, source: Source, fingerprint: str, d
         "propos": __version__,
         "torch": torch.__version__,
         "command": command,
-        "method": method_in_words(config),
+        "method": describe_method(config),
         "status": "running",
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": 0.0,
         "device": device.type,
         "threads": torch.get_num_threads(),
         "processes": world_size(),
-        "job": job(),
+        "job": job_id(),
         "machine": f"{platform.system()} {platform.machine()} {_processor()}",
         "seed": config.seed,
         **_start(config),
@@ -53,7 +53,7 @@ def _start(config: Config) -> dict[str, Any]:
         "start": {
             "network": config.start.network,
             "sha256": config.start.sha256,
-            "seen": origin.seen,
+            "seen": origin.trained_on,
             "licence": origin.licence,
         }
     }

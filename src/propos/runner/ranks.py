@@ -13,15 +13,15 @@ from propos.common.errors import EXIT_FAILED, EXIT_INTERRUPTED, InputError, Inte
 from propos.config import Config, from_yaml
 from propos.data import CachePolicy, Skipped, Source, StreamedSource, find_configured, fingerprint
 from propos.distributed import (
-    await_first,
-    await_ready,
-    first_leaves_too,
-    hear,
-    lost_another,
+    all_gather_texts,
+    first_process_failed,
+    is_lost_process,
     rank,
-    say_ready,
-    tell,
-    texts_of_each_process,
+    receive_message,
+    report_ready,
+    send_message,
+    wait_for_first_process,
+    wait_until_all_ready,
     world_size,
 )
 from propos.runner.progress import Stopping
@@ -45,8 +45,8 @@ def announce(work: Work, config: Config, source: Source, device: torch.device) -
         "keep": "stream" if isinstance(source, StreamedSource) else "build",
         "fingerprint": fingerprint(source),
     }
-    tell(json.dumps(words))
-    await_ready()
+    send_message(json.dumps(words))
+    wait_until_all_ready()
 
 
 def estimate(config: Config, source: Source, device: torch.device) -> float:
@@ -60,31 +60,31 @@ def join_skipped(source: Source) -> None:
     if world_size() == 1 or not isinstance(source, StreamedSource):
         return
     known = {skipped.path for skipped in source.skipped}
-    for text in texts_of_each_process(json.dumps([(skipped.path, skipped.reason) for skipped in source.skipped])):
+    for text in all_gather_texts(json.dumps([(skipped.path, skipped.reason) for skipped in source.skipped])):
         for path, reason in json.loads(text):
             if path not in known:
                 known.add(path)
                 source.skipped.append(Skipped(path, reason))
 
 
-def follow(data: Path | None, stopping: Stopping) -> None:
+def follow_first_process(data: Path | None, stopping: Stopping) -> None:
     """Do the work that rank 0 announces until training ends; `data` is the folder of data sets on this machine."""
     try:
-        while _do(json.loads(hear()), data, stopping) != "train":
+        while _do(json.loads(receive_message()), data, stopping) != "train":
             pass
-        await_first()  # it still writes results and a page
+        wait_for_first_process()  # it still writes results and a page
     except Interrupted:
-        await_first()  # it writes the checkpoint: torchrun ends all processes when one ends
+        wait_for_first_process()  # it writes the checkpoint: torchrun ends all processes when one ends
         sys.exit(EXIT_INTERRUPTED)
     except InputError as error:
         raise InputError(f"process {rank()}: {error}") from None
     except (RunFailed, OSError) as error:
         # A failure of all processes, such as NaN, is reported by rank 0.
-        if first_leaves_too():
+        if first_process_failed():
             sys.exit(EXIT_FAILED)
         raise RunFailed(f"process {rank()}: {error}") from None
     except RuntimeError as error:
-        if not lost_another(error):
+        if not is_lost_process(error):
             raise
         sys.exit(EXIT_FAILED)  # the process that ended first reported the reason
 
@@ -97,7 +97,7 @@ def _do(words: dict[str, str], data: Path | None, stopping: Stopping) -> str:
     with opened(unopened, config, int(words["channels"]), keep) as source:
         if fingerprint(source) != words["fingerprint"]:
             raise InputError(f"{config.source}: contains other images here than on the first process's machine")
-        say_ready()
+        report_ready()
         with stopping() as stop:
             if words["work"] == "estimate":
                 estimate_seconds(config, source, device)

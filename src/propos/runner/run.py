@@ -8,15 +8,15 @@ from pathlib import Path
 
 from propos.common.errors import InputError
 from propos.data import Source
-from propos.distributed import UNNAMED_JOB, job, rank, restarts
+from propos.distributed import UNNAMED_JOB, job_id, rank, restart_count
 from propos.runner.decision import Decision
 from propos.runner.execute import execute_plan
 from propos.runner.planning import plan, plan_resumed
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
-from propos.runner.ranks import follow
+from propos.runner.ranks import follow_first_process
 from propos.runner.request import Request, resolved, run_name
 from propos.runner.resuming import check_agreement
-from propos.runs import Run, RunFolder, newest_folder, next_free_folder, refuse_if_held
+from propos.runs import Run, RunFolder, newest_folder, next_free_folder, refuse_if_locked
 
 RUNS = Path("runs")
 
@@ -36,7 +36,7 @@ def run_request(
     Under torchrun, rank 0 returns the run; the other ranks follow it and return None.
     """
     if rank() > 0:
-        follow(request.data, stopping)
+        follow_first_process(request.data, stopping)
         return None
     reporter = reporter or SilentReporter()
     run = to_resume(request) if resume else restarted(request)
@@ -45,7 +45,7 @@ def run_request(
         return run
     known = run.path if run is not None else request.output.out
     if known is not None:
-        refuse_if_held(known)  # before any image is read
+        refuse_if_locked(known)  # before any image is read
     if run is None and request.output.out is not None:
         RunFolder.check_free(request.output.out)
     with (
@@ -80,7 +80,7 @@ def to_resume(request: Request) -> Run:
 
 def restarted(request: Request) -> Run | None:
     """Return the run that this command started before torchrun restarted it."""
-    if restarts() == 0 or (request.output.out is None and request.source is None):
+    if restart_count() == 0 or (request.output.out is None and request.source is None):
         return None
     try:
         run = _run_of(request)
@@ -88,7 +88,7 @@ def restarted(request: Request) -> Run | None:
         return None  # it had not been created yet
     info = run.info
     # Unnamed jobs share one name: an unfinished run may be this job's, a finished one is not.
-    another = info.job != job() or (job() == UNNAMED_JOB and run.finished)
+    another = info.job != job_id() or (job_id() == UNNAMED_JOB and run.finished)
     return None if another or info.command != request.output.command else run
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from propos.common.errors import InputError
-from propos.common.work import Working, unseen
+from propos.common.progress import ShowTask, show_nothing
 from propos.config import Config
 from propos.data import (
     CachePolicy,
@@ -42,10 +42,10 @@ def opened(
     config: Config,
     channels: int | None = None,
     keep: CachePolicy = "build",
-    working: Working = unseen,
+    show_task: ShowTask = show_nothing,
 ) -> Iterator[Source]:
     """Open images at the size that the settings need; decoding stops at the end of the block."""
-    with working("Reading images") as progress:
+    with show_task("Reading images") as progress:
         shaped = config.views.keep == "shapes"
         source = unopened.open(cache_side(config.views), channels, progress, keep, shaped)
     with using(source):
@@ -53,8 +53,8 @@ def opened(
 
 
 @contextmanager
-def open_source_of(
-    run: Run, data: str | Path | None = None, working: Working = unseen, what: What | None = None
+def open_run_images(
+    run: Run, data: str | Path | None = None, show_task: ShowTask = show_nothing, what: What | None = None
 ) -> Iterator[Source]:
     """Open the images of a run in the way it read them, or raise `NoImages`.
 
@@ -71,8 +71,8 @@ def open_source_of(
     with ExitStack() as stack:
         try:
             pixels = config.pixels
-            unopened = find_source(what, pixels.black, pixels.white, config.labels, data or config.data, working)
-            reading = opened(unopened, config, channels, "stream" if streamed else "build", working)
+            unopened = find_source(what, pixels.black, pixels.white, config.labels, data or config.data, show_task)
+            reading = opened(unopened, config, channels, "stream" if streamed else "build", show_task)
             source = stack.enter_context(reading)
         except InputError as error:
             raise NoImages("gone" if _missing(what) else "unreadable", str(error)) from None
@@ -103,10 +103,10 @@ def open_like(
     data: str | Path | None = None,
     labels: str | None = None,
     keep: CachePolicy = "build",
-    working: Working = unseen,
+    show_task: ShowTask = show_nothing,
 ) -> Iterator[Source]:
     """Open other images in the way a run with these settings read its own."""
     assert config.pixels.mean is not None
-    unopened = find_source(what, config.pixels.black, config.pixels.white, labels, data or config.data, working)
-    with opened(unopened, config, len(config.pixels.mean), keep, working) as source:
+    unopened = find_source(what, config.pixels.black, config.pixels.white, labels, data or config.data, show_task)
+    with opened(unopened, config, len(config.pixels.mean), keep, show_task) as source:
         yield source

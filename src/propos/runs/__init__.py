@@ -7,7 +7,7 @@ from propos.runs.corrections import JUNK, CorrectedRun, correct
 from propos.runs.edit_log import EditLog, LogChanged
 from propos.runs.edits import Confirm, Describe, Edit, Junk, Rename, as_line, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
-from propos.runs.lock import Held, held, refuse_if_held, waited_for
+from propos.runs.lock import FolderLocked, lock_folder, refuse_if_locked, wait_for_lock
 from propos.runs.reader import Run
 from propos.runs.schema import Measures, Record, RunInfo, SourceInfo, StartInfo, Suggestion, read_history
 from propos.runs.tables import ImageTable, check_table_path, read_label_file, write_parts, write_table
@@ -21,7 +21,7 @@ __all__ = [
     "Describe",
     "Edit",
     "EditLog",
-    "Held",
+    "FolderLocked",
     "ImageTable",
     "Junk",
     "LogChanged",
@@ -39,16 +39,16 @@ __all__ = [
     "as_line",
     "check_table_path",
     "correct",
-    "held",
+    "lock_folder",
     "newest_folder",
     "next_free_folder",
     "parse_edits",
     "read_history",
     "read_label_file",
-    "refuse_if_held",
+    "refuse_if_locked",
     "refuse_other_images",
     "rows_of",
-    "waited_for",
+    "wait_for_lock",
     "write_atomically",
     "write_parts",
     "write_table",

@@ -9,10 +9,10 @@ from itertools import count
 from pathlib import Path
 
 from propos.common.errors import InputError
-from propos.common.words import counted
+from propos.common.plurals import counted
 from propos.runs.atomic import sync_folder, write_atomically
 from propos.runs.edits import MOST_BYTES, Edit, Known, Numbered, as_line, parse_edits, uncollected
-from propos.runs.lock import waited_for
+from propos.runs.lock import wait_for_lock
 
 LOG, LOCK, RUN = "edits.jsonl", ".edits.lock", "run.json"
 MOST_TRIES = 10  # to append to a log that other programs change meanwhile
@@ -94,7 +94,7 @@ class EditLog:
         """
         edits = list(edits)
         self._refuse_if_gone()
-        with waited_for(self.path.with_name(LOCK)):
+        with wait_for_lock(self.path.with_name(LOCK)):
             for _ in range(MOST_TRIES):
                 if not self._catch_up_or_restore():
                     continue

@@ -17,13 +17,13 @@ from propos.common.errors import InputError
 LOCK = ".lock"
 
 
-class Held(InputError):  # noqa: N818 - reads as what is the matter
+class FolderLocked(InputError):  # noqa: N818 - reads as what is the matter
     """Another process trains into the folder."""
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, or raise Held with the process that holds it; the folder is created if it is missing.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock, or raise FolderLocked naming the process that holds it; a missing folder is created.
 
     The system releases the lock of a process that dies. A folder that was created here and stayed empty is removed.
     """
@@ -43,7 +43,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def waited_for(path: Path) -> Iterator[None]:
+def wait_for_lock(path: Path) -> Iterator[None]:
     """Wait for a lock and hold it; its folder must exist."""
     folder = path.parent
     holds_files = any(folder.iterdir())  # raises if the folder is missing: the lock would create it
@@ -74,8 +74,8 @@ def remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def refuse_if_held(folder: Path) -> None:
-    """Raise Held if another process trains into a folder."""
+def refuse_if_locked(folder: Path) -> None:
+    """Raise FolderLocked if another process trains into a folder."""
     path = folder / LOCK
     if path.is_file():
         _release(_acquired(path), path)
@@ -86,7 +86,7 @@ def _acquired(path: Path) -> FileLock:
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        raise Held(
+        raise FolderLocked(
             f"{path.parent}: {_holder(path)} is training into this folder: stop it or wait until it finishes"
         ) from None
     return lock

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from propos.common.errors import InputError, no_such_run, shown
 from propos.common.plain import read_text
-from propos.common.words import counted
+from propos.common.plurals import counted
 from propos.config import Config, from_yaml
 from propos.runs.arrays import check_shape, read_finite, read_unit_vectors
 from propos.runs.clusters import Cluster, Prototypes, gather_clusters

@@ -1,15 +1,15 @@
 """The EM loop and what it needs."""
 
-from propos.training.continuation import WarmStart, continued, fitting_channels, start_from
+from propos.training.continuation import WarmStart, continuation_config, fitting_channels, start_from
 from propos.training.estimate import estimate_seconds
 from propos.training.learner import choose_device
 from propos.training.loop import train
 from propos.training.model import Fitted, Model, Prediction
-from propos.training.numerics import usual_precision
+from propos.training.numerics import default_precision
 from propos.training.prepare import prepare
 from propos.training.progress import Progress, Silent
 from propos.training.stages import clusters_needed, late_losses, stage_epochs
-from propos.training.tensorboard import check_board
+from propos.training.tensorboard import check_tensorboard
 
 __all__ = [
     "Fitted",
@@ -18,10 +18,11 @@ __all__ = [
     "Progress",
     "Silent",
     "WarmStart",
-    "check_board",
+    "check_tensorboard",
     "choose_device",
     "clusters_needed",
-    "continued",
+    "continuation_config",
+    "default_precision",
     "estimate_seconds",
     "fitting_channels",
     "late_losses",
@@ -29,5 +30,4 @@ __all__ = [
     "stage_epochs",
     "start_from",
     "train",
-    "usual_precision",
 ]

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from propos.common.errors import InputError, RunFailed
 from propos.common.plain import parse_json
-from propos.distributed import bytes_from_first_process, collect, share
+from propos.distributed import broadcast_bytes, gather_on_first, share
 from propos.methods import Method
 from propos.runs import RunFolder, read_history, write_atomically
 from propos.training.checkpoint_validation import check_checkpoint, check_plain, memories_of
@@ -38,7 +38,7 @@ def save_checkpoint(run: RunFolder | None, learner: Learner, state: State) -> No
 
     All processes take part; only the one that has the run folder writes.
     """
-    streamed = None if state.streamed is None else collect(state.streamed, learner.schedule.images)
+    streamed = None if state.streamed is None else gather_on_first(state.streamed, learner.schedule.images)
     if run is None:
         return
     folder = run.path / "checkpoint"
@@ -56,7 +56,7 @@ def load_checkpoint(run: RunFolder | None, learner: Learner, progress: Progress)
 
     The process that has the run folder reads it for all. The learner's network is the one given.
     """
-    content = bytes_from_first_process(None if run is None else _newest(run.path / "checkpoint", progress))
+    content = broadcast_bytes(None if run is None else _newest(run.path / "checkpoint", progress))
     return (learner, first_state(learner)) if content is None else _restore(content, learner, run)
 
 

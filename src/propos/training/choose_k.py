@@ -10,7 +10,7 @@ from propos.clustering import Suggestion, sample_positions, suggest_clusters
 from propos.common.errors import Interrupted
 from propos.config import Config
 from propos.data import Source
-from propos.distributed import any_process, from_first_process, rows_of_all
+from propos.distributed import any_process, broadcast, gather_rows
 from propos.methods import Stage
 from propos.methods.seeds import generator
 from propos.training.e_step import embeddings_now
@@ -41,7 +41,7 @@ def choose_clusters(recorder: Recorder, source: Source) -> Learner:
         return learner
     suggestion = _suggest(recorder, source)
     # Machines may round scores differently: all processes use the first one's choice.
-    chosen = int(from_first_process(torch.tensor(suggestion.chosen)))
+    chosen = int(broadcast(torch.tensor(suggestion.chosen)))
     config = learner.config.with_settings({"clusters": chosen})
     recorder.learner = replace(learner, config=config)
     if recorder.run is not None:
@@ -62,5 +62,5 @@ def _suggest(recorder: Recorder, source: Source) -> Suggestion:
     draw = generator(config.seed, "suggestion")
     embeddings = embeddings_now(recorder.learner, source, recorder.state.epoch)
     sample = sample_positions(len(source), config.suggest.range[1], draw).to(embeddings.device)
-    points = rows_of_all(embeddings, sample, len(source))
+    points = gather_rows(embeddings, sample, len(source))
     return suggest_clusters(points, *config.suggest.range, draw, stop_if_asked)

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from propos.clustering import assign, stable_numbers
 from propos.common.errors import InputError
-from propos.common.work import unseen
+from propos.common.progress import show_nothing
 from propos.config import Config
 from propos.data import Source, UnopenedSource
-from propos.distributed import bytes_from_first_process, world_size
+from propos.distributed import broadcast_bytes, world_size
 from propos.methods import Method, build_method, find_method
 from propos.networks import ClusterHeads, EmaCopy, Tuned, Whitening
 from propos.runs import Run, RunFolder, write_atomically
@@ -58,7 +58,7 @@ class WarmStart:
     def apply(self, learner: Learner, state: State) -> None:
         """Load the weights into the learner, and the clusters into the state, where the first E-step reads them."""
         check_labels(self.labels, learner.schedule.images, None, f"checkpoint/{FILE}")
-        if not state.fresh:
+        if not state.not_started:
             return  # a checkpoint contains everything
         load_weights(learner.method, self.weights)
         clusters, device = learner.config.clusters, learner.device
@@ -116,7 +116,7 @@ class WarmStart:
     @classmethod
     def of_first_process(cls, start: WarmStart | None) -> WarmStart | None:
         """Return the initial state of the first process."""
-        content = bytes_from_first_process(None if start is None else start._packed()) if world_size() > 1 else None
+        content = broadcast_bytes(None if start is None else start._packed()) if world_size() > 1 else None
         return start if content is None else cls._unpacked(content)
 
     @classmethod
@@ -127,7 +127,7 @@ class WarmStart:
         return cls(weights, tensors["prototypes"], tensors["labels"], int(tensors["shared"]), corrections)
 
 
-def continued(run: Run) -> Config:
+def continuation_config(run: Run) -> Config:
     """Return the settings that continue a finished run: a quarter of its epochs, PSL from the start.
 
     Continuing a continued run uses the same number of epochs. K is the number of clusters after corrections.
@@ -137,7 +137,9 @@ def continued(run: Run) -> Config:
         raise InputError(f"{run.path}: is not finished (status: {run.info.status}): finish it with --resume first")
     if run.info.earlier is None:
         config = config.with_epochs(max(1, math.ceil(config.train.epochs * LENGTH_SHARE)))
-    own = {f"{name}.{key}": value for name in config.sections for key, value in find_method(name).continued.items()}
+    own = {
+        f"{name}.{key}": value for name in config.sections for key, value in find_method(name).when_continuing.items()
+    }
     config = config.with_settings({**own, "suggest.range": None, "keep_epochs": ()})
     run.refuse_all_junk()
     corrected = run.corrected
@@ -153,7 +155,7 @@ def start_from(run: Run, source: Source, device: torch.device, config: Config | 
         model = Model.uncorrected(run, device)
         inputs, frozen = source, model.frozen_backbone
         if frozen is not None:  # its features are cached: they are computed once, here or before
-            inputs = prepare_inputs(run.config, source, device, unseen, frozen_backbone=frozen)
+            inputs = prepare_inputs(run.config, source, device, show_nothing, frozen_backbone=frozen)
         embeddings = model.embeddings(inputs)
     rows = known_images(run, list(source.image_names()), embeddings.cpu().numpy())
     corrected, shared = run.corrected, int((rows >= 0).sum())

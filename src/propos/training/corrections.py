@@ -39,7 +39,7 @@ class Corrections:
         return int((self.fixed == EXCLUDED).sum())
 
     @property
-    def held(self) -> int:
+    def fixed_count(self) -> int:
         """The number of images that are fixed in a cluster."""
         return int((self.fixed >= 0).sum())
 

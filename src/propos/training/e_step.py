@@ -176,7 +176,7 @@ def _start(
     if corrected:
         return None if previous is None else previous.prototypes.to(points.device), 0
     start = None if previous is None else previous.start(config.clusters)
-    if not config.estep.averaged or (learner.stages and not learner.method.starts_clustered):
+    if not config.estep.averaged or (learner.stages and not learner.method.good_initial_embeddings):
         return start, config.estep.restarts
     if start is None:
         everyone = gather(points, learner.schedule.images)

@@ -10,7 +10,7 @@ import torch
 
 from propos.config import Config
 from propos.data import Source
-from propos.distributed import from_first_process, world_size
+from propos.distributed import broadcast, world_size
 from propos.methods.seeds import generator
 from propos.networks.frozen_backbone import PART
 from propos.training.choose_k import estep_due
@@ -106,4 +106,4 @@ def _seconds(work: Callable[[], object], device: torch.device) -> float:
 
 def _of_first_process(seconds: float) -> float:
     """Return the first process's value."""
-    return float(from_first_process(torch.tensor(seconds, dtype=torch.float64)))
+    return float(broadcast(torch.tensor(seconds, dtype=torch.float64)))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from propos.augment import Shapes, plain_view, shapes_of
 from propos.common.errors import InputError, Interrupted
-from propos.common.work import Working
+from propos.common.progress import ShowTask
 from propos.config import Config
 from propos.data import Skipped, Source, Statistics, kept_features, prefetch
 from propos.networks import FrozenBackbone, Weights, find_pretrained, read_pretrained, trunk_features
@@ -106,7 +106,7 @@ def prepare_inputs(
     config: Config,
     source: Source,
     device: torch.device,
-    working: Working,
+    show_task: ShowTask,
     stop: Callable[[], bool] = lambda: False,
     frozen_backbone: FrozenBackbone | None = None,
 ) -> Source:
@@ -132,7 +132,7 @@ def prepare_inputs(
             raise Interrupted("stopped while features were computed")
         return np.asarray(seen.batch(positions), np.float32)
 
-    with working(f"Looking at images with {frozen_backbone.weights.network.name}") as progress:
+    with show_task(f"Looking at images with {frozen_backbone.weights.network.name}") as progress:
         part = " below its last stage" if config.start.learns == "last" else ""
         known = f"{frozen_backbone.weights.network.name}{part} {frozen_backbone.weights.sha256} {device.type}"
         rows = kept_features(source, known, frozen_backbone.features, batches, see, progress)

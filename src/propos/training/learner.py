@@ -11,7 +11,7 @@ from torch import nn
 from propos.common.errors import InputError
 from propos.config import Config
 from propos.data import Source
-from propos.distributed import launched, local_rank, world_size
+from propos.distributed import local_rank, started_by_torchrun, world_size
 from propos.methods import Method, Stage, build_method, stages_of
 from propos.methods.seeds import derive
 from propos.networks import EmaCopy, ResNet
@@ -140,7 +140,7 @@ def check_shares(config: Config, images: int) -> None:
 def choose_device(name: str) -> torch.device:
     """Return the named device, or with `auto` the fastest available one."""
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if launched():
+    if started_by_torchrun():
         available["mps"] = False  # processes cannot share a batch there
     if name == "auto":
         name = next(device for device in ("cuda", "mps", "cpu") if available[device])
@@ -151,7 +151,7 @@ def choose_device(name: str) -> torch.device:
     if name == "cuda" and local_rank() >= torch.cuda.device_count():
         there = torch.cuda.device_count()
         raise InputError(f"more processes than this machine has GPUs ({there}): use --nproc-per-node={there}")
-    if name == "cuda" and launched():
+    if name == "cuda" and started_by_torchrun():
         torch.cuda.set_device(local_rank())
         return torch.device(name, local_rank())
     return torch.device(name)

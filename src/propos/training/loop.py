@@ -49,14 +49,14 @@ def train(
     Of several processes, only the first has the run folder and `start`.
     """
     with numerics(config.train):
-        inputs = prepare_inputs(config, source, device, progress.working, stop)
+        inputs = prepare_inputs(config, source, device, progress.show_task, stop)
         with reading_ahead(inputs, device) as prefetched:
             start = WarmStart.of_first_process(start)
             left_out = 0 if start is None or start.corrections is None else start.corrections.left_out
             learner, state = load_checkpoint(run, build_learner(config, prefetched, device, left_out), progress)
             if start is not None:
                 start.apply(learner, state)
-            elif state.fresh:
+            elif state.not_started:
                 initialise_from_pretrained(learner, prefetched)
             with closing(Recorder(learner, state, run, progress, stop)) as recorder:
                 return _learn(config, prefetched, recorder, start)
@@ -72,7 +72,7 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
     for number in range(state.stage, len(learner.stages)):
         recorder.learner = learner = at_stage(recorder.learner, number)
         for epoch in range(state.epoch, learner.epochs.stop):
-            if state.measures is None:
+            if not state.epoch_open:
                 begin_epoch(learner, source, state, corrections)
                 if epoch >= first_estep(config):
                     learner = choose_clusters(recorder, source)

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.data import Source
-from propos.distributed import averaged, share
+from propos.distributed import average_gradients, share
 from propos.distributed.transfer import send
 from propos.networks import BatchNorm, EmaCopy
 from propos.training.batch import StepBatch
@@ -40,7 +40,11 @@ def m_step(
         ctx = StepRun.of(learner, state, len(chosen), when)
         losses = learner.method.losses(batch, ctx)
         last = part == len(batches) - 1
-        with averaged(trained_parameters(learner.method), running_statistics(learner)) if last else nullcontext():
+        with (
+            average_gradients(trained_parameters(learner.method), running_statistics(learner))
+            if last
+            else nullcontext()
+        ):
             total = sum(losses.values(), start=torch.zeros((), device=learner.device))
             if total.requires_grad:
                 learns = True

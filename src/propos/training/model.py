@@ -15,7 +15,7 @@ from propos.clustering import assign
 from propos.common.errors import InputError, shown
 from propos.config import Config
 from propos.data import Source, readable
-from propos.distributed import collect, gather, share
+from propos.distributed import gather, gather_on_first, share
 from propos.methods import Method, build_method, stages_of
 from propos.networks import Encoder, FrozenBackbone, read_pretrained
 from propos.runs import (
@@ -247,7 +247,7 @@ def fitted(
     local = answer.labels[share(images)]
     local = torch.where(local >= 0, local, cosines.argmax(dim=1))
     prediction = predict_from_cosines(cosines, local, ids, answer.confidence)
-    embeddings = collect(answer.embeddings, images)
+    embeddings = gather_on_first(answer.embeddings, images)
     confidence, distance = (
         gather(torch.from_numpy(column), images).numpy() for column in (prediction.confidence, prediction.distance)
     )

@@ -15,7 +15,7 @@ CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
 CUBLAS_REPEATS = ":4096:8"  # with a fixed workspace cuBLAS is deterministic
 
 
-def usual_precision(device: torch.device) -> str:
+def default_precision(device: torch.device) -> str:
     """Return the default precision of a backbone on a device: half precision on GPUs that are faster with it."""
     if device.type != "cuda":
         return "float32"

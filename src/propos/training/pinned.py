@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.distributed import rows_of_all, share, sum_over_processes
+from propos.distributed import gather_rows, share, sum_over_processes
 from propos.training.corrections import FREE, Corrections
 
 MOST_FIXED = 4_096  # fixed images that others are compared with; of more, an evenly spaced subset
@@ -38,7 +38,7 @@ def pin_neighbours(
     if not len(holders):
         return local
     theirs = fixed[holders].to(points.device)
-    rows = rows_of_all(points, holders.to(points.device), len(fixed))
+    rows = gather_rows(points, holders.to(points.device), len(fixed))
     followed = []
     for chunk in points.split(CHUNK):
         nearness, nearest = (chunk @ rows.T).max(dim=1)

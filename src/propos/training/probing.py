@@ -64,7 +64,7 @@ class BackboneFeatures:
             images, shapes = _read(fed, part)
             yield self._pass(plain(images.to(self.model.encoder.device), self.model.config, shapes))
 
-    def held(self, positions: Positions) -> Float[Tensor, "N F"]:
+    def plain_view_table(self, positions: Positions) -> Float[Tensor, "N F"]:
         """Return the features of plain views in one table."""
         table = torch.empty((len(positions), self.width), device=self.model.encoder.device)
         start = 0
@@ -112,7 +112,7 @@ def linear_accuracy(
             lambda places: own.of_crops(learnt.positions[places]), own.width, learnt.classes, draws, settings
         )
     else:
-        held = own.held(learnt.positions)
+        held = own.plain_view_table(learnt.positions)
         probe = train_probe(lambda places: held[places.to(held.device)], own.width, learnt.classes, draws, settings)
     others = BackboneFeatures(model, tested.source, draws)
     return probe_accuracy(probe, others.of_plain_views(tested.positions), tested.classes)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from propos.clustering import Suggestion
-from propos.common.work import Working, unseen
+from propos.common.progress import ShowTask, show_nothing
 
 
 class Progress(Protocol):
     """A progress reporter of a run."""
 
     @property
-    def working(self) -> Working:
+    def show_task(self) -> ShowTask:
         """The reporter of long tasks."""
         ...
 
@@ -45,8 +45,8 @@ class Progress(Protocol):
 class Silent:
     """A progress reporter that reports warnings only, if a function for them is given."""
 
-    def __init__(self, warn: Callable[[str], object] = lambda text: None, working: Working = unseen) -> None:
-        self._warn, self.working = warn, working
+    def __init__(self, warn: Callable[[str], object] = lambda text: None, show_task: ShowTask = show_nothing) -> None:
+        self._warn, self.show_task = warn, show_task
 
     def begin(self, epochs: int, steps: int, epoch: int) -> None:
         """Ignore it."""

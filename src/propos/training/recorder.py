@@ -11,7 +11,7 @@ from torch import Tensor
 
 from propos.common.errors import Interrupted, RunFailed
 from propos.data import Source
-from propos.distributed import any_process, collect
+from propos.distributed import any_process, gather_on_first
 from propos.evaluation import scores
 from propos.runs import RunFolder
 from propos.training.checkpoint import save_checkpoint
@@ -22,7 +22,7 @@ from propos.training.model import weights_of
 from propos.training.optimiser import rate_at
 from propos.training.progress import Progress
 from propos.training.state import State
-from propos.training.tensorboard import Board
+from propos.training.tensorboard import TensorBoardWriter
 
 EARLY_EPOCHS = 5  # an untrained network's embeddings always lie close together
 LOWER_RATE = "start a new run at a lower rate (--set train.lr=…)"
@@ -47,10 +47,10 @@ class Recorder:
         self.saves = any_process(run is not None)[0]
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()
-        self.board: Board | None = None
+        self.board: TensorBoardWriter | None = None
         if learner.config.log.tensorboard and self.saves:
             # If the run resumes within an epoch, its E-step is not shown again.
-            self.board = Board(learner.config, run, state.epoch if state.measures is None else state.epoch + 1)
+            self.board = TensorBoardWriter(learner.config, run, state.epoch + state.epoch_open)
 
     def show(self, assignment: Assignment, source: Source, last: bool = False) -> None:
         """Write the result of an E-step to TensorBoard, if it is enabled."""
@@ -129,7 +129,7 @@ class Recorder:
         """Write the embeddings after a kept epoch: the report shows them without networks."""
         if not self.saves or epoch not in self.learner.config.keep_epochs:
             return
-        whole = collect(assignment.embeddings.cpu(), self.learner.schedule.images)
+        whole = gather_on_first(assignment.embeddings.cpu(), self.learner.schedule.images)
         if self.run is not None and whole is not None:
             self.run.write_array(f"snapshots/epoch-{epoch:04d}.npy", whole.numpy())
 

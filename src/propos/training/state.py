@@ -20,7 +20,7 @@ class State:
     stage: int = 0  # the present one
     epoch: int = 0
     step: int = 0  # within the epoch
-    measures: Record | None = None  # of the E-step at the start of this epoch; None before it
+    measures: Record | None = None  # of the E-step at the start of this epoch, empty if it had none; None before it
     partition: Partition | None = None
     streamed: Float[Tensor, "n D"] | None = None  # the last embedding of each image of this process's share
     losses: dict[str, Float[Tensor, " S"]] = field(default_factory=dict)  # of this epoch's steps; 0: no such term
@@ -53,9 +53,14 @@ class State:
         return int(bad[0]) if len(bad) else None
 
     @property
-    def fresh(self) -> bool:
+    def epoch_open(self) -> bool:
+        """Whether the E-step at the start of this epoch is done, so that its steps follow."""
+        return self.measures is not None
+
+    @property
+    def not_started(self) -> bool:
         """Whether the run has not started yet."""
-        return (self.epoch, self.step, self.measures) == (0, 0, None)
+        return (self.epoch, self.step, self.epoch_open) == (0, 0, False)
 
     def next_epoch(self) -> None:
         """Move to the start of the next epoch."""

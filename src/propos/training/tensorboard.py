@@ -14,7 +14,7 @@ from PIL import Image
 from propos.common.errors import InputError
 from propos.config import Config
 from propos.data import Source, upright
-from propos.distributed import collect, share
+from propos.distributed import gather_on_first, share
 from propos.runs import Record, RunFolder
 from propos.training.e_step import Assignment
 from propos.training.features import FeatureSource
@@ -30,13 +30,13 @@ SIZES = {"smallest_cluster": "smallest", "largest_cluster": "largest", "imbalanc
 SCORES = ("nmi", "ami", "ari", "accuracy")
 
 
-def check_board(config: Config) -> None:
+def check_tensorboard(config: Config) -> None:
     """Refuse settings that need TensorBoard if it is not installed."""
     if config.log.tensorboard and find_spec("tensorboard") is None:
         raise InputError("log.tensorboard: TensorBoard is not installed: pip install 'propos[tensorboard]'")
 
 
-class Board:
+class TensorBoardWriter:
     """A writer of a run's measures and sheets; all processes call it, and the first one writes."""
 
     def __init__(self, config: Config, run: RunFolder | None, forgotten: int) -> None:
@@ -115,7 +115,7 @@ def _closeness(assignment: Assignment, images: int) -> np.ndarray | None:
     """Return each image's cosine with its cluster's prototype, on the first process."""
     labels = assignment.labels[share(images)].clamp(min=0)
     cosines = (assignment.embeddings * assignment.prototypes[labels]).sum(dim=1)
-    whole = collect(cosines.float().cpu(), images)
+    whole = gather_on_first(cosines.float().cpu(), images)
     return None if whole is None else whole.numpy()
 
 

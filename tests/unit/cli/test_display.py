@@ -14,7 +14,7 @@ def _no_waiting(monkeypatch):
 
 
 def test_without_a_terminal_long_work_writes_plain_lines_with_time_left(capsys):
-    with Terminal(quiet=False) as terminal, terminal.working("Reading images") as progress:
+    with Terminal(quiet=False) as terminal, terminal.show_task("Reading images") as progress:
         for done in (1_000, 2_000, 4_000):
             progress(done, 4_000)
     lines = capsys.readouterr().out.splitlines()
@@ -27,7 +27,7 @@ def test_without_a_terminal_long_work_writes_plain_lines_with_time_left(capsys):
 def test_time_left_does_not_count_getting_ready(capsys, monkeypatch):
     clock = iter([0.0, 100.0, 110.0, 120.0])  # begun, first word of it, then ten seconds for every 25
     monkeypatch.setattr(display, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    with Terminal(quiet=False) as terminal, terminal.working("Laying out the map") as progress:
+    with Terminal(quiet=False) as terminal, terminal.show_task("Laying out the map") as progress:
         for done in (25, 50, 75):
             progress(done, 100)
     assert capsys.readouterr().out.splitlines() == [
@@ -37,7 +37,7 @@ def test_time_left_does_not_count_getting_ready(capsys, monkeypatch):
 
 
 def test_work_without_a_known_end_says_how_much_is_done(capsys):
-    with Terminal(quiet=False) as terminal, terminal.working("Looking for files") as progress:
+    with Terminal(quiet=False) as terminal, terminal.show_task("Looking for files") as progress:
         for done in (0, 2_000, 40_000):
             progress(done, 0)
     assert capsys.readouterr().out.splitlines() == [
@@ -47,7 +47,7 @@ def test_work_without_a_known_end_says_how_much_is_done(capsys):
 
 
 def test_quiet_work_writes_nothing(capsys):
-    with Terminal(quiet=True) as terminal, terminal.working("Reading images") as progress:
+    with Terminal(quiet=True) as terminal, terminal.show_task("Reading images") as progress:
         progress(0, 2)
         progress(2, 2)
     assert capsys.readouterr().out == ""
@@ -55,7 +55,7 @@ def test_quiet_work_writes_nothing(capsys):
 
 def test_short_work_is_not_mentioned(capsys, monkeypatch):
     monkeypatch.setattr(display, "PLAIN_LINE_SECONDS", 60.0)
-    with Terminal(quiet=False) as terminal, terminal.working("Reading images") as progress:
+    with Terminal(quiet=False) as terminal, terminal.show_task("Reading images") as progress:
         progress(0, 2)
         progress(2, 2)
     assert capsys.readouterr().out == ""
@@ -120,7 +120,7 @@ def test_a_terminal_gets_sentences_broken_between_words_and_commands_whole(monke
 
 def test_work_that_has_not_begun_counts_nothing(monkeypatch):
     screen = shown_on_a_screen(monkeypatch, 80)
-    with Terminal(quiet=False) as terminal, terminal.working("Laying out the map") as progress:
+    with Terminal(quiet=False) as terminal, terminal.show_task("Laying out the map") as progress:
         terminal.note("now")
         assert "Laying out the map" in screen.getvalue()
         assert "0/?" not in screen.getvalue()

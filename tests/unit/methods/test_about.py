@@ -7,7 +7,7 @@ import pytest
 
 import propos
 from helpers.command import command
-from propos.methods import describe, find_method, method_in_words, method_names
+from propos.methods import describe, describe_method, find_method, method_names
 from propos.runner.recipes import build_recipe
 
 
@@ -46,7 +46,7 @@ def test_every_method_says_where_it_is_from(capsys):
 def test_a_method_is_named_with_the_losses_added_and_what_it_builds_on(recipe, settings, words):
     named = {"start.network": "efficientnet-lite0"} if recipe == "pretrained" else {}
     config = build_recipe(recipe, settings.get("method")).with_settings({**named, **settings})
-    assert method_in_words(config) == words
+    assert describe_method(config) == words
 
 
 # Where methods are named: their own package, the paper's tables, and the words of the page.

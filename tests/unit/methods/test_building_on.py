@@ -12,9 +12,9 @@ from propos.common.errors import InputError
 from propos.methods import find_method, stages_of
 from propos.methods.pretext import BuildsOn
 from propos.networks import EmaCopy
-from propos.runner.recipes import on_top
+from propos.runner.recipes import continue_with_method
 from propos.runs import Run, RunFolder
-from propos.training import Silent, continued, stage_epochs, start_from, train
+from propos.training import Silent, continuation_config, stage_epochs, start_from, train
 from propos.training.context import StepRun
 from propos.training.e_step import unassigned
 from propos.training.learner import build_learner
@@ -42,7 +42,7 @@ def earlier(tmp_path_factory):
 
 def begun(run, method, **settings):
     """Return a learner that continues a run by another method, as it begins, and the run's own weights."""
-    config, source = on_top(continued(run), method).with_settings(settings), digits()
+    config, source = continue_with_method(continuation_config(run), method).with_settings(settings), digits()
     start = start_from(run, source, CPU, config)
     learner, state = build_learner(config, source, CPU), State()
     start.apply(learner, state)
@@ -155,7 +155,7 @@ def test_the_pretexts_target_follows_the_backbone_with_statistics_of_its_own(met
 @pytest.mark.parametrize("method", each(BUILDING))
 def test_a_finished_run_is_continued_by_every_such_method(earlier, method):
     run = earlier("byol")
-    config, source = on_top(continued(run), method).with_settings({"train.epochs": 2}), digits()
+    config, source = continue_with_method(continuation_config(run), method).with_settings({"train.epochs": 2}), digits()
     fitted = train(config, source, CPU, Silent(), start=start_from(run, source, CPU, config))
     assert fitted.model.config.sections[method]["pretext"] == "byol"
     assert set(fitted.table.cluster.tolist()) <= set(range(10))

@@ -90,7 +90,7 @@ def test_a_network_brings_its_own_preprocessing_and_what_its_weights_had_seen():
     network = weights.network
     assert (network.features, network.side, network.crop) == (4, 32, 1.0)
     assert network.pixels == ((0.5,) * 3, (0.25,) * 3)
-    assert network.seen == "142 million photographs, without labels (LVD-142M)"
+    assert network.trained_on == "142 million photographs, without labels (LVD-142M)"
     assert network.licence == "cc-by-nc-4.0"
     assert origin_of(network.name, weights.sha256, None) == network
     assert weights.sha256 == read_pretrained("timm/tiny.lvd142m").sha256
@@ -104,7 +104,7 @@ def test_a_file_holds_weights_that_nothing_is_known_of(tmp_path):
     weights = read_pretrained("timm/tiny", tmp_path / "model.safetensors")
     assert torch.equal(weights.state["conv.weight"], state["conv.weight"])
     assert torch.equal(weights.state["index"], torch.arange(3))
-    assert (weights.network.seen, weights.network.licence) == ("unknown", "unknown")
+    assert (weights.network.trained_on, weights.network.licence) == ("unknown", "unknown")
 
 
 @pytest.mark.usefixtures("_collection")
@@ -179,7 +179,7 @@ def test_a_network_of_timm_itself(tmp_path):
     weights = read_pretrained("timm/test_vit.r160_in1k", tmp_path / "model.safetensors")
     network = find_pretrained("timm/test_vit.r160_in1k")
     assert (network.side, network.features) == (160, model.num_features)
-    assert "ImageNet's 1,000 classes" in network.seen
+    assert "ImageNet's 1,000 classes" in network.trained_on
     images = torch.rand(2, 3, 160, 160)
     with torch.no_grad():
         expected = model.forward_head(model.forward_features(images), pre_logits=True)

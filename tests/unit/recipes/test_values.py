@@ -10,7 +10,7 @@ from torch import nn
 from propos.data import Sample, UnopenedSource
 from propos.data.arrays import ArraySource
 from propos.methods import build_method, dccm, method_names, settings_of, stages_of
-from propos.runner.recipes import PAPER, RECIPES, SYSTEMS, build_recipe, choose_recipe, on_top
+from propos.runner.recipes import PAPER, RECIPES, SYSTEMS, build_recipe, choose_recipe, continue_with_method
 from propos.training import clusters_needed, stage_epochs
 
 SYNC = {"imagenet-1k-released"}
@@ -178,18 +178,18 @@ def test_a_recipe_for_its_own_method_is_itself():
 
 def test_a_method_on_top_of_a_run_builds_on_the_runs_own_network():
     run = build_recipe("digits").with_settings({"propos.sigma": 0.01, "train.epochs": 7})
-    boosted = on_top(run, "dcboost")
+    boosted = continue_with_method(run, "dcboost")
     assert boosted.sections == {
         "propos": run.sections["propos"],
         "dcboost": {"pretext_share": 0.0, "pretext": "propos"},
     }
     assert (boosted.method, boosted.train) == ("dcboost", run.train)
-    again = on_top(boosted, "temi")
+    again = continue_with_method(boosted, "temi")
     assert again.sections == {
         "propos": run.sections["propos"],
         "temi": {"pretext_share": 0.0, "pretext": "propos"},
     }
-    assert on_top(run, "byol").sections == {}
+    assert continue_with_method(run, "byol").sections == {}
 
 
 def test_released_recipes_are_the_released_settings():

@@ -8,11 +8,11 @@ import pytest
 
 from propos.common.errors import InputError
 from propos.config import Config
-from propos.study.reproduce.budgets import scaled_words, task
+from propos.study.reproduce.budgets import list_scaled_settings, task
 from propos.study.reproduce.cells import Cell, Setup
 from propos.study.reproduce.items import ITEMS, find_items, varied
-from propos.study.reproduce.paper import Printed, paper, printed
-from propos.study.reproduce.reproducing import Wanted
+from propos.study.reproduce.paper import PaperNumber, paper, paper_number
+from propos.study.reproduce.reproducing import ReproduceRequest
 
 FACTS = Path(__file__).parents[4] / "shared" / "facts" / "paper-results.json"
 
@@ -43,10 +43,10 @@ def test_an_item_has_as_many_cells_as_its_table_has_places(name, cells):
 
 
 def test_cells_that_items_share_are_one():
-    both = Wanted(find_items(["table-6", "figure-3", "figure-s1", "figure-5"]), "tiny", 3)
+    both = ReproduceRequest(find_items(["table-6", "figure-3", "figure-s1", "figure-5"]), "tiny", 3)
     assert len(both.cells()) == 66  # the figures look at cells of the table
     # λ = 0.1 is ProPos itself, λ = 0 ProPos without the loss: of 6 values on 2 sets 4 are new.
-    assert len(Wanted(find_items(["table-6", "figure-7c"]), "tiny", 3).cells()) == 66 + 4 * 2 * 3
+    assert len(ReproduceRequest(find_items(["table-6", "figure-7c"]), "tiny", 3).cells()) == 66 + 4 * 2 * 3
     assert varied("cifar-10", propos__psl_weight=0.0) == Setup("cifar-10", "cifar-10-r18", "propos-no-psl")
     assert varied("cifar-20", clusters=20) == Setup("cifar-20", "cifar-20-r18")
 
@@ -82,15 +82,15 @@ def test_the_paper_budget_is_the_papers_recipe_and_others_say_what_they_scale():
     small = task(cell, "small", None)
     assert small.config.network.dimension == 256  # twice the usual width, as 512 is twice the paper's 256
     assert small.scaled["train.epochs"] == (1000, 20)
-    assert "train.epochs: 1,000 → 20" in scaled_words([small])
+    assert "train.epochs: 1,000 → 20" in list_scaled_settings([small])
 
 
 def test_absent_images_have_a_stand_in_on_the_tiny_budget_alone(tmp_path):
     cell = Cell(Setup("stl-10", "stl-10"), 0)
     assert task(cell, "tiny", tmp_path).images.stand_in
-    assert task(cell, "tiny", tmp_path).there
-    assert not task(cell, "small", tmp_path).there
-    assert not task(cell, "paper", tmp_path).there
+    assert task(cell, "tiny", tmp_path).available
+    assert not task(cell, "small", tmp_path).available
+    assert not task(cell, "paper", tmp_path).available
 
 
 def test_queues_and_large_images_stay_in_proportion():
@@ -107,16 +107,16 @@ def test_queues_and_large_images_stay_in_proportion():
 
 
 def test_shares_divide_the_cells():
-    whole = Wanted(find_items(["table-6"]), "tiny", 3)
+    whole = ReproduceRequest(find_items(["table-6"]), "tiny", 3)
     tasks = whole.tasks(None)
-    parts = [Wanted(whole.items, "tiny", 3, (number, 4)).own(tasks) for number in (1, 2, 3, 4)]
+    parts = [ReproduceRequest(whole.items, "tiny", 3, (number, 4)).own(tasks) for number in (1, 2, 3, 4)]
     assert sorted(each.key for part in parts for each in part) == sorted(each.key for each in tasks)
 
 
 def test_numbers_are_those_the_paper_prints():
-    assert printed("table-6", "ProPos", "CIFAR-10", "NMI") == Printed(85.1, 0.5)
-    assert printed("table-2", "PCL", "STL-10", "ACC") == Printed(41.0)
-    assert printed("table-2", "IIC", "CIFAR-20", "NMI") is None
+    assert paper_number("table-6", "ProPos", "CIFAR-10", "NMI") == PaperNumber(85.1, 0.5)
+    assert paper_number("table-2", "PCL", "STL-10", "ACC") == PaperNumber(41.0)
+    assert paper_number("table-2", "IIC", "CIFAR-20", "NMI") is None
 
 
 @pytest.mark.skipif(not FACTS.is_file(), reason="no transcript of the paper beside the project")

@@ -8,34 +8,34 @@ from pathlib import Path
 
 import pytest
 
-from propos.runner.batch import Manner
+from propos.runner.batch import TrainingOptions
 from propos.runs import RunFolder
 from propos.study.reproduce.assembling import assemble
 from propos.study.reproduce.elements import Entry, Ours
 from propos.study.reproduce.hours import forward_operations
 from propos.study.reproduce.items import ITEMS, find_items
 from propos.study.reproduce.page import page
-from propos.study.reproduce.paper import Printed
-from propos.study.reproduce.paths import Place
-from propos.study.reproduce.reproducing import Wanted, reproduce
+from propos.study.reproduce.paper import PaperNumber
+from propos.study.reproduce.paths import ReproducePaths
+from propos.study.reproduce.reproducing import ReproduceRequest, reproduce
 from propos.study.reproduce.results import Results
-from propos.study.reproduce.writing import markdown, table_of, write_item
+from propos.study.reproduce.writing import markdown, to_csv, write_item
 
 KEEP = Path(__file__).parents[3] / "docs" / "keep_cells.py"
 PIXELS = {"clusters": 10, "pixels.mean": (0.5, 0.5, 0.5), "pixels.std": (0.2, 0.2, 0.2)}
 
 
-def write_cell(place, task, **scores):
+def write_cell(paths, task, **scores):
     """Write a finished run folder for a cell, with these measures at its end."""
     info = {
         "status": "finished",
         "seconds": 1800.0,
         "processor_seconds": 90.0,
-        "command": f"propos reproduce --out {place.out}",
-        "source": {"images": 200, "root": str(place.out)},
+        "command": f"propos reproduce --out {paths.out}",
+        "source": {"images": 200, "root": str(paths.out)},
     }
-    settings = {**PIXELS, "source": str(place.out / "images.npz"), "data": str(place.out)}
-    run = RunFolder.create(place.run(task), info, task.config.with_settings(settings))
+    settings = {**PIXELS, "source": str(paths.out / "images.npz"), "data": str(paths.out)}
+    run = RunFolder.create(paths.run(task), info, task.config.with_settings(settings))
     measures = {
         "n_clusters": 10,
         "uniformity_std": 0.05,
@@ -52,14 +52,14 @@ def write_cell(place, task, **scores):
 @pytest.fixture
 def results(tmp_path):
     """Table 6 of which ProPos is finished on CIFAR-10 with three seeds, and CC with one."""
-    place = Place(tmp_path)
-    found = Results(ITEMS["table-6"], 3, "small", place)
+    paths = ReproducePaths(tmp_path)
+    found = Results(ITEMS["table-6"], 3, "small", paths)
     for cell, task in found.tasks.items():
         if cell.setup.data == "cifar-10" and cell.setup.method == "propos":
-            write_cell(place, task, nmi=0.84 + 0.01 * cell.seed, accuracy=0.5, ari=0.4, ami=0.4)
+            write_cell(paths, task, nmi=0.84 + 0.01 * cell.seed, accuracy=0.5, ari=0.4, ami=0.4)
         if cell.setup.data == "cifar-10" and cell.setup.method == "cc" and cell.seed == 0:
             write_cell(
-                place, task, nmi=0.3, accuracy=0.3, ari=0.3, ami=0.3, head_nmi=0.6, head_accuracy=0.7, head_ari=0.5
+                paths, task, nmi=0.3, accuracy=0.3, ari=0.3, ami=0.3, head_nmi=0.6, head_accuracy=0.7, head_ari=0.5
             )
     return found
 
@@ -71,7 +71,7 @@ def test_ours_is_the_mean_over_seeds_beside_the_papers(results):
     nmi, accuracy = rows["ProPos"][:2]
     assert nmi.ours.mean == pytest.approx(85.0)
     assert nmi.ours.sd == pytest.approx(1.0)
-    assert nmi.paper == Printed(85.1, 0.5)
+    assert nmi.paper == PaperNumber(85.1, 0.5)
     assert (nmi.within, accuracy.within) == (True, False)  # 0.1 off; 50 beside 91.6
     assert rows["CC"][0].ours.values == (60.0,)  # its cluster head's
     assert rows["CC, by k-means on its instance head"][0].ours.values == (30.0,)
@@ -81,18 +81,18 @@ def test_ours_is_the_mean_over_seeds_beside_the_papers(results):
 
 
 def test_the_study_says_seed_by_seed_how_far_one_method_is_ahead(tmp_path):
-    found = Results(ITEMS["study"], 3, "small", Place(tmp_path, tmp_path))
-    before = Results(ITEMS["study"], 3, "small", Place(tmp_path / "nothing", tmp_path))
+    found = Results(ITEMS["study"], 3, "small", ReproducePaths(tmp_path, tmp_path))
+    before = Results(ITEMS["study"], 3, "small", ReproducePaths(tmp_path / "nothing", tmp_path))
     assert len(assemble(before).parts) == 3 + 6  # curves of both sets
     accuracies = {"propos": (0.50, 0.60, 0.70), "byol": (0.45, 0.61, 0.40)}  # ahead by 5, -1 and 30
     for cell, task in found.tasks.items():
         if cell.setup.data == "fashion-mnist" and cell.setup.method in accuracies:
-            write_cell(found.place, task, accuracy=accuracies[cell.setup.method][cell.seed], nmi=0.5, ari=0.4)
+            write_cell(found.paths, task, accuracy=accuracies[cell.setup.method][cell.seed], nmi=0.5, ari=0.4)
     item = assemble(found)
     scores, health, orders, *curves = item.parts
     assert [column.group for column in scores.columns[::3]] == ["CIFAR-10", "Fashion-MNIST"]
     assert dict(scores.rows)["ProPos"][4].ours.values == pytest.approx((50.0, 60.0, 70.0))
-    assert dict(scores.rows)["ProPos"][1].paper == Printed(91.6, 0.4)
+    assert dict(scores.rows)["ProPos"][1].paper == PaperNumber(91.6, 0.4)
     spread, balance, minutes = dict(health.rows)["BYOL"][3:]
     assert spread.ours.mean == pytest.approx(100 * 0.05 * 128**0.5)  # of the small study's 128 dimensions
     assert (balance.ours.mean, minutes.ours.mean) == (50.0, 1.5)
@@ -107,7 +107,7 @@ def test_the_study_says_seed_by_seed_how_far_one_method_is_ahead(tmp_path):
 
 def test_the_tolerance_is_the_papers_spread_else_two_points_whatever_our_seeds_spread():
     def near(*seeds, paper_sd):
-        return Entry(Ours(seeds), Printed(80.0, paper_sd)).within
+        return Entry(Ours(seeds), PaperNumber(80.0, paper_sd)).within
 
     assert near(80.5, paper_sd=0.5)
     assert not near(80.6, paper_sd=0.5)
@@ -115,7 +115,7 @@ def test_the_tolerance_is_the_papers_spread_else_two_points_whatever_our_seeds_s
     assert near(78.0, paper_sd=None)
     assert not near(77.9, paper_sd=None)
     assert near(80.04, paper_sd=0.0)  # the paper prints one decimal
-    assert Entry(Ours((80.0,), stand_in=True), Printed(80.0, 0.5)).within is None  # other images
+    assert Entry(Ours((80.0,), stand_in=True), PaperNumber(80.0, 0.5)).within is None  # other images
 
 
 def test_a_table_is_written_as_markdown_and_csv(results):
@@ -125,19 +125,19 @@ def test_a_table_is_written_as_markdown_and_csv(results):
     assert "| CC | 60.0 (1 of 3 seeds) | 66.1 ± 0.3 ✗ |" in text
     assert "train.epochs: 1,000 → 20" in text
     assert "4 of 66 cells are finished; total training time 2.0 h" in text
-    rows = list(csv.DictReader(io.StringIO(table_of(item.parts))))
+    rows = list(csv.DictReader(io.StringIO(to_csv(item.parts))))
     (row,) = [r for r in rows if (r["row"], r["column"], r["part"][:8]) == ("ProPos", "NMI", "CIFAR-10")]
     assert float(row["ours"]) == pytest.approx(85.0)
     assert (row["seeds"], row["paper"], row["paper_sd"], row["within_tolerance"]) == ("3", "85.1", "0.5", "yes")
 
 
 def test_a_stand_in_is_named_in_the_head_of_its_columns(tmp_path):
-    results = Results(ITEMS["table-9"], 1, "tiny", Place(tmp_path))
+    results = Results(ITEMS["table-9"], 1, "tiny", ReproducePaths(tmp_path))
     assert "| CIFAR-10-LT (stand-in: digits) NMI | paper |" in markdown(assemble(results))
 
 
 def test_absent_data_are_called_so_where_nothing_stands_in(tmp_path):
-    results = Results(ITEMS["table-3"], 1, "small", Place(tmp_path, tmp_path))
+    results = Results(ITEMS["table-3"], 1, "small", ReproducePaths(tmp_path, tmp_path))
     (table,) = assemble(results).parts
     rows = dict(table.rows)
     assert rows["ProPos"][0].ours.why == "data not found"
@@ -157,10 +157,10 @@ def test_the_page_escapes_what_it_shows(results):
 
 
 def test_kept_cells_make_the_same_curves_and_name_no_place(tmp_path):
-    place, kept = Place(tmp_path / "out"), Place(tmp_path / "study")
-    for cell, task in Results(ITEMS["figure-3"], 1, "tiny", place).tasks.items():
-        write_cell(place, task, nmi=0.25 if cell.setup.method == "byol" else 0.5)
-    subprocess.run([sys.executable, KEEP, place.out, kept.out], check=True)
+    paths, kept = ReproducePaths(tmp_path / "out"), ReproducePaths(tmp_path / "study")
+    for cell, task in Results(ITEMS["figure-3"], 1, "tiny", paths).tasks.items():
+        write_cell(paths, task, nmi=0.25 if cell.setup.method == "byol" else 0.5)
+    subprocess.run([sys.executable, KEEP, paths.out, kept.out], check=True)
     *_, nmi = assemble(Results(ITEMS["figure-3"], 1, "tiny", kept)).parts
     assert [(series.name, series.x, series.y) for series in nmi.series] == [
         ("BYOL", [4], [0.25]),
@@ -170,9 +170,9 @@ def test_kept_cells_make_the_same_curves_and_name_no_place(tmp_path):
 
 
 def test_without_training_what_is_there_is_written_with_what_was_asked_for_before(tmp_path):
-    place = Place(tmp_path)
+    paths = ReproducePaths(tmp_path)
     for ids, seeds in ((["figure-s1"], 2), (["table-1", "figure-s1"], 1)):
-        assert reproduce(Wanted(find_items(ids), "tiny", seeds), place, Manner(), train=False) == []
+        assert reproduce(ReproduceRequest(find_items(ids), "tiny", seeds), paths, TrainingOptions(), train=False) == []
     assert not (tmp_path / "cells").exists()
     text = (tmp_path / "index.html").read_text()
     assert 'id="table-1"' in text
@@ -181,7 +181,7 @@ def test_without_training_what_is_there_is_written_with_what_was_asked_for_befor
 
 @pytest.mark.parametrize("name", ITEMS)
 def test_every_item_is_written_before_anything_is_trained(tmp_path, name):
-    item = assemble(Results(ITEMS[name], 1, "tiny", Place(tmp_path)))
+    item = assemble(Results(ITEMS[name], 1, "tiny", ReproducePaths(tmp_path)))
     write_item(item, tmp_path)
     assert (tmp_path / f"{name}.md").read_text().startswith(f"# {name}: ")
     assert item.cells == (0, len(ITEMS[name].cells(1)))

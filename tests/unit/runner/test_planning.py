@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from helpers.small import QUICK, digits, save_digits
 from propos.common.errors import InputError, Interrupted
 from propos.data import find_source, open_source
-from propos.runner import Length, Request, SilentReporter, execute_plan, open_source_of, plan, plan_resumed
+from propos.runner import Length, Request, SilentReporter, execute_plan, open_run_images, plan, plan_resumed
 from propos.runs import Run
 
 
@@ -235,7 +235,7 @@ def test_a_runs_own_images_are_read_with_its_pixels_labels_and_channels(tmp_path
     np.savez(tmp_path / "images.npz", images=floats, labels=digits().labels)
     with plan(request_of(tmp_path / "images.npz")) as planned:
         execute_plan(planned, tmp_path / "run")
-    with open_source_of(Run.open(tmp_path / "run")) as again:
+    with open_run_images(Run.open(tmp_path / "run")) as again:
         assert (again.black, again.white) == (-0.5, floats.max())
         assert np.array_equal(again.labels, digits().labels)
         assert np.array_equal(again.batch(np.arange(200)), open_source(floats).batch(np.arange(200)))
@@ -250,5 +250,5 @@ def test_a_folder_that_cannot_be_kept_any_more_is_not_called_changed(photos, tmp
             execute_plan(planned, tmp_path / "run")
     shutil.rmtree(tmp_path / "caches")
     run = Run.open(tmp_path / "run")
-    with pytest.raises(InputError, match="there is no room for that now"), open_source_of(run):
+    with pytest.raises(InputError, match="there is no room for that now"), open_run_images(run):
         pass

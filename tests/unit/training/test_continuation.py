@@ -6,7 +6,7 @@ from helpers.oracle import best_agreement
 from helpers.small import CPU, finished_run, same_weights, some_digits
 from propos.common.errors import InputError
 from propos.runs import Run, RunFolder
-from propos.training import Silent, WarmStart, continued, start_from, train
+from propos.training import Silent, WarmStart, continuation_config, start_from, train
 from propos.training.continuation import known_images
 
 
@@ -17,7 +17,7 @@ def earlier(tmp_path_factory):
 
 
 def test_the_settings_are_a_quarter_as_long_and_scatter_at_once(earlier):
-    config = continued(earlier)
+    config = continuation_config(earlier)
     assert (config.train.epochs, config.sections["propos"]["psl_start"], config.clusters) == (1, 0, 10)
     assert config.pixels == earlier.config.pixels
 
@@ -25,7 +25,7 @@ def test_the_settings_are_a_quarter_as_long_and_scatter_at_once(earlier):
 def test_an_unfinished_run_is_refused(earlier, tmp_path):
     run = RunFolder.create(tmp_path / "run", {"status": "interrupted"}, earlier.config)
     with pytest.raises(InputError, match="is not finished"):
-        continued(Run.open(run.path))
+        continuation_config(Run.open(run.path))
 
 
 def test_images_are_known_again_under_any_name(earlier):
@@ -58,7 +58,7 @@ def test_where_no_image_is_shared_each_has_the_cluster_it_would_be_put_into(earl
 @pytest.mark.parametrize("clusters", [10, 8, 12])
 def test_old_images_keep_their_numbers_whatever_the_number_of_clusters(earlier, clusters):
     source = some_digits(np.arange(200))
-    config = continued(earlier).with_settings({"clusters": clusters, "train.lr": 1e-4})
+    config = continuation_config(earlier).with_settings({"clusters": clusters, "train.lr": 1e-4})
     fitted = train(config, source, CPU, Silent(), start=start_from(earlier, source, CPU))
     old, now = earlier.table.cluster, fitted.table.cluster[:150]
     assert (old == now).sum() == best_agreement(old, now, clusters)
@@ -87,7 +87,7 @@ def test_training_begins_with_the_earlier_weights(earlier):
 
     source = some_digits(np.arange(200))
     start = start_from(earlier, source, CPU)
-    learner, state = build_learner(continued(earlier), source, CPU), State()
+    learner, state = build_learner(continuation_config(earlier), source, CPU), State()
     start.apply(learner, state)
     assert same_weights(learner.method, Model.from_run(earlier, CPU).method)
     assert state.partition is not None

@@ -11,7 +11,7 @@ from helpers.runs import corrected
 from helpers.small import CPU, finished_run, quick_config, some_digits
 from propos.common.errors import InputError, Interrupted
 from propos.runs import Run, RunFolder
-from propos.training import Silent, WarmStart, continued, start_from, train
+from propos.training import Silent, WarmStart, continuation_config, start_from, train
 from propos.training.corrections import EXCLUDED, FREE
 from propos.training.order import epoch_order
 from propos.training.pinned import pin_merged_parts, pin_neighbours
@@ -52,7 +52,7 @@ def order():
 def taught(earlier, order):
     """What was learnt from it, with other images added and every one renamed: its number is another."""
     source = some_digits(order)
-    config = continued(earlier).with_epochs(2)
+    config = continuation_config(earlier).with_epochs(2)
     return train(config, source, CPU, Silent(), start=start_from(earlier, source, CPU))
 
 
@@ -71,7 +71,7 @@ def test_clusters_keep_their_numbers_where_there_is_room_and_say_who_stays(earli
     assert (corrections.names, corrections.descriptions) == ({1: "new ones"}, {2: "what they are"})
     assert int((corrections.fixed == FREE).sum()) >= 200 - 11 - 5  # the digits hold a few all but identical images
     np.testing.assert_array_equal(start.prototypes[1], earlier.corrected.prototypes.vectors[-1])
-    assert continued(earlier).clusters == 10
+    assert continuation_config(earlier).clusters == 10
 
 
 def test_corrections_hold_in_the_run_that_learnt_from_them(taught, order):
@@ -103,7 +103,7 @@ def test_junk_is_never_drawn_and_leaves_the_embeddings_of_others_as_they_are(ear
     start = start_from(earlier, plain, CPU)
     painted.images = painted.images.copy()
     painted.images[JUNK] = 16 - painted.images[JUNK]
-    config = continued(earlier).with_epochs(2)
+    config = continuation_config(earlier).with_epochs(2)
     first, second = (train(config, source, CPU, Silent(), start=start) for source in (plain, painted))
     others = np.delete(np.arange(150), JUNK)
     np.testing.assert_array_equal(first.embeddings[others], second.embeddings[others])
@@ -124,7 +124,7 @@ def test_an_epoch_is_made_of_those_who_take_part(balance):
 
 def test_a_stopped_run_ends_with_the_same_bits(earlier, tmp_path):
     source = some_digits(np.arange(200))
-    config = continued(earlier).with_epochs(2)
+    config = continuation_config(earlier).with_epochs(2)
     info = {"status": "running", "from": str(earlier.path)}
     whole, cut = (RunFolder.create(tmp_path / name, info, config) for name in ("whole", "cut"))
     start = start_from(earlier, source, CPU)
@@ -143,7 +143,7 @@ def test_a_stopped_run_ends_with_the_same_bits(earlier, tmp_path):
 def test_another_number_of_clusters_is_refused(earlier):
     from propos.training.continuation import _refuse_other_networks
 
-    config = continued(earlier)
+    config = continuation_config(earlier)
     with pytest.raises(InputError, match="was corrected and now has 10 clusters: leave out -k"):
         _refuse_other_networks(earlier, earlier.config, config.with_settings({"clusters": 7}))
 
@@ -158,7 +158,7 @@ def test_heads_and_what_learns_nothing_keep_images_where_they_were_put(method, t
     earlier = corrected(run.path, *moves)
     if set(earlier.corrected.prototypes.ids) != set(range(10)):
         pytest.fail("an image more or less emptied a cluster: choose others")
-    now = train(continued(earlier), source, CPU, Silent(), start=start_from(earlier, source, CPU)).corrected()
+    now = train(continuation_config(earlier), source, CPU, Silent(), start=start_from(earlier, source, CPU)).corrected()
     assert now.table.cluster[[7, 8, 9]].tolist() == [4, 4, -1]
     assert now.confirmed.sum() == 2
 
@@ -196,7 +196,11 @@ def test_images_of_merged_clusters_stay_together_in_the_run_that_learns_from_it(
     source = some_digits(np.arange(150))
     start = start_from(earlier, source, CPU)
     told = train(
-        continued(earlier).with_settings({"train.lr": 1e-9, "train.epochs": 1}), source, CPU, Silent(), start=start
+        continuation_config(earlier).with_settings({"train.lr": 1e-9, "train.epochs": 1}),
+        source,
+        CPU,
+        Silent(),
+        start=start,
     )
     together = np.isin(run.table.cluster, [one, two])
     number = int(start.corrections.whole[0])

@@ -48,7 +48,7 @@ class DecodePool:
         self, side: int, channels: int, workers: int | None = None, draft: bool = True, shaped: bool = False
     ) -> None:
         self.channels = channels
-        self.manner: dict[str, Any] = {"side": side, "channels": channels, "draft": draft, "shaped": shaped}
+        self.layout: dict[str, Any] = {"side": side, "channels": channels, "draft": draft, "shaped": shaped}
         self.workers = cores() if workers is None else workers
         self._idle: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
         self._running: set[_Worker] = set()
@@ -61,7 +61,7 @@ class DecodePool:
         """Begin to decode a few images."""
         if self.workers == 0:
             done: Future[Decoded] = Future()
-            done.set_result(decode_all(entries, **self.manner))
+            done.set_result(decode_all(entries, **self.layout))
             return done
         return self._threads.submit(self._decode, entries)
 
@@ -98,7 +98,7 @@ class DecodePool:
                 worker = _Worker()
                 self._running.add(worker)
             if worker is not None and not self._closed:
-                done = worker.decode(entries, self.channels, self.manner)
+                done = worker.decode(entries, self.channels, self.layout)
         finally:
             if worker is not None and worker.gone:
                 worker.stop()
@@ -132,11 +132,11 @@ class _Worker:
             self.stop()
             raise RuntimeError("a process that decodes images did not start")
 
-    def decode(self, entries: Sequence[Entry], channels: int, manner: dict[str, Any]) -> Decoded | None:
+    def decode(self, entries: Sequence[Entry], channels: int, layout: dict[str, Any]) -> Decoded | None:
         """Have a few images decoded; nothing when the process ended over them."""
         frames, pixels, size = [], b"", 0
         try:
-            send(self._input, {"entries": [pack(entry) for entry in entries], **manner})
+            send(self._input, {"entries": [pack(entry) for entry in entries], **layout})
             answer = receive(self._output)
             if answer is not None:
                 frames = [(rows, columns) for rows, columns in answer["frames"]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PIL import ExifTags, ImageFile
 
-from propos.common.work import Working, unseen
+from propos.common.progress import ShowTask, show_nothing
 from propos.data.files.content import open_image, without_warnings
 from propos.data.files.entry import Entry, Scan
 from propos.data.files.scan import refuse_if_empty, sift
@@ -58,9 +58,9 @@ class Headers:
         return max(size) if size is not None and max(size) <= SMALL else None
 
 
-def read_headers(scanned: Scan, working: Working = unseen) -> Headers:
+def read_headers(scanned: Scan, show_task: ShowTask = show_nothing) -> Headers:
     """Read every image's header, and move those that have no sound one to the skipped files."""
-    with working("Reading the images' headers") as progress, without_warnings():
+    with show_task("Reading the images' headers") as progress, without_warnings():
         headers, skipped = sift(scanned.images, _read, progress)
     rest = Scan(scanned.root, [header.entry for header in headers], [*scanned.skipped, *skipped], scanned.notes)
     refuse_if_empty(rest)

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from propos.common.errors import InputError
 from propos.common.names import no_such_source
+from propos.common.progress import Progress, ignore_progress
 from propos.common.spreadsheets import Text, read_text
-from propos.common.work import Progress, unnoticed
 from propos.data.files.content import LARGEST_MEMBER, is_archive
 from propos.data.files.entry import Entry, Scan, Skipped, reason_for
 from propos.data.files.names import escape_name
@@ -46,7 +46,7 @@ class Listing:
     rows: Sequence[tuple[str, str | None]]
 
 
-def list_files(what: str | Path | Sequence[str | Path] | Listing, progress: Progress = unnoticed) -> Scan:
+def list_files(what: str | Path | Sequence[str | Path] | Listing, progress: Progress = ignore_progress) -> Scan:
     """List every file that might be an image, before any is opened.
 
     Folders and archives are listed in the order of their names, lists in their own. Hidden files, what systems leave

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from propos.common.errors import InputError
-from propos.common.words import counted
-from propos.common.work import Progress, Working, unnoticed, unseen
+from propos.common.plurals import counted
+from propos.common.progress import Progress, ShowTask, ignore_progress, show_nothing
 from propos.data.files.content import AN_ARCHIVE, HEIC, NEEDS_HEIC, NOT_AN_IMAGE, edges, is_archive, kind_of, reads_heic
 from propos.data.files.entry import EMPTY, Entry, Scan, Skipped, Unreadable, reason_for
 from propos.data.files.listing import Listing, list_files
@@ -27,15 +27,15 @@ What = str | Path | Sequence[str | Path] | Listing
 Seen = TypeVar("Seen")
 
 
-def scan(what: What, working: Working = unseen) -> Scan:
+def scan(what: What, show_task: ShowTask = show_nothing) -> Scan:
     """Find the images in a folder, a list of paths, a .txt or .csv of paths, a .zip, or one image file.
 
     Files that are no images are listed with the reason; only a path that does not exist, a list that cannot be read,
     and no image at all are errors.
     """
-    with working("Looking for files") as progress:
+    with show_task("Looking for files") as progress:
         listed = list_files(what, progress)
-    with working("Telling images from other files") as progress:
+    with show_task("Telling images from other files") as progress:
         images, skipped = sift(listed.images, _identify, progress)
     scanned = Scan(listed.root, images, [*listed.skipped, *skipped], listed.notes)
     refuse_if_empty(scanned)
@@ -55,7 +55,7 @@ def refuse_if_empty(scanned: Scan) -> None:
 
 
 def sift(
-    entries: Iterable[Entry], look: Callable[[Entry], Seen], progress: Progress = unnoticed
+    entries: Iterable[Entry], look: Callable[[Entry], Seen], progress: Progress = ignore_progress
 ) -> tuple[list[Seen], list[Skipped]]:
     """Look at every entry and part what was seen from what could not be read; where files are slow, many at a time."""
 

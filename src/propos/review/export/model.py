@@ -6,8 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
-from propos.common.words import counted
-from propos.review.report.words import settings_in_words
+from propos.common.plurals import counted
+from propos.review.report.settings_text import describe_settings
 from propos.runs import Run, write_atomically
 
 NEEDED = (
@@ -40,7 +40,7 @@ def card(run: Run) -> str:
     """Return the model card: settings, data, scores and origin of the weights."""
     corrected = run.corrected
     edited = f", corrected by hand with {counted(len(run.edits.edits), 'edit')}" if corrected.edited else ""
-    facts = settings_in_words(run.config, run.info, len(run.table.images), corrected)
+    facts = describe_settings(run.config, run.info, len(run.table.images), corrected)
     weights = "continued from another run" if run.info.earlier else "trained from scratch"
     if run.info.start is None:
         facts.append(("Weights", weights))

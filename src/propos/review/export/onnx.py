@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from propos.augment import plain_view, shapes_of
 from propos.common.errors import InputError, RunFailed, check_ending
 from propos.data import Source
-from propos.runner import NoImages, open_source_of
+from propos.runner import NoImages, open_run_images
 from propos.runs import CONFIDENCE_TEMPERATURE, Run
 from propos.training import Model
 
@@ -107,7 +107,7 @@ def _need_packages() -> None:
 def _images(run: Run, model: Model, size: int) -> tuple[UInt8[np.ndarray, "N S S 3"], bool]:
     """Return some of the run's images at the size of the file's input; noise if they are not available."""
     try:
-        with open_source_of(run) as source:
+        with open_run_images(run) as source:
             return _sized(source, model, size), True
     except NoImages:
         noise = np.random.default_rng(0).integers(0, 256, (CHECKED, size, size, 3))

@@ -2,13 +2,13 @@
 
 from propos.review.report.edits import edits_script, show_edits
 from propos.review.report.files import PAGE, is_current, page_file, report_file
-from propos.review.report.questions import QUESTIONS, ask_about, questions
+from propos.review.report.questions import QUESTIONS, choose_images_to_check, questions
 from propos.review.report.write import write_report, write_report_or_warn
 
 __all__ = [
     "PAGE",
     "QUESTIONS",
-    "ask_about",
+    "choose_images_to_check",
     "edits_script",
     "is_current",
     "page_file",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 from propos.review.report.files import EDITS, FOLDER, is_current
-from propos.runs import Run, waited_for, write_atomically
+from propos.runs import Run, wait_for_lock, write_atomically
 
 LOCK = ".page.lock"
 
@@ -28,7 +28,7 @@ def show_edits(run: Run, alone: AbstractContextManager[object] | None = None) ->
     if not is_current(run):
         return False
     # One process at a time, so that an older log never replaces a newer one.
-    with waited_for(run.path / LOCK):
+    with wait_for_lock(run.path / LOCK):
         with alone or nullcontext():
             run.edits.catch_up()
             lines = run.edits.text()

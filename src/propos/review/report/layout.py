@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.common.work import Progress
+from propos.common.progress import Progress
 
 MOST_LAID_OUT = 50_000
 FEWEST = 16  # from this number of images on, t-SNE; below, principal components

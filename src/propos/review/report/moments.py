@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from propos.common.work import Working
+from propos.common.progress import ShowTask
 from propos.data import spread
 from propos.review.report.layout import lay_out
 from propos.review.report.payload import packed
@@ -14,7 +14,7 @@ MOMENTS = 4
 MOST_DOTS = 2_000
 
 
-def moments(run: Run, working: Working) -> list[dict[str, Any]]:
+def moments(run: Run, show_task: ShowTask) -> list[dict[str, Any]]:
     """Lay out the embeddings kept at up to four moments, evenly chosen, of at most 2,000 images."""
     kept, cluster = sorted(run.snapshots), run.table.cluster
     if not kept:
@@ -22,7 +22,7 @@ def moments(run: Run, working: Working) -> list[dict[str, Any]]:
     chosen = [kept[place] for place in spread(len(kept), MOMENTS)]
     images = spread(len(cluster), MOST_DOTS)
     drawn = []
-    with working("Laying out snapshots") as progress:
+    with show_task("Laying out snapshots") as progress:
         for number, epoch in enumerate(chosen):
             place = lay_out(run.snapshot(epoch)[images], cluster[images], run.config.seed)
             drawn.append({"epoch": epoch, "x": packed(place[:, 0], "unit"), "y": packed(place[:, 1], "unit")})

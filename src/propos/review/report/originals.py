@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from propos.common.work import Working
+from propos.common.progress import ShowTask
 from propos.data import FolderSource, Source, StreamedSource, unescape_name
-from propos.runner.sources import NoImages, open_source_of
+from propos.runner.sources import NoImages, open_run_images
 from propos.runs import Run
 
 
@@ -17,11 +17,11 @@ class Gone(Exception):  # noqa: N818 - not an error: the page is written without
 
 
 @contextmanager
-def open_images(run: Run, working: Working) -> Iterator[Source]:
+def open_images(run: Run, show_task: ShowTask) -> Iterator[Source]:
     """Open the run's source; raise Gone if its images cannot be shown."""
     with ExitStack() as stack:
         try:
-            source = stack.enter_context(open_source_of(run, working=working))
+            source = stack.enter_context(open_run_images(run, show_task=show_task))
         except (NoImages, OSError) as error:
             raise Gone(_in_words(error, run)) from None
         yield source

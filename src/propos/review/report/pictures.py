@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 from PIL import Image
 
-from propos.common.work import Progress
+from propos.common.progress import Progress
 from propos.data import Source, readable, upright
 
 COLUMNS, ROWS = 32, 16

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from propos.evaluation.asking import Asked, choose_questions
+from propos.evaluation.questions import Questions, choose_questions
 from propos.runs import Run
 
 QUESTIONS = 100  # at a time
 
 
-def ask_about(run: Run, count: int = QUESTIONS) -> Asked | None:
+def choose_images_to_check(run: Run, count: int = QUESTIONS) -> Questions | None:
     """Choose images to check, given the corrections so far; None if there are fewer than two clusters."""
     now = run.corrected
     if len(now.prototypes.ids) < 2 or now.junk.all():
@@ -20,5 +20,5 @@ def ask_about(run: Run, count: int = QUESTIONS) -> Asked | None:
 
 def questions(run: Run) -> list[tuple[int, int]]:
     """Return for the page, by group, the row of each image and the id of the second most likely cluster."""
-    asked = ask_about(run)
-    return [] if asked is None else list(zip(asked.rows.tolist(), asked.alternative.tolist(), strict=True))
+    chosen = choose_images_to_check(run)
+    return [] if chosen is None else list(zip(chosen.rows.tolist(), chosen.alternative.tolist(), strict=True))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from jaxtyping import Float
 
-from propos.common.work import Working, unseen
+from propos.common.progress import ShowTask, show_nothing
 from propos.data import Source
 from propos.review.report.agreement import compare_with_labels
 from propos.review.report.curves import charts, warnings_of
@@ -29,14 +29,14 @@ from propos.review.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pic
 from propos.review.report.problems import find_problems
 from propos.review.report.review import packed_clusters, review
 from propos.review.report.run_diff import compare_runs
-from propos.review.report.words import settings_in_words
+from propos.review.report.settings_text import describe_settings
 from propos.runs import ImageTable, Run, RunFolder
 
 
 def write_report(
     run: Run,
     source: Source | None = None,
-    working: Working = unseen,
+    show_task: ShowTask = show_nothing,
     warn: Callable[[str], None] = lambda words: None,
     other: Run | None = None,
 ) -> Path:
@@ -51,18 +51,18 @@ def write_report(
     groups += [] if junk is None else [junk]
     with _replaced(run.path / PAGE.parent) as folder:
         _copy_page(folder)
-        pictures, originals, note = _pictures(run, source, groups, folder, working)
+        pictures, originals, note = _pictures(run, source, groups, folder, show_task)
         if pictures is None and note is not None:
             warn(note)
         data = {
             **_facts(run, groups),
-            "images": _images(run, pictures, working),
+            "images": _images(run, pictures, show_task),
             "review": review(run),
             "labels": _labels(run),
             "comparison": comparison,
             "problems": _problems(run, pictures),
             "pictures": _sheets(pictures, originals, note),
-            "moments": moments(run, working),
+            "moments": moments(run, show_task),
         }
         (folder / DATA).write_bytes(script(data))
         (folder / EDITS).write_bytes(b"".join(edits_script(run.edits.text())))
@@ -74,7 +74,7 @@ class ProgressReporter(Protocol):
     """The methods of a terminal that writing a report after a run needs."""
 
     @property
-    def working(self) -> Working:
+    def show_task(self) -> ShowTask:
         """A context manager that shows the progress of a long step."""
         ...
 
@@ -91,7 +91,7 @@ def write_report_or_warn(run: Run, source: Source, reporter: ProgressReporter) -
     """Write the page of a run that has just finished; a failure is only a warning, because the run is complete."""
     command = f"propos report {shlex.quote(str(run.path))}"
     try:
-        page = write_report(run, source, reporter.working)
+        page = write_report(run, source, reporter.show_task)
     except KeyboardInterrupt:
         reporter.warn(f"no report was written, but the run is complete: write it with: {command}")
     except Exception as error:  # the finished run matters more than its page
@@ -123,23 +123,23 @@ def _copy_page(folder: Path) -> None:
 
 
 def _pictures(
-    run: Run, source: Source | None, groups: list[Group], folder: Path, working: Working
+    run: Run, source: Source | None, groups: list[Group], folder: Path, show_task: ShowTask
 ) -> tuple[Pictures | None, str | None, str | None]:
     """Draw thumbnails; return also the address of the originals, or why there are no pictures."""
     try:
-        with open_images(run, working) if source is None else nullcontext(source) as images:
+        with open_images(run, show_task) if source is None else nullcontext(source) as images:
             check_same(images, run.table.images)
-            return _drawn(images, run.corrected.table, groups, folder, working)
+            return _drawn(images, run.corrected.table, groups, folder, show_task)
     except Gone as reason:
         return None, None, str(reason)
 
 
 def _drawn(
-    source: Source, table: ImageTable, groups: list[Group], folder: Path, working: Working
+    source: Source, table: ImageTable, groups: list[Group], folder: Path, show_task: ShowTask
 ) -> tuple[Pictures, str | None, str | None]:
     featured = [image for group in groups for image in group.typical]
     order = picture_order(featured, table.cluster, table.distance)
-    with working("Drawing thumbnails") as progress:
+    with show_task("Drawing thumbnails") as progress:
         pictures = draw_pictures(source, order, folder, progress)
     some = f"{len(order):,} of {len(source):,} images have pictures." if len(order) < len(source) else None
     return pictures, address_of_originals(source), some
@@ -150,7 +150,7 @@ def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
     return {
         "version": VERSION,
         "title": run.info.source.name or run.path.name,
-        "settings": settings_in_words(run.config, run.info, len(run.table.images), run.corrected),
+        "settings": describe_settings(run.config, run.info, len(run.table.images), run.corrected),
         "warnings": warnings_of(run.history),
         "clusters": groups,
         "training": {"epochs": epochs, "charts": drawn},
@@ -158,8 +158,8 @@ def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
     }
 
 
-def _images(run: Run, pictures: Pictures | None, working: Working) -> dict[str, Any]:
-    place, table = _places(run, working), run.corrected.table
+def _images(run: Run, pictures: Pictures | None, show_task: ShowTask) -> dict[str, Any]:
+    place, table = _places(run, show_task), run.corrected.table
     numbered = table.images == [str(number) for number in range(len(table.images))]
     return {
         "count": len(table.images),
@@ -173,12 +173,12 @@ def _images(run: Run, pictures: Pictures | None, working: Working) -> dict[str, 
     }
 
 
-def _places(run: Run, working: Working) -> Float[np.ndarray, "N 2"]:
+def _places(run: Run, show_task: ShowTask) -> Float[np.ndarray, "N 2"]:
     """Return each image's position on the map; kept in the run folder, because it is slow to compute."""
     kept = run.map()
     if kept is not None:
         return kept
-    with working("Laying out the map") as progress:
+    with show_task("Laying out the map") as progress:
         place = lay_out(run.embeddings, run.table.cluster, run.config.seed, progress)
     RunFolder(run.path).write_array("map.npy", place.astype(np.float32))
     return place

@@ -9,7 +9,7 @@ from propos.config import Config
 from propos.runner.recipes.choose import choose_recipe
 from propos.runner.recipes.expected_accuracy import EXPECTED_ACCURACY
 from propos.runner.recipes.length import fit_length
-from propos.runner.recipes.methods import for_method, keep_own_sections, on_top, sections_of
+from propos.runner.recipes.methods import continue_with_method, for_method, keep_own_sections, sections_of
 from propos.runner.recipes.paper_diff import Row, paper_diff
 from propos.runner.recipes.pretrained import TUNING
 from propos.runner.recipes.systems import SYSTEMS
@@ -24,10 +24,10 @@ __all__ = [
     "Row",
     "build_recipe",
     "choose_recipe",
+    "continue_with_method",
     "describe",
     "fit_length",
     "for_method",
-    "on_top",
     "paper_diff",
     "sections_of",
 ]

@@ -26,7 +26,7 @@ def for_method(recipe: Config, method: str, at_scale: bool, below: str | None = 
     return first.with_settings({**as_pretext, **changes, f"{method}.pretext": pretext})
 
 
-def on_top(config: Config, method: str) -> Config:
+def continue_with_method(config: Config, method: str) -> Config:
     """Return the settings with which a method continues a finished run of another."""
     from propos.methods import find_method
 
@@ -35,7 +35,7 @@ def on_top(config: Config, method: str) -> Config:
         return for_method(config, method, at_scale=False)
     below = config.pretext or config.method
     kept = {name: config.sections[name] for name in (below, method) if name in config.sections}
-    changes = {**kind.defaults, **_keyed(method, {**kind.continued, "pretext": below}), "method": method}
+    changes = {**kind.defaults, **_keyed(method, {**kind.when_continuing, "pretext": below}), "method": method}
     return config.with_settings({"sections": kept, **changes})
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from propos.runner import SilentReporter
-from propos.runner.batch import Job, Manner, finished_run, follow_all, is_finished, work_through
-from propos.runs import waited_for
-from propos.study.compare.asking import Cell, Wanted, cells_of
+from propos.runner.batch import Job, TrainingOptions, finished_run, follow_all_runs, is_finished, run_jobs
+from propos.runs import wait_for_lock
 from propos.study.compare.measuring import Row, row_of
+from propos.study.compare.request import Cell, CompareRequest, cells_of
 from propos.study.compare.state import LOCK, State, planned_state, read_state
 from propos.study.compare.writing import write_figure, write_tables
 
@@ -46,7 +46,7 @@ class _Rows:
 
     def write(self, figure: bool = False) -> None:
         """Write down what is finished by now, also of methods that another process has added meanwhile."""
-        with waited_for(self.out / LOCK):
+        with wait_for_lock(self.out / LOCK):
             self.state = read_state(self.out) or self.state
             self.look()
             write_tables(self.state, self.in_order(), self.out)
@@ -54,37 +54,37 @@ class _Rows:
                 write_figure(self.state, self.in_order(), self.out)
 
 
-def compare(wanted: Wanted, out: Path, manner: Manner) -> Compared:
+def compare(request: CompareRequest, out: Path, options: TrainingOptions) -> Compared:
     """Train missing cells, write and return the results; finished cells are reused, stopped ones resumed."""
-    follow_all(wanted.data, manner.stopping)
-    planned = planned_state(wanted, out, manner.device, SilentReporter(warn=manner.warn))
-    rows = _Rows(planned.remember(wanted, out), out)
-    missing = [cell for cell in rows.state.cells if cell not in rows.found and cell.method in wanted.methods]
-    problems = work_through([_job(cell, rows, wanted.data, manner) for cell in missing], manner, wanted.data)
+    follow_all_runs(request.data, options.stopping)
+    planned = planned_state(request, out, options.device, SilentReporter(warn=options.warn))
+    rows = _Rows(planned.remember(request, out), out)
+    missing = [cell for cell in rows.state.cells if cell not in rows.found and cell.method in request.methods]
+    problems = run_jobs([_job(cell, rows, request.data, options) for cell in missing], options, request.data)
     rows.write(figure=True)
     return Compared(rows.state, rows.in_order(), problems)
 
 
-def _job(cell: Cell, rows: _Rows, data: Path | None, manner: Manner) -> Job:
+def _job(cell: Cell, rows: _Rows, data: Path | None, options: TrainingOptions) -> Job:
     return Job(
         cell.folder(rows.out),
-        cell.words,
-        lambda reporter: rows.state.planned(cell, data, manner.device, reporter),
+        cell.name,
+        lambda reporter: rows.state.planned(cell, data, options.device, reporter),
         rows.write,  # so that whoever stops then has what is there
     )
 
 
-def list_cells(wanted: Wanted, out: Path) -> Iterable[str]:
+def list_cells(request: CompareRequest, out: Path) -> Iterable[str]:
     """Yield a line per cell: whether it is finished, started or to do."""
     state = read_state(out)
     if state is not None:
-        state.refuse_other(wanted, out)
-    methods = list(dict.fromkeys([*(state.methods if state else []), *wanted.methods]))
+        state.refuse_other(request, out)
+    methods = list(dict.fromkeys([*(state.methods if state else []), *request.methods]))
     shown, done = 0, 0
-    for cell in cells_of(methods, max(wanted.seeds, state.seeds if state else 0)):
+    for cell in cells_of(methods, max(request.seeds, state.seeds if state else 0)):
         folder = cell.folder(out)
         finished, begun = is_finished(folder), (folder / "run.json").is_file()
-        if finished or cell.method in wanted.methods:
+        if finished or cell.method in request.methods:
             shown, done = shown + 1, done + finished
-            yield f"{'finished' if finished else 'begun' if begun else 'to do':8}  {cell.words}"
+            yield f"{'finished' if finished else 'begun' if begun else 'to do':8}  {cell.name}"
     yield f"{shown:,} cells, {done:,} of them finished"

@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from propos.evaluation import scores
 from propos.runs import Run
-from propos.study.compare.asking import Cell
+from propos.study.compare.request import Cell
 
 SCORES = {"accuracy": "accuracy", "nmi": "NMI", "ari": "ARI", "ami": "AMI"}
 BY_HEAD = {"head_accuracy": "accuracy", "head_nmi": "NMI"}

@@ -11,8 +11,8 @@ from propos.common.errors import InputError
 from propos.common.plain import parse_json, read_text
 from propos.config import Config, parse
 from propos.runner import Decision, Output, Reporter, Request, plan
-from propos.runs import waited_for, write_atomically
-from propos.study.compare.asking import Cell, Wanted, cells_of
+from propos.runs import wait_for_lock, write_atomically
+from propos.study.compare.request import Cell, CompareRequest, cells_of
 
 FILE = "settings.json"
 LOCK = ".writing"  # held by the process that writes
@@ -69,21 +69,21 @@ class State:
             refused=_still(self.refused | more.refused, settings),
         )
 
-    def refuse_other(self, wanted: Wanted, out: Path) -> None:
+    def refuse_other(self, request: CompareRequest, out: Path) -> None:
         """Refuse what would make another comparison."""
-        asked = wanted.asked()
+        asked = request.shared_options()
         for key in self.asked | asked:
             was, now = self.asked.get(key), asked.get(key)
             if was != now:
                 raise InputError(f"{out}: contains a comparison with {key} = {was}, not {now}: choose another --out")
 
-    def remember(self, wanted: Wanted, out: Path) -> State:
+    def remember(self, request: CompareRequest, out: Path) -> State:
         """Write it down, with what other processes planned for the same folder meanwhile, and return that."""
         out.mkdir(parents=True, exist_ok=True)
-        with waited_for(out / LOCK):
+        with wait_for_lock(out / LOCK):
             there = read_state(out)
             if there is not None:
-                there.refuse_other(wanted, out)
+                there.refuse_other(request, out)
             state = self if there is None else there.grown_by(self)
             write_atomically(out / FILE, f"{json.dumps(asdict(state), indent=1)}\n".encode())
         return state
@@ -119,26 +119,28 @@ def read_state(out: Path) -> State | None:
     return state
 
 
-def planned_state(wanted: Wanted, out: Path, device: str, reporter: Reporter) -> State:
+def planned_state(request: CompareRequest, out: Path, device: str, reporter: Reporter) -> State:
     """Return what the folder is to be of now: what it was, with the methods and seeds that come to it.
 
     A method that cannot be planned for these images is kept with the reason; where none can be, that is refused.
     """
     state = read_state(out)
     if state is not None:
-        state.refuse_other(wanted, out)
+        state.refuse_other(request, out)
     refused: dict[str, str] = {}
-    for method in wanted.methods:
+    for method in request.methods:
         if state is None or method not in state.settings:
             try:
-                state = _with_method(state, wanted, method, device, reporter)
+                state = _with_method(state, request, method, device, reporter)
             except InputError as error:
                 refused[method] = str(error)
-    if state is None or len(refused) == len(wanted.methods):
+    if state is None or len(refused) == len(request.methods):
         raise InputError(_why_none(refused))
     for method, why in refused.items():
         reporter.warn(f"{method} is not compared: {why}")
-    return replace(state, seeds=max(state.seeds, wanted.seeds), refused=_still(state.refused | refused, state.settings))
+    return replace(
+        state, seeds=max(state.seeds, request.seeds), refused=_still(state.refused | refused, state.settings)
+    )
 
 
 def _still(refused: dict[str, str], settings: dict[str, Any]) -> dict[str, str]:
@@ -152,16 +154,16 @@ def _why_none(refused: dict[str, str]) -> str:
     return reasons.pop() if len(reasons) == 1 else "; ".join(f"{name}: {why}" for name, why in refused.items())
 
 
-def _with_method(state: State | None, wanted: Wanted, method: str, device: str, reporter: Reporter) -> State:
+def _with_method(state: State | None, request: CompareRequest, method: str, device: str, reporter: Reporter) -> State:
     """Plan a method: its settings for these images and this length."""
-    with plan(wanted.request(method), device, reporter) as made:
+    with plan(request.method_request(method), device, reporter) as made:
         config, labelled = made.config, made.source.labels is not None
         if config.clusters is None:
-            raise InputError(f"{wanted.source}: no labels to count classes: give the number of clusters, as in -k 10")
+            raise InputError(f"{request.source}: no labels to count classes: give the number of clusters, as in -k 10")
         if state is None:
-            state = State(wanted.asked(), made.source.name, len(made.source), labelled, wanted.seeds, {}, {})
+            state = State(request.shared_options(), made.source.name, len(made.source), labelled, request.seeds, {}, {})
         if len(made.source) != state.images:
-            raise InputError(f"{wanted.source}: its images changed since the comparison began: choose another --out")
+            raise InputError(f"{request.source}: its images changed since the comparison began: choose another --out")
         known_by = made.fingerprint
     return replace(
         state,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from propos.common.durations import duration
+from propos.common.plurals import counted
 from propos.common.spreadsheets import guarded
-from propos.common.words import counted
 from propos.runs import write_atomically
 from propos.study.compare.measuring import ABOUT, BY_HEAD, DIGITS, SCORES, Row, summaries
 from propos.study.compare.state import State
@@ -27,7 +27,7 @@ def title(state: State) -> str:
 
 def notes(state: State, rows: Sequence[Row]) -> list[str]:
     """Return notes that explain the numbers."""
-    wanted = len(state.methods) * state.seeds
+    expected = len(state.methods) * state.seeds
     taken = sum(row.numbers["seconds"] for row in rows)
     asked = state.asked
     length = (
@@ -38,7 +38,7 @@ def notes(state: State, rows: Sequence[Row]) -> list[str]:
         else "each for the epochs of its recipe"
     )
     lines = [
-        f"{len(rows)} of {wanted} cells are finished ({counted(len(state.methods), 'method')}, "
+        f"{len(rows)} of {expected} cells are finished ({counted(len(state.methods), 'method')}, "
         f"{counted(state.seeds, 'seed')}); total time {duration(taken)}. Trained {length}.",
         "Mean ± standard deviation over seeds, at the last E-step: no epoch was selected. Differences below these "
         "deviations are not significant with so few seeds.",

@@ -2,6 +2,6 @@
 
 from propos.study.figures.drawing import Sheet, draw
 from propos.study.figures.markdown import markdown_table
-from propos.study.figures.parts import Chart, Dots, Drawn, Map, Pictures, Series, Words
+from propos.study.figures.parts import Chart, Dots, Drawn, Map, Pictures, Series, TextTable
 
-__all__ = ["Chart", "Dots", "Drawn", "Map", "Pictures", "Series", "Sheet", "Words", "draw", "markdown_table"]
+__all__ = ["Chart", "Dots", "Drawn", "Map", "Pictures", "Series", "Sheet", "TextTable", "draw", "markdown_table"]

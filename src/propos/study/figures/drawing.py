@@ -50,7 +50,7 @@ class Disc:
 
 @dataclass(frozen=True)
 class Text:
-    """Words at a place: left, middle or right of it."""
+    """TextTable at a place: left, middle or right of it."""
 
     x: float
     y: float

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Words:
+class TextTable:
     """A plain table of words."""
 
     head: Sequence[str]

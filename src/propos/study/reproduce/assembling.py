@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from propos.study.reproduce import curves, data_table, maps, score_tables, study, sweeps, timing
-from propos.study.reproduce.budgets import scaled_words
+from propos.study.reproduce.budgets import list_scaled_settings
 from propos.study.reproduce.elements import Assembled, Part
-from propos.study.reproduce.images import look
+from propos.study.reproduce.images import find_set
 from propos.study.reproduce.results import Results
 
 Assemble = Callable[[Results], Sequence[Part]]
@@ -81,25 +81,25 @@ NOTES: dict[str, Sequence[str]] = {
 def assemble(results: Results) -> Assembled:
     """Return an item with the results of its finished cells."""
     item, tasks = results.item, results.tasks
-    notes = [*NOTES.get(item.id, ()), *_images_words(results)]
+    notes = [*NOTES.get(item.id, ()), *_image_counts(results)]
     return Assembled(
         id=item.id,
         title=item.shows,
         parts=PARTS[item.id](results),
         notes=notes,
-        scaled=scaled_words(tasks.values()),
+        scaled=list_scaled_settings(tasks.values()),
         cells=(len(results.runs), len(tasks)),
         seconds=results.seconds,
     )
 
 
-def _images_words(results: Results) -> list[str]:
+def _image_counts(results: Results) -> list[str]:
     """Return how many of each set's images were used for training."""
     counts: dict[str, int] = {}
     for cell, run in results.runs.items():
         counts.setdefault(results.head(cell.setup), run.info.source.images or 0)
     lines = [f"{name}: {count:,} images" for name, count in counts.items()]
     absent = {
-        cell.setup.data for cell, task in results.tasks.items() if look(cell.setup.data, results.place.root) is None
+        cell.setup.data for cell, task in results.tasks.items() if find_set(cell.setup.data, results.paths.root) is None
     }
     return lines + [f"{name}: not on this machine" for name in sorted(absent)]

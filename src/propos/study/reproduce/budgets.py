@@ -18,7 +18,7 @@ from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
 from propos.methods import complete_sections, settings_of
 from propos.runner.recipes import build_recipe, for_method
 from propos.study.reproduce.cells import Cell, Setup
-from propos.study.reproduce.images import Images, is_there
+from propos.study.reproduce.images import Images, is_available
 
 Budget = Literal["tiny", "small", "paper"]
 BUDGETS: tuple[Budget, ...] = ("tiny", "small", "paper")
@@ -26,13 +26,13 @@ PAPER_WIDTH = 256  # of the projection, which the figure of widths varies
 PAPER_BATCH = 256
 LARGE = "-224"  # how recipes for twice the usual size end, of which a reduced study has twice its own
 KEPT = (0.0, 0.1, 0.5, 1.0)  # of the epochs: when weights are kept for figures 4 and s2
-LOOKED_AT = Setup("cifar-10", "cifar-10-r18")  # the run they look at, with its first seed
+FIGURE_RUN = Setup("cifar-10", "cifar-10-r18")  # the run they look at, with its first seed
 # What says whose images and which seed, and what a budget does not scale.
 PERSONAL = ("source", "data", "labels", "recipe", "method", "clusters", "seed", "keep_epochs", "suggest.", "pixels.")
 
 
 @dataclass(frozen=True)
-class Reduced:
+class ReducedStudy:
     """A reduced study: its number of images, the recipe of all its cells, and its largest number of classes."""
 
     images: int
@@ -46,7 +46,7 @@ def _clusterings(*clusters: int) -> dict[str, dict[str, Any]]:
     return {method: {"clusters": clusters} for method in ("pcl", "byol-pcl")}
 
 
-SMALL = Reduced(
+SMALL = ReducedStudy(
     images=10_000,
     classes=None,
     side=32,
@@ -58,7 +58,7 @@ SMALL = Reduced(
         sections={"propos": {"psl_start": 10}, **_clusterings(40, 80, 160)},
     ),
 )
-TINY = Reduced(
+TINY = ReducedStudy(
     images=200,
     classes=20,
     side=24,
@@ -70,7 +70,7 @@ TINY = Reduced(
         sections=_clusterings(12, 24, 48),
     ).with_settings({"estep.restarts": 3}),
 )
-REDUCED: dict[Budget, Reduced] = {"tiny": TINY, "small": SMALL}
+REDUCED: dict[Budget, ReducedStudy] = {"tiny": TINY, "small": SMALL}
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Task:
     cell: Cell
     config: Config
     images: Images
-    there: bool  # whether its images are on this machine
+    available: bool  # whether its images are on this machine
 
     @cached_property
     def key(self) -> str:
@@ -102,14 +102,14 @@ class Task:
 @cache
 def task(cell: Cell, budget: Budget, root: Path | None) -> Task:
     """Return a cell as a budget has it trained, with stand-ins for absent images where it allows them."""
-    there = is_there(cell.setup.data, root)
+    available = is_available(cell.setup.data, root)
     if budget == "paper":
-        return Task(cell, paper_config(cell), Images(cell.setup.data), there)
+        return Task(cell, paper_config(cell), Images(cell.setup.data), available)
     reduced = REDUCED[budget]
     images = Images(cell.setup.data, reduced.images, reduced.classes, reduced.side)
-    if budget == "tiny" and not there:
-        images, there = Images(cell.setup.data, reduced.images, reduced.classes, reduced.side, stand_in=True), True
-    return Task(cell, reduced_config(cell, reduced), images, there)
+    if budget == "tiny" and not available:
+        images, available = Images(cell.setup.data, reduced.images, reduced.classes, reduced.side, stand_in=True), True
+    return Task(cell, reduced_config(cell, reduced), images, available)
 
 
 def paper_config(cell: Cell) -> Config:
@@ -119,7 +119,7 @@ def paper_config(cell: Cell) -> Config:
     return config.with_settings({"keep_epochs": kept_epochs(cell, config.train.epochs)})
 
 
-def reduced_config(cell: Cell, reduced: Reduced) -> Config:
+def reduced_config(cell: Cell, reduced: ReducedStudy) -> Config:
     """Return the reduced study's settings with the cell's varied settings: sizes scaled, all else unchanged."""
     setup, recipe = cell.setup, build_recipe(cell.setup.recipe, cell.setup.method)
     base = reduced.recipe.with_settings({"network.backbone": recipe.network.backbone})
@@ -145,12 +145,12 @@ def _in_proportion(changes: dict[str, Any], base: Config, batches: float) -> dic
 
 def kept_epochs(cell: Cell, epochs: int) -> tuple[int, ...]:
     """Return the epochs whose weights are kept: a few, of the one run that figures need."""
-    if cell != Cell(LOOKED_AT, 0):
+    if cell != Cell(FIGURE_RUN, 0):
         return ()
     return tuple(sorted({min(epochs - 1, round(share * epochs)) for share in KEPT}))
 
 
-def scaled_words(tasks: Iterable[Task]) -> list[str]:
+def list_scaled_settings(tasks: Iterable[Task]) -> list[str]:
     """Return the settings that were scaled down in some cells, one per line: the paper's values and these."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for each in {each.cell.setup: each for each in tasks}.values():  # seeds differ in nothing else

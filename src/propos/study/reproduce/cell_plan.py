@@ -5,37 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from propos.runner import Decision, Output, Reporter, Request, plan
-from propos.runner.batch import Job, Manner, work_through
+from propos.runner.batch import Job, TrainingOptions, run_jobs
 from propos.study.reproduce.budgets import Task
 from propos.study.reproduce.images import source_of
-from propos.study.reproduce.measurements import take_readings
-from propos.study.reproduce.paths import Place
-from propos.training import choose_device, usual_precision
+from propos.study.reproduce.measurements import take_measurements
+from propos.study.reproduce.paths import ReproducePaths
+from propos.training import choose_device, default_precision
 
 
-def train_cells(tasks: Sequence[Task], place: Place, manner: Manner, readings: Mapping[Task, list[str]]) -> list[str]:
+def train_cells(
+    tasks: Sequence[Task], paths: ReproducePaths, options: TrainingOptions, measurements: Mapping[Task, list[str]]
+) -> list[str]:
     """Train unfinished cells and measure finished ones; return the failures, one sentence each."""
-    return work_through([_job(task, place, manner, readings.get(task, [])) for task in tasks], manner, place.root)
+    return run_jobs([_job(task, paths, options, measurements.get(task, [])) for task in tasks], options, paths.root)
 
 
-def _job(task: Task, place: Place, manner: Manner, readings: Sequence[str]) -> Job:
+def _job(task: Task, paths: ReproducePaths, options: TrainingOptions, measurements: Sequence[str]) -> Job:
     return Job(
-        place.run(task),
-        words(task),
-        lambda reporter: planned(task, place, manner.device, reporter),
-        lambda: take_readings(readings, task, place, manner.device),
+        paths.run(task),
+        describe_task(task),
+        lambda reporter: planned(task, paths, options.device, reporter),
+        lambda: take_measurements(measurements, task, paths, options.device),
     )
 
 
-def planned(task: Task, place: Place, device: str, reporter: Reporter | None = None) -> Decision:
+def planned(task: Task, paths: ReproducePaths, device: str, reporter: Reporter | None = None) -> Decision:
     """Return a cell's plan, its images opened, in the precision that is usual on the device."""
-    source = source_of(task.images, place.root, place.images)
-    config = task.config.with_settings({"train.precision": usual_precision(choose_device(device))})
-    request = Request(source=source, config=config, data=place.root, output=Output(command="propos reproduce"))
+    source = source_of(task.images, paths.root, paths.images)
+    config = task.config.with_settings({"train.precision": default_precision(choose_device(device))})
+    request = Request(source=source, config=config, data=paths.root, output=Output(command="propos reproduce"))
     return plan(request, device, reporter)
 
 
-def words(task: Task) -> str:
+def describe_task(task: Task) -> str:
     """Return a cell's description in one line."""
     setup = task.cell.setup
     changes = "".join(f" {key}={value}" for key, value in setup.changes)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Literal
 
-from propos.study.figures import Chart, Map, Pictures, Words
-from propos.study.reproduce.paper import Printed
+from propos.study.figures import Chart, Map, Pictures, TextTable
+from propos.study.reproduce.paper import PaperNumber
 
 NOT_FOUND = "data not found"
 NOT_YET = "not run yet"
@@ -22,7 +22,7 @@ class Ours:
 
     values: tuple[float, ...] = ()
     why: str = NOT_YET
-    asked: int = 0  # seeds that were asked for
+    requested: int = 0  # number of seeds
     stand_in: bool = False  # other images than the paper's: not comparable
 
     @property
@@ -41,7 +41,7 @@ class Entry:
     """One cell of a table: our numbers and the paper's."""
 
     ours: Ours | None  # None: quoted from the paper, never run
-    paper: Printed | None
+    paper: PaperNumber | None
 
     @property
     def tolerance(self) -> float | None:
@@ -77,7 +77,7 @@ class Table:
     head: str = "method"
 
 
-Part = Table | Words | Chart | Map | Pictures
+Part = Table | TextTable | Chart | Map | Pictures
 Kind = Literal["table", "figure"]
 
 

@@ -17,10 +17,10 @@ from propos.evaluation import numbered
 from propos.methods import settings_of
 from propos.methods.seeds import generator
 from propos.review.report.layout import lay_out
-from propos.runner import open_source_of
+from propos.runner import open_run_images
 from propos.runs import Run
 from propos.study.reproduce.budgets import Task
-from propos.study.reproduce.paths import Place
+from propos.study.reproduce.paths import ReproducePaths
 from propos.training import Model, choose_device
 
 MOST_DOTS = 2_000
@@ -29,12 +29,12 @@ OUTLIERS = 8
 THUMB = 64
 
 
-def at_the_end(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+def final_map(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
     """Lay out the embeddings the run ended with."""
     return {"end": _map(run, run.embeddings)}
 
 
-def at_moments(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+def snapshot_maps(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
     """Lay out the embeddings at the kept epochs."""
     return {str(epoch): _map(run, run.snapshot(epoch)) for epoch in sorted(run.snapshots)}
 
@@ -42,10 +42,10 @@ def at_moments(run: Run, task: Task, place: Place, device: str) -> dict[str, Any
 def _map(run: Run, embeddings: Float[np.ndarray, "N D"]) -> dict[str, Any]:
     assert run.table.label is not None
     some = dots(len(embeddings))
-    place = lay_out(embeddings[some], run.table.cluster[some], run.config.seed)
+    positions = lay_out(embeddings[some], run.table.cluster[some], run.config.seed)
     return {
-        "x": place[:, 0].round(4).tolist(),
-        "y": place[:, 1].round(4).tolist(),
+        "x": positions[:, 0].round(4).tolist(),
+        "y": positions[:, 1].round(4).tolist(),
         "class": numbered(run.table.label)[some].tolist(),
         "cluster": run.table.cluster[some].tolist(),
     }
@@ -56,13 +56,13 @@ def dots(count: int) -> Int[np.ndarray, " n"]:
     return spread(count, MOST_DOTS)
 
 
-def neighbours(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+def neighbours(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
     """Return some images, the nearest neighbour of each, and the nearest images to three sampled neighbours."""
     epoch = min(run.kept_weights, key=lambda each: abs(each - run.config.train.epochs / 10))
     model = Model.uncorrected(run, choose_device(device), epoch)
     sigma = settings_of(run.config).model_dump()["sigma"]
     draws = generator(run.config.seed, "sampled neighbours")
-    with open_source_of(run, place.root) as source:
+    with open_run_images(run, paths.root) as source:
         raw = model.online_projections(source).cpu()
         units = F.normalize(raw, dim=1)
         rows = []
@@ -75,12 +75,12 @@ def neighbours(run: Run, task: Task, place: Place, device: str) -> dict[str, Any
     return {"epoch": epoch, "sigma": sigma, "rows": rows}
 
 
-def outliers(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+def outliers(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
     """Return the images on the map that are furthest from the prototype of their cluster."""
     assert run.table.label is not None
     some = dots(len(run.table.images))
     furthest = run.table.distance[some].argsort()[::-1][:OUTLIERS]
-    with open_source_of(run, place.root) as source:
+    with open_run_images(run, paths.root) as source:
         rows = [_outlier(run, source, int(some[each])) for each in furthest]
     return {"dots": furthest.tolist(), "rows": rows}
 

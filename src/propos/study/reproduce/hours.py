@@ -76,7 +76,7 @@ def forward_operations(network: NetworkSettings, size: int) -> int:
     return 2 * (total + inner * network.hidden + network.hidden * network.dimension)
 
 
-def speed(device: str) -> float:
+def measure_speed(device: str) -> float:
     """Return the operations a second of this machine in training, from some steps of a small network."""
     chosen = choose_device(device)
     config = Config().with_settings(SMALL)
@@ -93,6 +93,6 @@ def speed(device: str) -> float:
     return counted / min(times[1:])
 
 
-def on_a100() -> float:
+def a100_speed() -> float:
     """Return the operations a second that one A100 is taken to reach."""
     return UTILISATION * A100

@@ -34,7 +34,7 @@ class Images:
 
 
 @cache
-def look(data: str, root: Path | None) -> UnopenedSource | None:
+def find_set(data: str, root: Path | None) -> UnopenedSource | None:
     """Find a published set under the data root; None if it, or part of it, is missing."""
     name, _, split = data.partition(":")
     if root is None:
@@ -45,9 +45,9 @@ def look(data: str, root: Path | None) -> UnopenedSource | None:
         return None
 
 
-def is_there(data: str, root: Path | None) -> bool:
+def is_available(data: str, root: Path | None) -> bool:
     """Return whether a set is on this machine."""
-    return look(data, root) is not None
+    return find_set(data, root) is not None
 
 
 def source_of(images: Images, root: Path | None, folder: Path) -> str:
@@ -63,14 +63,14 @@ def source_of(images: Images, root: Path | None, folder: Path) -> str:
 
 def _packed(images: Images, root: Path | None) -> bytes:
     assert images.count is not None
-    unopened = find_source(STAND_IN) if images.stand_in else look(images.data, root)
+    unopened = find_source(STAND_IN) if images.stand_in else find_set(images.data, root)
     if unopened is None:
         raise InputError(f"{images.data}: data not found under {root}")
     source = unopened.open(images.side or 32, keep="stream")
     with using(source):
         if source.labels is None:
             raise InputError(f"{images.data}: has no labels to score against")
-        positions = chosen(np.asarray(source.labels), images.count, images.classes)
+        positions = choose_positions(np.asarray(source.labels), images.count, images.classes)
         if images.stand_in and images.data.endswith((":val", ":test")):
             positions = (positions + 1) % len(source)  # others than those that stand in for what is trained on
         packed = io.BytesIO()
@@ -78,7 +78,7 @@ def _packed(images: Images, root: Path | None) -> bytes:
     return packed.getvalue()
 
 
-def chosen(labels: Shaped[np.ndarray, " N"], count: int, classes: int | None) -> Int[np.ndarray, " n"]:
+def choose_positions(labels: Shaped[np.ndarray, " N"], count: int, classes: int | None) -> Int[np.ndarray, " n"]:
     """Return evenly spaced positions among the images of the first classes: each part of a set keeps its share."""
     first = np.unique(labels)[:classes]
     among: Int[np.ndarray, " m"] = np.flatnonzero(np.isin(labels, first))

@@ -129,7 +129,7 @@ def queues() -> tuple[Setup, ...]:
     )
 
 
-def timed() -> dict[str, tuple[Setup, Setup]]:
+def timed_setups() -> dict[str, tuple[Setup, Setup]]:
     """Return what table 7 times, by set: BYOL and ProPos with ResNet-50."""
     sets = ("cifar-10", "cifar-20", "stl-10", "imagenet-10", "imagenet-dogs", "tiny-imagenet")
     deep = (("network.backbone", "resnet50"),)

@@ -19,7 +19,7 @@ TITLES = {
 
 
 def _read(results: Results, setup: Setup, name: str) -> dict[str, Any]:
-    return results.reading(Cell(setup, 0), name) or {}
+    return results.measurement(Cell(setup, 0), name) or {}
 
 
 def _dots(title: str, found: dict[str, Any], by: str = "class", ringed: tuple[int, ...] = ()) -> Map:

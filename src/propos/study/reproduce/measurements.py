@@ -6,33 +6,35 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from propos.runs import Run, held, write_atomically
+from propos.runs import Run, lock_folder, write_atomically
 from propos.study.reproduce import figure_images, measuring
 from propos.study.reproduce.budgets import Task
-from propos.study.reproduce.paths import Place
+from propos.study.reproduce.paths import ReproducePaths
 
-Take = Callable[[Run, Task, Place, str], Mapping[str, Any]]  # the run, its cell, where all is kept, the device
+Measure = Callable[
+    [Run, Task, ReproducePaths, str], Mapping[str, Any]
+]  # the run, its cell, where all is kept, the device
 
-READINGS: dict[str, Take] = {
-    "clusters": measuring.other_numbers,
+MEASUREMENTS: dict[str, Measure] = {
+    "clusters": measuring.other_cluster_counts,
     "validation": measuring.validation,
     "linear": measuring.linear,
     "preservation": measuring.preservation,
     "neighbours": figure_images.neighbours,
-    "map": figure_images.at_the_end,
-    "moments": figure_images.at_moments,
+    "map": figure_images.final_map,
+    "moments": figure_images.snapshot_maps,
     "outliers": figure_images.outliers,
 }
 
 
-def take_readings(names: Sequence[str], task: Task, place: Place, device: str) -> None:
+def take_measurements(names: Sequence[str], task: Task, paths: ReproducePaths, device: str) -> None:
     """Make the missing measurements on a finished cell, one process at a time."""
-    missing = [name for name in names if not place.reading(task, name).is_file()]
+    missing = [name for name in names if not paths.measurement(task, name).is_file()]
     if not missing:
         return
-    with held(place.reading(task, missing[0]).parent):
+    with lock_folder(paths.measurement(task, missing[0]).parent):
         for name in missing:
-            path = place.reading(task, name)
+            path = paths.measurement(task, name)
             if not path.is_file():
-                found = READINGS[name](Run.open(place.run(task)), task, place, device)
+                found = MEASUREMENTS[name](Run.open(paths.run(task)), task, paths, device)
                 write_atomically(path, json.dumps(found, allow_nan=False).encode())

@@ -15,12 +15,12 @@ from propos.evaluation import scores
 from propos.evaluation.classes import Classes
 from propos.evaluation.preservation import Bank, preservation_rates
 from propos.methods.seeds import generator
-from propos.runner import open_like, open_source_of
+from propos.runner import open_like, open_run_images
 from propos.runs import Run
 from propos.study.reproduce.budgets import Task
-from propos.study.reproduce.images import Images, is_there, source_of
+from propos.study.reproduce.images import Images, is_available, source_of
 from propos.study.reproduce.items import NUMBERS_OF_CLUSTERS, SIGMAS
-from propos.study.reproduce.paths import Place
+from propos.study.reproduce.paths import ReproducePaths
 from propos.training import Model, choose_device
 from propos.training.probing import Classified, linear_accuracy, probe_draws, recluster
 
@@ -28,7 +28,7 @@ TRAIN_SHARE = 5 / 6  # of CIFAR, whose train images come first
 NEIGHBOURS = 20
 
 
-def other_numbers(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+def other_cluster_counts(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
     """Cluster the run's embeddings into other numbers of clusters, and score each."""
     assert run.table.label is not None
     points, found = torch.from_numpy(run.embeddings), {}
@@ -38,24 +38,24 @@ def other_numbers(run: Run, task: Task, place: Place, device: str) -> dict[str, 
     return found
 
 
-def validation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+def validation(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
     """Put validation images into the cluster of their nearest prototype, and score that."""
-    images = _validation_images(task, place)
+    images = _validation_images(task, paths)
     if images is None:
         return {}
     model = Model.uncorrected(run, choose_device(device))
-    with open_like(model.config, source_of(images, place.root, place.images), place.root) as source:
+    with open_like(model.config, source_of(images, paths.root, paths.images), paths.root) as source:
         assert source.labels is not None
         return {**scores(source.labels, model.predict(source).cluster), "images": len(source)}
 
 
-def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+def linear(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
     """Train a linear classifier on the frozen backbone's features of random crops, and test it on validation images.
 
     It learns from none of the run's images that is among them.
     """
     assert run.table.label is not None
-    images = _validation_images(task, place)
+    images = _validation_images(task, paths)
     if images is None:
         return {}
     model = Model.uncorrected(run, choose_device(device))
@@ -66,8 +66,8 @@ def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
         return Classified(source, torch.tensor(places), classes)
 
     with (
-        open_source_of(run, place.root) as source,
-        open_like(model.config, source_of(images, place.root, place.images), place.root) as tested,
+        open_run_images(run, paths.root) as source,
+        open_like(model.config, source_of(images, paths.root, paths.images), paths.root) as tested,
     ):
         assert tested.labels is not None
         learnt = classified(source, run.table.label, places_apart(source, tested))
@@ -76,13 +76,13 @@ def linear(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
         return {"accuracy": accuracy, "images": len(tested), "train_images": len(learnt.classes)}
 
 
-def _validation_images(task: Task, place: Place) -> Images | None:
+def _validation_images(task: Task, paths: ReproducePaths) -> Images | None:
     """Return the validation images of a cell's set, as many and as large as it was trained on; None: not here."""
     images = replace(task.images, data=f"{task.cell.setup.set}:val")
-    return images if images.stand_in or is_there(images.data, place.root) else None
+    return images if images.stand_in or is_available(images.data, paths.root) else None
 
 
-def preservation(run: Run, task: Task, place: Place, device: str) -> dict[str, Any]:
+def preservation(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
     """Measure at each kept epoch, for several σ, how often sampled neighbours keep the class of their image.
 
     Train images vote, except copies of test images.
@@ -91,7 +91,7 @@ def preservation(run: Run, task: Task, place: Place, device: str) -> dict[str, A
     classes = torch.from_numpy(Classes.among(run.table.label).numbers(run.table.label))
     train = round(len(classes) * TRAIN_SHARE)
     found: dict[str, Any] = {}
-    with open_source_of(run, place.root) as source:
+    with open_run_images(run, paths.root) as source:
         digests = list(image_digests(source))
         tested = set(digests[train:])
         voters = torch.tensor([each for each, digest in enumerate(digests[:train]) if digest not in tested])

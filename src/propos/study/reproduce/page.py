@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from propos.study.figures import Chart, Map, Pictures, Words, draw
+from propos.study.figures import Chart, Map, Pictures, TextTable, draw
 from propos.study.reproduce.elements import POINTS, QUOTED, Assembled, Entry, Table
-from propos.study.reproduce.writing import WITHIN, ours_words, paper_words, summary
+from propos.study.reproduce.writing import WITHIN, format_ours, format_paper, summary
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = """
@@ -51,21 +51,21 @@ LEGEND = (
 def page(items: Sequence[Assembled], budget: str, about: Iterable[str]) -> str:
     """Return the page."""
     links = "".join(f'<a href="#{escape(item.id)}">{escape(item.id)}</a>' for item in items)
-    words = "".join(f"<p>{escape(line)}</p>" for line in about)
+    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in about)
     sections = "".join(_section(item) for item in items)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>ProPos, reproduced: {escape(budget)}</title><style>{STYLE}</style></head><body>"
-        f"<h1>ProPos, reproduced</h1>{words}<nav>{links}</nav>{sections}</body></html>\n"
+        f"<h1>ProPos, reproduced</h1>{paragraphs}<nav>{links}</nav>{sections}</body></html>\n"
     )
 
 
 def _section(item: Assembled) -> str:
     lines = "".join(f'<p class="quiet">{escape(line)}</p>' for line in summary(item))
     parts = "".join(_table(part) for part in item.parts if isinstance(part, Table))
-    parts += "".join(_words(part) for part in item.parts if isinstance(part, Words))
+    parts += "".join(_text_table(part) for part in item.parts if isinstance(part, TextTable))
     pictures = [part for part in item.parts if isinstance(part, Chart | Map | Pictures)]
     if pictures:
         parts += f"<figure>{draw(pictures).svg()}</figure>"
@@ -105,7 +105,7 @@ def _table(table: Table) -> str:
 
 
 def _entry(entry: Entry, digits: int) -> str:
-    ours, paper = ours_words(entry, digits), paper_words(entry)
+    ours, paper = format_ours(entry, digits), format_paper(entry)
     shown = (
         f'<span class="why">{escape(ours)}</span>' if entry.ours is None or entry.ours.mean is None else escape(ours)
     )
@@ -117,7 +117,7 @@ def _entry(entry: Entry, digits: int) -> str:
     return f'<td>{shown}<small class="{kind}">{escape(paper)} {WITHIN[entry.within]}</small></td>'
 
 
-def _words(table: Words) -> str:
+def _text_table(table: TextTable) -> str:
     head = "".join(f"<th>{escape(word)}</th>" for word in table.head)
     rows = "".join("<tr>" + "".join(f"<td>{escape(word)}</td>" for word in row) + "</tr>" for row in table.rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Printed:
+class PaperNumber:
     """A number of the paper."""
 
     value: float
@@ -30,16 +30,16 @@ def methods_in(table: str) -> list[str]:
     return [str(row["method"]) for row in paper()[table]]
 
 
-def printed(table: str, method: str, column: str, score: str) -> Printed | None:
+def paper_number(table: str, method: str, column: str, score: str) -> PaperNumber | None:
     """Return what a table prints for a method, or nothing where it prints none."""
     for row in paper()[table]:
         if row["method"] == method and isinstance(row.get(column), dict):
-            return number(row[column].get(score))
+            return parse_number(row[column].get(score))
     return None
 
 
-def number(value: Any) -> Printed | None:
+def parse_number(value: Any) -> PaperNumber | None:
     """Read a number as the tables hold it: alone, or with its standard deviation."""
     if value is None:
         return None
-    return Printed(float(value[0]), float(value[1])) if isinstance(value, list) else Printed(float(value))
+    return PaperNumber(float(value[0]), float(value[1])) if isinstance(value, list) else PaperNumber(float(value))

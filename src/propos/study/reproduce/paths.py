@@ -9,7 +9,7 @@ from propos.study.reproduce.budgets import Task
 
 
 @dataclass(frozen=True)
-class Place:
+class ReproducePaths:
     """The folder of a reproduction, and that of the published sets it reads."""
 
     out: Path
@@ -24,6 +24,6 @@ class Place:
         """Return the run folder of a cell."""
         return self.out / "cells" / task.key
 
-    def reading(self, task: Task, name: str) -> Path:
+    def measurement(self, task: Task, name: str) -> Path:
         """Return the file of a measurement on a finished cell."""
         return self.out / "readings" / task.key / f"{name}.json"

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from propos.common.errors import InputError
 from propos.common.plain import parse_json, read_text
-from propos.runner.batch import Manner
-from propos.runs import waited_for, write_atomically
+from propos.runner.batch import TrainingOptions
+from propos.runs import wait_for_lock, write_atomically
 from propos.study.reproduce.assembling import READ, assemble
 from propos.study.reproduce.budgets import BUDGETS, Budget, Task, task
 from propos.study.reproduce.cell_plan import train_cells
 from propos.study.reproduce.cells import Cell
 from propos.study.reproduce.items import ITEMS, Item
 from propos.study.reproduce.page import page
-from propos.study.reproduce.paths import Place
+from propos.study.reproduce.paths import ReproducePaths
 from propos.study.reproduce.results import Results
 from propos.study.reproduce.timing import time_all
 from propos.study.reproduce.writing import write_item
@@ -33,7 +33,7 @@ ABOUT = {
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReproduceRequest:
     """The request: items, budget, number of seeds, and the share of the cells to train."""
 
     items: Sequence[Item]
@@ -52,40 +52,44 @@ class Wanted:
     def own(self, tasks: Sequence[Task]) -> list[Task]:
         """Return the share of the cells that this process trains, without those whose images are missing."""
         number, of = self.share
-        return [each for each in tasks[number - 1 :: of] if each.there]
+        return [each for each in tasks[number - 1 :: of] if each.available]
 
 
-def reproduce(wanted: Wanted, place: Place, manner: Manner, train: bool = True) -> list[str]:
+def reproduce(
+    request: ReproduceRequest, paths: ReproducePaths, options: TrainingOptions, train: bool = True
+) -> list[str]:
     """Train missing cells, write all outputs, and return the failures, one sentence each.
 
     Without training, the outputs are rebuilt from finished cells.
     """
-    _record(wanted, place)
+    _record(request, paths)
     if not train:
-        write_all(place)
+        write_all(paths)
         return []
-    tasks = wanted.tasks(place.root)
-    readings = {
-        each: [name for item in wanted.items if each.cell in item.cells(wanted.seeds) for name in READ.get(item.id, [])]
+    tasks = request.tasks(paths.root)
+    measurements = {
+        each: [
+            name for item in request.items if each.cell in item.cells(request.seeds) for name in READ.get(item.id, [])
+        ]
         for each in tasks
     }
-    problems = train_cells(wanted.own(tasks), place, manner, readings)
-    if wanted.share[0] == 1 and any(item.id == TIMED for item in wanted.items):
-        problems += time_all(wanted.budget, place, manner.device, manner.say)
-    write_all(place)
+    problems = train_cells(request.own(tasks), paths, options, measurements)
+    if request.share[0] == 1 and any(item.id == TIMED for item in request.items):
+        problems += time_all(request.budget, paths, options.device, options.say)
+    write_all(paths)
     return problems
 
 
-def _record(wanted: Wanted, place: Place) -> None:
+def _record(request: ReproduceRequest, paths: ReproducePaths) -> None:
     """Record a folder's items and seeds; a folder has one budget."""
-    place.out.mkdir(parents=True, exist_ok=True)
-    with waited_for(place.out / ".writing"):
-        known = State.read(place) or State(wanted.budget, {})
-        if known.budget != wanted.budget:
-            raise InputError(f"{place.out}: contains a reproduction with budget {known.budget}: choose another --out")
-        asked = {item.id: max(wanted.seeds, known.seeds.get(item.id, 0)) for item in wanted.items}
-        text = json.dumps({"budget": wanted.budget, "seeds": known.seeds | asked}, indent=1)
-        write_atomically(place.out / STATE, f"{text}\n".encode())
+    paths.out.mkdir(parents=True, exist_ok=True)
+    with wait_for_lock(paths.out / ".writing"):
+        known = State.read(paths) or State(request.budget, {})
+        if known.budget != request.budget:
+            raise InputError(f"{paths.out}: contains a reproduction with budget {known.budget}: choose another --out")
+        asked = {item.id: max(request.seeds, known.seeds.get(item.id, 0)) for item in request.items}
+        text = json.dumps({"budget": request.budget, "seeds": known.seeds | asked}, indent=1)
+        write_atomically(paths.out / STATE, f"{text}\n".encode())
 
 
 @dataclass(frozen=True)
@@ -96,9 +100,9 @@ class State:
     seeds: dict[str, int]
 
     @classmethod
-    def read(cls, place: Place) -> State | None:
+    def read(cls, paths: ReproducePaths) -> State | None:
         """Read it; None if it does not exist."""
-        path = place.out / STATE
+        path = paths.out / STATE
         if not path.is_file():
             return None
         state = parse_json(read_text(path), str(path))
@@ -109,17 +113,17 @@ class State:
         return cls(state["budget"], seeds)
 
 
-def write_all(place: Place) -> Path:
+def write_all(paths: ReproducePaths) -> Path:
     """Write all items of the folder, and the page, one process at a time."""
-    with waited_for(place.out / ".writing"):
-        state = State.read(place)
+    with wait_for_lock(paths.out / ".writing"):
+        state = State.read(paths)
         assert state is not None
         items = [
-            assemble(Results(item, state.seeds[name], state.budget, place))
+            assemble(Results(item, state.seeds[name], state.budget, paths))
             for name, item in ITEMS.items()
             if name in state.seeds
         ]
         for item in items:
-            write_item(item, place.out)
-        write_atomically(place.out / "index.html", page(items, state.budget, [ABOUT[state.budget]]).encode())
-    return place.out / "index.html"
+            write_item(item, paths.out)
+        write_atomically(paths.out / "index.html", page(items, state.budget, [ABOUT[state.budget]]).encode())
+    return paths.out / "index.html"

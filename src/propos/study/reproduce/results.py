@@ -15,7 +15,7 @@ from propos.study.reproduce.cells import Cell, Setup
 from propos.study.reproduce.elements import NOT_FOUND, NOT_YET, Ours
 from propos.study.reproduce.images import STAND_IN
 from propos.study.reproduce.items import NAMES, Item
-from propos.study.reproduce.paths import Place
+from propos.study.reproduce.paths import ReproducePaths
 
 Measures = Mapping[str, Any]
 
@@ -27,27 +27,27 @@ class Results:
     item: Item
     seeds: int
     budget: Budget
-    place: Place
+    paths: ReproducePaths
 
     @cached_property
     def tasks(self) -> dict[Cell, Task]:
         """Its cells as the budget has them trained."""
-        return {cell: task(cell, self.budget, self.place.root) for cell in self.item.cells(self.seeds)}
+        return {cell: task(cell, self.budget, self.paths.root) for cell in self.item.cells(self.seeds)}
 
     @cached_property
     def runs(self) -> dict[Cell, Run]:
         """Its finished runs."""
         return {
-            cell: run for cell, each in self.tasks.items() if (run := finished_run(self.place.run(each))) is not None
+            cell: run for cell, each in self.tasks.items() if (run := finished_run(self.paths.run(each))) is not None
         }
 
     def cells(self, setup: Setup) -> list[Cell]:
         """Return the cells of a set-up, a seed each."""
         return [cell for cell in self.tasks if cell.setup == setup]
 
-    def why_not(self, setup: Setup) -> str:
+    def missing_reason(self, setup: Setup) -> str:
         """Return why a set-up has no numbers."""
-        return NOT_YET if any(self.tasks[cell].there for cell in self.cells(setup)) else NOT_FOUND
+        return NOT_YET if any(self.tasks[cell].available for cell in self.cells(setup)) else NOT_FOUND
 
     def score(self, setup: Setup, name: str, scale: float = 100.0) -> Ours:
         """Return what the last E-step measured, a seed each, in percent."""
@@ -58,22 +58,22 @@ class Results:
         last = {c.seed: self.runs[c].history[-1]["measures"].get(name) for c in self.cells(setup) if c in self.runs}
         return {seed: float(value) for seed, value in last.items() if value is not None}
 
-    def each(self, setup: Setup, take: Callable[[Run], float]) -> Ours:
+    def per_run(self, setup: Setup, take: Callable[[Run], float]) -> Ours:
         """Return something of each finished run, a seed each."""
         return self._ours(setup, (take(self.runs[cell]) for cell in self.cells(setup) if cell in self.runs))
 
-    def read(self, setup: Setup, reading: str, *keys: str, scale: float = 100.0) -> Ours:
+    def measured(self, setup: Setup, measurement: str, *keys: str, scale: float = 100.0) -> Ours:
         """Return what was measured afterwards, a seed each."""
-        found = (_inside(self.reading(cell, reading), keys) for cell in self.cells(setup))
+        found = (_inside(self.measurement(cell, measurement), keys) for cell in self.cells(setup))
         return self._ours(setup, (None if value is None else scale * value for value in found))
 
     def _ours(self, setup: Setup, values: Iterable[float | None]) -> Ours:
         kept = tuple(value for value in values if value is not None)
-        return Ours(kept, self.why_not(setup), len(self.cells(setup)), self._stands_in(setup))
+        return Ours(kept, self.missing_reason(setup), len(self.cells(setup)), self._stands_in(setup))
 
-    def reading(self, cell: Cell, name: str) -> dict[str, Any] | None:
+    def measurement(self, cell: Cell, name: str) -> dict[str, Any] | None:
         """Return all of what was measured on a cell afterwards, or nothing."""
-        path = self.place.reading(self.tasks[cell], name)
+        path = self.paths.measurement(self.tasks[cell], name)
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
     def curve(self, setup: Setup, name: str) -> dict[int, list[float]]:

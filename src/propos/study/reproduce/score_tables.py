@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from propos.study.reproduce.cells import Setup
 from propos.study.reproduce.elements import Column, Entry, Table
 from propos.study.reproduce.items import ABLATION, CIFAR, NAMES, TABLE_2, TABLE_3, TABLE_9, split_and_size
-from propos.study.reproduce.paper import methods_in, number, paper, printed
+from propos.study.reproduce.paper import methods_in, paper, paper_number, parse_number
 from propos.study.reproduce.results import Results
 
 MEASURES = {"NMI": "nmi", "ACC": "accuracy", "ARI": "ari", "AMI": "ami"}
@@ -16,7 +16,7 @@ BY_HEAD = "CC"  # scored by its cluster head, as in its paper and code
 BY_KMEANS = "CC, by k-means on its instance head"
 
 
-def compared(
+def comparison_table(
     results: Results, rows: Mapping[str, Mapping[str, Setup]], sets: Sequence[str], scores: Sequence[str] = SCORES
 ) -> Table:
     """Return a table with a row for each of `rows`, set-ups by the set's name, next to the paper's table."""
@@ -34,7 +34,7 @@ def compared(
 
 
 def _entry(results: Results, table: str, method: str, setup: Setup | None, column: str, score: str) -> Entry:
-    theirs = printed(table, method, column, score)
+    theirs = paper_number(table, method, column, score)
     if setup is None:
         return Entry(None, theirs)
     measure = MEASURES[score]
@@ -66,17 +66,19 @@ def table_2(results: Results) -> list[Table]:
     """Clustering of five sets."""
     sets = ("cifar-10", "cifar-20", "stl-10", "imagenet-10", "imagenet-dogs")
     rows = _with_kmeans_row(_rows("table-2", TABLE_2, sets))
-    return [compared(results, rows, [NAMES[data] for data in sets])]
+    return [comparison_table(results, rows, [NAMES[data] for data in sets])]
 
 
 def table_3(results: Results) -> list[Table]:
     """Tiny-ImageNet."""
-    return [compared(results, _rows("table-3", TABLE_3, ["tiny-imagenet"]), ["Tiny-ImageNet"])]
+    return [comparison_table(results, _rows("table-3", TABLE_3, ["tiny-imagenet"]), ["Tiny-ImageNet"])]
 
 
 def table_4(results: Results) -> list[Table]:
     """ImageNet-1k."""
-    return [compared(results, _rows("table-4", {"ProPos": "propos"}, ["imagenet-1k"]), ["ImageNet-1k"], ("AMI",))]
+    return [
+        comparison_table(results, _rows("table-4", {"ProPos": "propos"}, ["imagenet-1k"]), ["ImageNet-1k"], ("AMI",))
+    ]
 
 
 def table_5(results: Results) -> list[Table]:
@@ -85,15 +87,15 @@ def table_5(results: Results) -> list[Table]:
     rows = []
     for row in paper()["table-5"]:
         name = f"{row['method']}, {row['backbone']}, batch {row['batch']}, {row['epochs']} epochs"
-        ours = results.read(setup, "linear", "accuracy") if row["method"] == "ProPos" else None
-        rows.append((name, [Entry(ours, number(row["ACC"]))]))
+        ours = results.measured(setup, "linear", "accuracy") if row["method"] == "ProPos" else None
+        rows.append((name, [Entry(ours, parse_number(row["ACC"]))]))
     return [Table([Column(results.head(setup), "ACC")], rows)]
 
 
 def table_6(results: Results) -> list[Table]:
     """The ablation."""
     rows = _with_kmeans_row(_rows("table-6", ABLATION, CIFAR, "{}-r18"))
-    return [compared(results, rows, [NAMES[data] for data in CIFAR])]
+    return [comparison_table(results, rows, [NAMES[data] for data in CIFAR])]
 
 
 def table_8(results: Results) -> list[Table]:
@@ -104,8 +106,8 @@ def table_8(results: Results) -> list[Table]:
         entries = []
         for name, setup in setups.items():
             for score in ("NMI", "ARI"):
-                ours = results.read(setup, "validation", MEASURES[score]) if method == "ProPos" else None
-                entries.append(Entry(ours, printed("table-8", method, name, score)))
+                ours = results.measured(setup, "validation", MEASURES[score]) if method == "ProPos" else None
+                entries.append(Entry(ours, paper_number("table-8", method, name, score)))
         rows.append((method, entries))
     return [Table([Column(results.head(setup), score) for setup in setups.values() for score in ("NMI", "ARI")], rows)]
 
@@ -113,11 +115,11 @@ def table_8(results: Results) -> list[Table]:
 def table_9(results: Results) -> list[Table]:
     """Long-tailed sets."""
     sets = ("cifar-10-lt", "cifar-20-lt")
-    return [compared(results, _rows("table-9", TABLE_9, sets), [NAMES[data] for data in sets])]
+    return [comparison_table(results, _rows("table-9", TABLE_9, sets), [NAMES[data] for data in sets])]
 
 
 def table_s1(results: Results) -> list[Table]:
     """Without the test split, and with large images: two tables, for their sets differ."""
     rows = split_and_size()
     halves = (("Baseline (train+test)", "Exclude test set"), ("Baseline (96)", "Large image size (224)"))
-    return [compared(results, {name: rows[name] for name in half}, list(rows[half[0]])) for half in halves]
+    return [comparison_table(results, {name: rows[name] for name in half}, list(rows[half[0]])) for half in halves]

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from propos.study.figures import Words
+from propos.study.figures import TextTable
 from propos.study.reproduce.cells import Setup
 from propos.study.reproduce.curves import over_training
 from propos.study.reproduce.elements import Column, Entry, Part, Table
 from propos.study.reproduce.items import ABLATION, LOSSES, losses
-from propos.study.reproduce.paper import Printed, printed
+from propos.study.reproduce.paper import PaperNumber, paper_number
 from propos.study.reproduce.results import Results
 from propos.study.reproduce.score_tables import MEASURES, SCORES
 
@@ -49,14 +49,14 @@ def _setup(data: str, method: str) -> Setup:
 
 def _scores(results: Results, sets: dict[str, str]) -> Table:
     def entry(method: str, data: str, score: str) -> Entry:
-        return Entry(results.score(_setup(data, method), MEASURES[score]), _said(method, sets[data], score))
+        return Entry(results.score(_setup(data, method), MEASURES[score]), _paper_number(method, sets[data], score))
 
     columns = [Column(name, score) for name in sets.values() for score in SCORES]
     return Table(columns, [(m, [entry(m, data, score) for data in sets for score in SCORES]) for m in LOSSES])
 
 
-def _said(method: str, name: str, score: str) -> Printed | None:
-    return printed(ABLATED_IN, method, name, score)
+def _paper_number(method: str, name: str, score: str) -> PaperNumber | None:
+    return paper_number(ABLATED_IN, method, name, score)
 
 
 def _health(results: Results, sets: dict[str, str]) -> Table:
@@ -68,7 +68,7 @@ def _health(results: Results, sets: dict[str, str]) -> Table:
         return (
             Entry(results.score(setup, "uniformity_std", 100 * even), None),
             Entry(results.score(setup, "imbalance_ratio"), None),
-            Entry(results.each(setup, lambda run: run.info.processor_seconds / MINUTE), None),
+            Entry(results.per_run(setup, lambda run: run.info.processor_seconds / MINUTE), None),
         )
 
     names = ("spread, % of even", "smallest cluster, % of largest", "minutes of one core")
@@ -76,7 +76,7 @@ def _health(results: Results, sets: dict[str, str]) -> Table:
     return Table(columns, [(m, [entry for data in sets for entry in entries(m, data)]) for m in LOSSES])
 
 
-def _orders(results: Results, sets: dict[str, str]) -> Words:
+def _orders(results: Results, sets: dict[str, str]) -> TextTable:
     """Return how far ProPos is ahead of the others, in the paper and here, and for how many seeds."""
     head = [f"{WHOLE} ahead of", *(f"{name}, {score}" for name in sets.values() for score in SEEN)]
     head.insert(1, "paper, CIFAR-10 (accuracy, nmi)")
@@ -85,7 +85,7 @@ def _orders(results: Results, sets: dict[str, str]) -> Words:
         if method != WHOLE:
             here = [_ahead(results, data, method, score) for data in sets for score in SEEN]
             rows.append([method, _ahead_in_paper(method), *here])
-    return Words(head, rows)
+    return TextTable(head, rows)
 
 
 def _ahead(results: Results, data: str, method: str, score: str) -> str:
@@ -93,14 +93,14 @@ def _ahead(results: Results, data: str, method: str, score: str) -> str:
     whole, other = results.by_seed(_setup(data, WHOLE), score), results.by_seed(_setup(data, method), score)
     gaps = [100 * (whole[seed] - other[seed]) for seed in sorted(whole.keys() & other.keys())]
     if not gaps:
-        return results.why_not(_setup(data, method))
+        return results.missing_reason(_setup(data, method))
     return f"{fmean(gaps):+.1f}, in {sum(gap > 0 for gap in gaps)} of {len(gaps)}"
 
 
 def _ahead_in_paper(method: str) -> str:
     gaps = []
     for score in ("ACC", "NMI"):
-        whole, other = _said(WHOLE, "CIFAR-10", score), _said(method, "CIFAR-10", score)
+        whole, other = _paper_number(WHOLE, "CIFAR-10", score), _paper_number(method, "CIFAR-10", score)
         assert whole is not None
         assert other is not None
         gaps.append(f"{whole.value - other.value:+.1f}")

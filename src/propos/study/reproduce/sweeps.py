@@ -27,7 +27,7 @@ from propos.study.reproduce.results import Results
 BOTH = {"BYOL": "byol", "ProPos": "propos"}
 
 
-def swept(title: str, across: str, ticks: Sequence[str], lines: Mapping[str, Iterable[Ours]]) -> Chart:
+def sweep_chart(title: str, across: str, ticks: Sequence[str], lines: Mapping[str, Iterable[Ours]]) -> Chart:
     """Return a chart of means over seeds, with a point for each value that has one."""
     series = []
     for name, places in lines.items():
@@ -47,7 +47,7 @@ def _cifar(
             name: [results.score(varied(data, method, **change), "nmi") for change in changes.values()]
             for name, method in methods.items()
         }
-        charts.append(swept(f"{results.head(varied(data))}, NMI", across, list(changes), lines))
+        charts.append(sweep_chart(f"{results.head(varied(data))}, NMI", across, list(changes), lines))
     return charts
 
 
@@ -61,11 +61,11 @@ def figure_6(results: Results) -> list[Part]:
     for data in CIFAR:
         byol = Setup(data, f"{data}-r18", "byol")
         lines = {
-            "BYOL, clustered again": [results.read(byol, "clusters", str(k), "nmi") for k in NUMBERS_OF_CLUSTERS],
+            "BYOL, clustered again": [results.measured(byol, "clusters", str(k), "nmi") for k in NUMBERS_OF_CLUSTERS],
             "ProPos": [results.score(varied(data, clusters=k), "nmi") for k in NUMBERS_OF_CLUSTERS],
         }
         ticks = [str(k) for k in NUMBERS_OF_CLUSTERS]
-        charts.append(swept(f"{results.head(byol)}, NMI", "K", ticks, lines))
+        charts.append(sweep_chart(f"{results.head(byol)}, NMI", "K", ticks, lines))
     return charts
 
 
@@ -105,7 +105,7 @@ def figure_8(results: Results) -> list[Part]:
     ticks = [shown(size) for size in QUEUES]
     head = results.head(queues()[0])
     return [
-        swept(f"{head}, {name}", "size of the queue, in the paper's terms", ticks, {"ProPos": places})
+        sweep_chart(f"{head}, {name}", "size of the queue, in the paper's terms", ticks, {"ProPos": places})
         for name, measure in names.items()
         for places in [[results.score(setup, measure) for setup in queues()]]
     ]

@@ -15,16 +15,16 @@ from propos.common.errors import InputError
 from propos.data import Source
 from propos.distributed import world_size
 from propos.runner import Decision
-from propos.runs import held, write_atomically
-from propos.study.figures import Words
+from propos.runs import lock_folder, write_atomically
+from propos.study.figures import TextTable
 from propos.study.reproduce.budgets import Budget, Task, task
 from propos.study.reproduce.cell_plan import planned
 from propos.study.reproduce.cells import Cell
 from propos.study.reproduce.elements import NOT_FOUND, NOT_YET, Part
 from propos.study.reproduce.images import STAND_IN
-from propos.study.reproduce.items import NAMES, timed
-from propos.study.reproduce.paper import Printed, printed
-from propos.study.reproduce.paths import Place
+from propos.study.reproduce.items import NAMES, timed_setups
+from propos.study.reproduce.paper import PaperNumber, paper_number
+from propos.study.reproduce.paths import ReproducePaths
 from propos.study.reproduce.results import Results
 from propos.training.e_step import e_step
 from propos.training.estimate import late_state
@@ -41,21 +41,25 @@ def pairs(budget: Budget, root: Path | None) -> dict[str, tuple[Task, Task]]:
     """Return what is timed on each set: BYOL's cell and ProPos's."""
     return {
         data: (task(Cell(byol, 0), budget, root), task(Cell(propos, 0), budget, root))
-        for data, (byol, propos) in timed().items()
+        for data, (byol, propos) in timed_setups().items()
     }
 
 
-def time_all(budget: Budget, place: Place, device: str, say: Callable[[str], object]) -> list[str]:
+def time_all(budget: Budget, paths: ReproducePaths, device: str, say: Callable[[str], object]) -> list[str]:
     """Time what was not timed yet, as far as its images are here; return the failures, one sentence each."""
     if world_size() > 1:
         return ["table-7 is timed in one process: run it without torchrun"]
     problems = []
-    for data, (byol, propos) in pairs(budget, place.root).items():
-        path = place.reading(propos, "seconds")
-        if propos.there and not path.is_file():
+    for data, (byol, propos) in pairs(budget, paths.root).items():
+        path = paths.measurement(propos, "seconds")
+        if propos.available and not path.is_file():
             say(f"timing {data}")
             try:
-                with held(path.parent), planned(byol, place, device) as one, planned(propos, place, device) as other:
+                with (
+                    lock_folder(path.parent),
+                    planned(byol, paths, device) as one,
+                    planned(propos, paths, device) as other,
+                ):
                     write_atomically(path, json.dumps(_timed(one, other)).encode())
             except InputError as error:  # another process may be timing it
                 problems.append(f"{data}: {error}")
@@ -106,20 +110,20 @@ def _seconds(work: Callable[[], object], device: torch.device) -> float:
 def table_7(results: Results) -> list[Part]:
     """Return the seconds per epoch next to the paper's hours of 1,000 epochs."""
     rows = []
-    for data, (_, propos) in pairs(results.budget, results.place.root).items():
-        path, name = results.place.reading(propos, "seconds"), NAMES[data]
+    for data, (_, propos) in pairs(results.budget, results.paths.root).items():
+        path, name = results.paths.measurement(propos, "seconds"), NAMES[data]
         head = f"{name} (stand-in: {STAND_IN})" if propos.images.stand_in else name
-        ours = [NOT_YET if propos.there else NOT_FOUND, "", ""]
+        ours = [NOT_YET if propos.available else NOT_FOUND, "", ""]
         if path.is_file():
             found = json.loads(path.read_text(encoding="utf-8"))
             ours = [f"{found['byol']:.3g}", f"{found['propos']:.3g}", f"{found['propos'] / found['byol']:.2f}"]
-        theirs = [printed("table-7", method, name, "hours") for method in ("BYOL", "ProPos (r=1)")]
+        theirs = [paper_number("table-7", method, name, "hours") for method in ("BYOL", "ProPos (r=1)")]
         rows.append([head, *ours, *_paper(*theirs)])
     columns = ("set", "BYOL, s", "ProPos, s", "ratio", "paper: BYOL, h", "paper: ProPos, h", "paper: ratio")
-    return [Words(columns, rows)]
+    return [TextTable(columns, rows)]
 
 
-def _paper(byol: Printed | None, propos: Printed | None) -> list[str]:
+def _paper(byol: PaperNumber | None, propos: PaperNumber | None) -> list[str]:
     if byol is None or propos is None:
         return ["–", "–", "–"]
     return [f"{byol.value:.1f}", f"{propos.value:.1f}", f"{propos.value / byol.value:.2f}"]

@@ -10,24 +10,24 @@ from pathlib import Path
 from propos.common.durations import duration
 from propos.common.spreadsheets import guarded
 from propos.runs import write_atomically
-from propos.study.figures import Chart, Map, Pictures, Words, draw, markdown_table
+from propos.study.figures import Chart, Map, Pictures, TextTable, draw, markdown_table
 from propos.study.reproduce.elements import QUOTED, Assembled, Entry, Part, Table
 
 WITHIN = {True: "✓", False: "✗", None: ""}
 
 
-def ours_words(entry: Entry, digits: int = 1) -> str:
+def format_ours(entry: Entry, digits: int = 1) -> str:
     """Return our numbers as text: mean ± standard deviation, or why there are none."""
     ours = entry.ours
     if ours is None:
         return QUOTED if entry.paper is not None else "–"
     if ours.mean is None:
         return ours.why
-    few = f" ({len(ours.values)} of {ours.asked} seeds)" if len(ours.values) < ours.asked else ""
+    few = f" ({len(ours.values)} of {ours.requested} seeds)" if len(ours.values) < ours.requested else ""
     return f"{ours.mean:.{digits}f}" + ("" if ours.sd is None else f" ± {ours.sd:.{digits}f}") + few
 
 
-def paper_words(entry: Entry) -> str:
+def format_paper(entry: Entry) -> str:
     """Return the paper's number as it prints it."""
     if entry.paper is None:
         return "–"
@@ -38,7 +38,7 @@ def write_item(item: Assembled, folder: Path) -> None:
     """Write an item's files."""
     pictures = [part for part in item.parts if isinstance(part, Chart | Map | Pictures)]
     write_atomically(folder / f"{item.id}.md", markdown(item).encode())
-    write_atomically(folder / f"{item.id}.csv", table_of(item.parts).encode())
+    write_atomically(folder / f"{item.id}.csv", to_csv(item.parts).encode())
     if pictures:
         sheet = draw(pictures)
         write_atomically(folder / f"{item.id}.svg", sheet.svg().encode())
@@ -50,8 +50,8 @@ def markdown(item: Assembled) -> str:
     lines = [f"# {item.id}: {item.title}", "", *(f"{line}\n" for line in summary(item))]
     for part in item.parts:
         if isinstance(part, Table):
-            lines += [*markdown_table(*numbers_as_words(part)), ""]
-        elif isinstance(part, Words):
+            lines += [*markdown_table(*format_numbers(part)), ""]
+        elif isinstance(part, TextTable):
             lines += [*markdown_table(part.head, part.rows), ""]
     if any(isinstance(part, Chart | Map | Pictures) for part in item.parts):
         lines += [f"![{item.title}]({item.id}.svg)", ""]
@@ -69,26 +69,26 @@ def summary(item: Assembled) -> list[str]:
     return [f"{done} of {all_} cells are finished; total training time {duration(item.seconds)}."]
 
 
-def numbers_as_words(table: Table) -> tuple[list[str], list[list[str]]]:
+def format_numbers(table: Table) -> tuple[list[str], list[list[str]]]:
     """Return a table of numbers as text: for each column ours, and the paper's with ✓ or ✗.
 
     Columns that the paper does not have contain only ours.
     """
-    beside = [any(entries[i].paper is not None for _, entries in table.rows) for i in range(len(table.columns))]
+    compared = [any(entries[i].paper is not None for _, entries in table.rows) for i in range(len(table.columns))]
     head = [table.head]
-    for column, papers in zip(table.columns, beside, strict=True):
+    for column, papers in zip(table.columns, compared, strict=True):
         head += [f"{column.group} {column.name}", "paper"][: 1 + papers]
     rows = []
     for name, entries in table.rows:
         row = [name]
-        for entry, papers in zip(entries, beside, strict=True):
-            theirs = f"{paper_words(entry)} {WITHIN[entry.within]}".strip()
-            row += [ours_words(entry, table.digits), theirs][: 1 + papers]
+        for entry, papers in zip(entries, compared, strict=True):
+            theirs = f"{format_paper(entry)} {WITHIN[entry.within]}".strip()
+            row += [format_ours(entry, table.digits), theirs][: 1 + papers]
         rows.append(row)
     return head, rows
 
 
-def table_of(parts: Iterable[Part]) -> str:
+def to_csv(parts: Iterable[Part]) -> str:
     """Return all numbers of an item as CSV, one per line."""
     text = io.StringIO(newline="")
     rows: list[Sequence[object]] = [
@@ -113,7 +113,7 @@ def _rows(part: Part) -> Iterable[Sequence[object]]:
                 theirs = ("", "") if said is None else (said.value, said.sd)
                 within = "" if entry.within is None else "yes" if entry.within else "no"
                 yield (column.group, column.name, name, *numbers, *theirs, within)
-    elif isinstance(part, Words):
+    elif isinstance(part, TextTable):
         for row in part.rows:
             for word, head in zip(row[1:], part.head[1:], strict=True):
                 yield ("", head, row[0], word, "", "", "", "", "")

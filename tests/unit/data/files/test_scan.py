@@ -361,10 +361,10 @@ def test_a_long_look_says_how_far_it_is(tmp_path):
         save(tmp_path / f"{number % 3}" / f"{number}.png")
     said = []
 
-    def working(words):
+    def show_task(words):
         return nullcontext(lambda done, total: said.append((words, done, total)))
 
-    read_headers(scan(tmp_path, working), working)
+    read_headers(scan(tmp_path, show_task), show_task)
     looked = ["Telling images from other files", "Reading the images' headers"]
     assert said == [
         *(("Looking for files", done, 0) for done in (0, 0, 150, 300)),

@@ -1,4 +1,4 @@
-"""A run's settings in plain words."""
+"""A run's settings as text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from propos.common.durations import duration
-from propos.common.words import counted
+from propos.common.plurals import counted
 from propos.config import Config
 from propos.runs import CorrectedRun, RunInfo, StartInfo
 
 VIEWS = {"natural": "photographs", "greyscale": "small greyscale images", "digits": "written characters"}
 
 
-def settings_in_words(config: Config, info: RunInfo, images: int, corrected: CorrectedRun) -> list[tuple[str, str]]:
+def describe_settings(config: Config, info: RunInfo, images: int, corrected: CorrectedRun) -> list[tuple[str, str]]:
     """Return the settings of a run, as pairs of a name and a description."""
     width = corrected.prototypes.vectors.shape[1]
     return [
@@ -66,7 +66,7 @@ def _asked(config: Config) -> str:
 
 
 def _moment(started: str | None) -> str:
-    """Return a recorded time in words."""
+    """Return a recorded time as text."""
     try:
         moment = datetime.fromisoformat(str(started)).astimezone(UTC)
     except ValueError:
@@ -88,8 +88,8 @@ def _time(info: RunInfo) -> str:
 def _own_settings(config: Config) -> list[tuple[str, str]]:
     """Return the method's own settings that are set, by name."""
     own = config.sections.get(config.method, {})
-    words = [f"{key.replace('_', ' ')} {_value(value)}" for key, value in own.items() if value is not None]
-    return [("Settings", ", ".join(words))] if words else []
+    texts = [f"{key.replace('_', ' ')} {_value(value)}" for key, value in own.items() if value is not None]
+    return [("Settings", ", ".join(texts))] if texts else []
 
 
 def _value(value: Any) -> str:

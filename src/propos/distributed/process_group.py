@@ -25,28 +25,28 @@ DONE, FAILED = "done", "failed"
 UNNAMED_JOB = "none"  # torchrun's default
 READY, LEFT = "ready", "left"
 
-_words: Any = None  # a store for messages of the first process to the others
-_heard = 0
+_store: Any = None  # a store for messages of the first process to the others
+_message_number = 0
 
 
-def launched() -> bool:
+def started_by_torchrun() -> bool:
     """Return whether torchrun, or a compatible scheduler, started this process as one of several."""
     return whole_number("WORLD_SIZE", 1, lowest=1) > 1 and "RANK" in os.environ
 
 
-def job() -> str | None:
+def job_id() -> str | None:
     """Return torchrun's id of this job, the same after restarts; "none" if it was given none."""
     return os.environ.get("TORCHELASTIC_RUN_ID")
 
 
-def restarts() -> int:
+def restart_count() -> int:
     """Return the number of torchrun's restarts of this job."""
     return whole_number("TORCHELASTIC_RESTART_COUNT", 0, lowest=0)
 
 
 def local_rank() -> int:
     """Return this process's rank on its machine."""
-    return whole_number("LOCAL_RANK", 0, lowest=0) if launched() else 0
+    return whole_number("LOCAL_RANK", 0, lowest=0) if started_by_torchrun() else 0
 
 
 def world_size() -> int:
@@ -60,38 +60,42 @@ def rank() -> int:
 
 
 @contextmanager
-def joined() -> Iterator[None]:
+def join_process_group() -> Iterator[None]:
     """Join the processes that torchrun started, if it did, for as long as the block runs.
 
     When the first process leaves the block early, processes that wait for its message exit too, without an error.
     """
-    global _words, _heard
-    if not launched() or dist.is_initialized():
+    global _store, _message_number
+    if not started_by_torchrun() or dist.is_initialized():
         yield
         return
-    store, number, processes = _met()
+    store, number, processes = _rendezvous()
     # CPU tensors travel by gloo, also where gradients travel by NCCL: agreeing on a stop never waits for a GPU.
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
     dist.init_process_group(
-        backend, store=PrefixStore(f"group/{restarts()}", store), rank=number, world_size=processes, timeout=PATIENCE
+        backend,
+        store=PrefixStore(f"group/{restart_count()}", store),
+        rank=number,
+        world_size=processes,
+        timeout=PATIENCE,
     )
-    _words, _heard = PrefixStore(f"words/{restarts()}", store), 0
+    _store, _message_number = PrefixStore(f"messages/{restart_count()}", store), 0
     try:
         yield
     except BaseException:
         if number == 0:
-            tell(FAILED)
+            send_message(FAILED)
         else:
             with suppress(RuntimeError):  # the first process may have closed the store
-                _words.set(LEFT, "")
+                _store.set(LEFT, "")
         raise  # without a barrier: the others may be waiting for this process
     if number == 0:
-        tell(DONE)
+        send_message(DONE)
     dist.destroy_process_group()
-    _words = None
+    _store = None
 
 
-def _met() -> tuple[Any, int, int]:
+def _rendezvous() -> tuple[Any, int, int]:
     """Connect to the other processes; return the shared store, this process's rank and the number of processes."""
     whole_number("RANK", 0, lowest=0, highest=whole_number("WORLD_SIZE", 1, lowest=1) - 1)
     whole_number("MASTER_PORT", 0, lowest=0, highest=65_535)
@@ -107,61 +111,61 @@ def _met() -> tuple[Any, int, int]:
     return store, number, processes
 
 
-def tell(words: str) -> None:
+def send_message(message: str) -> None:
     """Send a message to the other processes."""
-    global _heard
-    if _words is not None:
-        _words.set(str(_heard), words)
-        _heard += 1
+    global _message_number
+    if _store is not None:
+        _store.set(str(_message_number), message)
+        _message_number += 1
 
 
-def hear() -> str:
+def receive_message() -> str:
     """Wait without a timeout for the first process's next message; exit if it has exited."""
-    global _heard
-    words = _next_words()
-    _heard += 1
-    if words in (DONE, FAILED):
-        sys.exit(words == FAILED)  # the first process reports the reason
-    return words
+    global _message_number
+    message = _next_message()
+    _message_number += 1
+    if message in (DONE, FAILED):
+        sys.exit(message == FAILED)  # the first process reports the reason
+    return message
 
 
-def say_ready() -> None:
+def report_ready() -> None:
     """Report to the first process that this one is ready for the last message's task."""
-    _words.add(f"{READY}/{_heard}", 1)
+    _store.add(f"{READY}/{_message_number}", 1)
 
 
-def await_ready() -> None:
+def wait_until_all_ready() -> None:
     """Wait without a timeout until all other processes are ready for the last message's task."""
-    while _words.add(f"{READY}/{_heard}", 0) < world_size() - 1:
-        if _words.check([LEFT]):
+    while _store.add(f"{READY}/{_message_number}", 0) < world_size() - 1:
+        if _store.check([LEFT]):
             raise RunFailed("another process has exited", "process")
         time.sleep(LOOK_SECONDS)
 
 
-def await_first() -> None:
+def wait_for_first_process() -> None:
     """Wait until the first process exits too: if connections closed before, it would report a failure."""
-    _next_words()
+    _next_message()
 
 
-def _next_words() -> str:
-    assert _words is not None
-    while not _words.check([str(_heard)]):
+def _next_message() -> str:
+    assert _store is not None
+    while not _store.check([str(_message_number)]):
         time.sleep(LOOK_SECONDS)
-    words: str = _words.get(str(_heard)).decode()
-    return words
+    message: str = _store.get(str(_message_number)).decode()
+    return message
 
 
-def first_leaves_too() -> bool:
+def first_process_failed() -> bool:
     """Return whether the first process exits within a few seconds because it failed too."""
     end = time.monotonic() + LEAVING_SECONDS
     while time.monotonic() < end:
-        if _words is not None and _words.check([str(_heard)]):
-            return bool(_words.get(str(_heard)).decode() == FAILED)
+        if _store is not None and _store.check([str(_message_number)]):
+            return bool(_store.get(str(_message_number)).decode() == FAILED)
         time.sleep(LOOK_SECONDS)
     return False
 
 
-def lost_another(error: BaseException) -> bool:
+def is_lost_process(error: BaseException) -> bool:
     """Return whether an error only means that another process has exited."""
     if world_size() == 1 or not isinstance(error, RuntimeError):
         return False

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from propos.evaluation.asking import choose_questions
+from propos.evaluation.questions import choose_questions
 
 
 def by_angle(*degrees):
@@ -23,11 +23,11 @@ def test_the_first_asked_speaks_for_the_crowd_far_from_its_prototype():
     # Two clusters at 0° and 90°; three images between them at 38° 40° 42°, one outlier at -60°.
     images = by_angle(0, 2, -2, 90, 88, 38, 40, 42, -60)
     cluster = np.array([7, 7, 7, 9, 9, 7, 7, 7, 7])
-    asked = choose_questions(images, by_angle(0, 90), np.array([7, 9]), cluster, nobody(9), 2)
+    questions = choose_questions(images, by_angle(0, 90), np.array([7, 9]), cluster, nobody(9), 2)
     # 40° serves three badly served images; then the outlier is worse served than what is left.
-    assert set(asked.rows.tolist()) == {6, 8}
-    assert asked.cluster.tolist() == [7, 7]
-    assert asked.alternative.tolist() == [9, 9]
+    assert set(questions.rows.tolist()) == {6, 8}
+    assert questions.cluster.tolist() == [7, 7]
+    assert questions.alternative.tolist() == [9, 9]
 
 
 @pytest.mark.full
@@ -36,14 +36,14 @@ def test_the_choice_is_that_of_a_plain_greedy_sum():
     images = unit(draw.standard_normal((300, 5)))
     prototypes = unit(draw.standard_normal((4, 5)))
     cluster = (images @ prototypes.T).argmax(axis=1)
-    asked = choose_questions(images, prototypes, np.arange(4), cluster, nobody(300), 12)
+    questions = choose_questions(images, prototypes, np.arange(4), cluster, nobody(300), 12)
     reached, expected = (images @ prototypes.T).max(axis=1), []
     for _ in range(12):
         gains = [sum(max(float(images[i] @ images[s]) - reached[i], 0) for i in range(300)) for s in range(300)]
         best = int(np.argmax([-1 if s in expected else gain for s, gain in enumerate(gains)]))
         expected.append(best)
         reached = np.maximum(reached, images @ images[best])
-    assert sorted(asked.rows.tolist()) == sorted(expected)
+    assert sorted(questions.rows.tolist()) == sorted(expected)
 
 
 def test_groups_lie_between_two_clusters_and_the_largest_comes_first():
@@ -51,17 +51,17 @@ def test_groups_lie_between_two_clusters_and_the_largest_comes_first():
     images, prototypes = unit(draw.standard_normal((200, 4))), unit(draw.standard_normal((5, 4)))
     ids = np.array([3, 11, 4, 20, 8])
     cluster = ids[(images @ prototypes.T).argmax(axis=1)]
-    asked = choose_questions(images, prototypes, ids, cluster, nobody(200), 40)
-    assert asked.cluster.tolist() == cluster[asked.rows].tolist()
-    assert (asked.group[1:] >= asked.group[:-1]).all()
-    sizes = np.bincount(asked.group)
+    questions = choose_questions(images, prototypes, ids, cluster, nobody(200), 40)
+    assert questions.cluster.tolist() == cluster[questions.rows].tolist()
+    assert (questions.group[1:] >= questions.group[:-1]).all()
+    sizes = np.bincount(questions.group)
     assert (sizes[1:] <= sizes[:-1]).all()
     for group in range(len(sizes)):
-        mine = asked.group == group
-        pairs = {frozenset(pair) for pair in zip(asked.cluster[mine], asked.alternative[mine], strict=True)}
+        mine = questions.group == group
+        pairs = {frozenset(pair) for pair in zip(questions.cluster[mine], questions.alternative[mine], strict=True)}
         assert len(pairs) == 1
-    second = np.argsort(-(images[asked.rows] @ prototypes.T), axis=1)[:, 1]
-    assert asked.alternative.tolist() == ids[second].tolist()
+    second = np.argsort(-(images[questions.rows] @ prototypes.T), axis=1)[:, 1]
+    assert questions.alternative.tolist() == ids[second].tolist()
 
 
 def test_who_was_answered_for_is_not_asked_again_and_speaks_for_those_near():
@@ -76,7 +76,7 @@ def test_who_was_answered_for_is_not_asked_again_and_speaks_for_those_near():
 
 def test_junk_is_not_asked_about_and_no_more_than_there_are():
     images, cluster = by_angle(0, 30, 60, 90), np.array([0, -1, 1, 1])
-    asked = choose_questions(images, by_angle(0, 80), np.arange(2), cluster, nobody(4), 100)
-    assert sorted(asked.rows.tolist()) == [0, 2, 3]
+    questions = choose_questions(images, by_angle(0, 80), np.arange(2), cluster, nobody(4), 100)
+    assert sorted(questions.rows.tolist()) == [0, 2, 3]
     none = choose_questions(images, by_angle(0, 80), np.arange(2), cluster, np.ones(4, bool), 5)
     assert len(none.rows) == 0

@@ -18,7 +18,7 @@ AUDIENCE = 4_096  # images over which the value is summed
 
 
 @dataclass(frozen=True)
-class Asked:
+class Questions:
     """Images to ask about, group by group: those of a group lie between the same two clusters."""
 
     rows: Int[np.ndarray, " Q"]  # of the run's table
@@ -34,7 +34,7 @@ def choose_questions(
     cluster: Int[np.ndarray, " N"],
     confirmed: Bool[np.ndarray, " N"],
     count: int,
-) -> Asked:
+) -> Questions:
     """Choose at most `count` images that are not checked yet; cluster ids of junk are below 0."""
     unanswered = np.flatnonzero(~confirmed & (cluster >= 0))
     answered = np.flatnonzero(confirmed & (cluster >= 0))
@@ -43,7 +43,7 @@ def choose_questions(
     own, other = _between(embeddings[chosen], prototypes, ids, cluster[chosen])
     group = _largest_first(np.sort(np.stack([own, other], axis=1), axis=1))
     order = np.lexsort((np.arange(len(chosen)), own, group))
-    return Asked(chosen[order], group[order], ids[own[order]], ids[other[order]])
+    return Questions(chosen[order], group[order], ids[own[order]], ids[other[order]])
 
 
 def _choose_greedily(

@@ -9,18 +9,18 @@ from typing import Protocol
 Progress = Callable[[int, int], object]  # the amount done and the total; 0 if it is unknown
 
 
-class Working(Protocol):
+class ShowTask(Protocol):
     """A function that shows a task by name and yields a progress callback."""
 
-    def __call__(self, words: str) -> AbstractContextManager[Progress]:
+    def __call__(self, name: str) -> AbstractContextManager[Progress]:
         """Start the task."""
         ...
 
 
-def unnoticed(done: int, total: int) -> None:
+def ignore_progress(done: int, total: int) -> None:
     """Ignore progress."""
 
 
-def unseen(words: str) -> AbstractContextManager[Progress]:
+def show_nothing(name: str) -> AbstractContextManager[Progress]:
     """Show nothing."""
-    return nullcontext(unnoticed)
+    return nullcontext(ignore_progress)

@@ -21,17 +21,17 @@ class Cell:
     seed: int
 
     def folder(self, out: Path) -> Path:
-        """Return where it is trained."""
+        """Return its run folder."""
         return out / "cells" / f"{self.method}-{self.seed}"
 
     @property
-    def words(self) -> str:
+    def name(self) -> str:
         """Its display name."""
         return f"{self.method}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CompareRequest:
     """The request of a comparison."""
 
     source: str
@@ -54,8 +54,8 @@ class Wanted:
         for key in self.settings.keys() & {"method", "seed"}:
             raise InputError(f"--set {key}: a comparison varies it: use --methods and --seeds")
 
-    def asked(self) -> dict[str, Any]:
-        """Return what one folder's cells have in common."""
+    def shared_options(self) -> dict[str, Any]:
+        """Return the options that all cells of a folder share."""
         return {
             "source": resolved(self.source),
             "time": self.time,
@@ -67,7 +67,7 @@ class Wanted:
             "settings": {key: _plain(value) for key, value in self.settings.items()},
         }
 
-    def request(self, method: str) -> Request:
+    def method_request(self, method: str) -> Request:
         """Return the request of `propos run`, without the settings of the other methods."""
         read, compared = (
             {section for name in names for section in sections_of(name, self.settings)}
