@@ -31,8 +31,8 @@ from propos.methods import complete_sections, find_method, method_names, stages_
 from propos.runner import Origin, Request, plan
 from propos.runner.recipes import build_recipe
 from propos.training import Silent, prepare, train
-from propos.training.context import StepRun
-from propos.training.e_step import clusters_now, embedded_images
+from propos.training.context import BatchContext
+from propos.training.e_step import cluster_current_embeddings, embedded_images
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
@@ -154,8 +154,8 @@ def late_step(method: str, source: Source) -> Callable[[], object]:
     recipe = build_recipe("digits", method).with_settings(PAPERS if method == "propos" else {})
     learner = build_learner(prepare(complete_sections(recipe), source), source, torch.device("cpu"))
     positions, state = epoch_order(0, 0, learner.schedule)[0], late_state(learner)
-    clustered = embedded_images(learner, clusters_now(learner, source, 0, None), 0, None)
-    learner.method.after_clustering(clustered, StepRun.of(learner, state))
+    clustered = embedded_images(learner, cluster_current_embeddings(learner, source, 0, None), 0, None)
+    learner.method.after_clustering(clustered, BatchContext.of(learner, state))
     return lambda: m_step(learner, source, positions, state)
 
 

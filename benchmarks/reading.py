@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from folders import generated, own_cache
-from propos.data import Source, from_array, open_folder, open_streamed, prefetch, using
+from propos.data import Source, closing_source, from_array, open_folder, open_streamed, prefetch
 from propos.training.reading import read, reading_ahead
 
 CPU = torch.device("cpu")
@@ -46,7 +46,7 @@ def sources(side: int, count: int) -> Iterator[dict[str, Source]]:
     with tempfile.TemporaryDirectory() as folder, own_cache(Path(folder)):
         photos = generated(Path(folder) / "photos", count, side, side)
         kept, streamed = open_folder(photos, side), open_streamed(photos, side)
-        with using(streamed):
+        with closing_source(streamed):
             yield {"array": from_array(pixels), "kept folder": kept, "streamed folder": streamed}
 
 

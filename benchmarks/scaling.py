@@ -29,7 +29,7 @@ from propos.config import Config
 from propos.data import Source, from_array, open_source
 from propos.distributed import average_gradients, join_process_group, rank, sum_over_processes, world_size
 from propos.runner.recipes import build_recipe
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.estimate import late_state
 from propos.training.learner import Learner, build_learner, trained_parameters
 from propos.training.m_step import m_step, running_statistics
@@ -96,7 +96,7 @@ class Passes(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the loss of two views that are the same."""
-        ctx, method = StepRun.of(self.learner, late_state(self.learner), BATCH), self.method
+        ctx, method = BatchContext.of(self.learner, late_state(self.learner), BATCH), self.method
         assert method.target is not None
         assert method.predictor is not None
         projections = ctx.encode(method.online, images, images)

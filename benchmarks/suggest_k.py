@@ -28,7 +28,7 @@ from propos.evaluation import ami
 from propos.methods import complete_sections
 from propos.runner.recipes import build_recipe
 from propos.training import clusters_needed, prepare
-from propos.training.e_step import embeddings_now
+from propos.training.e_step import current_embeddings
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
 from propos.training.order import epoch_order
@@ -64,7 +64,7 @@ def embeddings_before_scattering(name: str, seed: int, root: Path) -> tuple[Tens
             state.step += 1
         state.next_epoch()
     labels = np.unique(np.asarray(source.labels), return_inverse=True)[1]
-    return F.normalize(embeddings_now(learner, source, state.epoch), dim=1), labels
+    return F.normalize(current_embeddings(learner, source, state.epoch), dim=1), labels
 
 
 def kept_embeddings(name: str, seed: int, root: Path, keep: Path | None) -> tuple[Tensor, Int[np.ndarray, " N"]]:

@@ -389,10 +389,10 @@ def test_the_page_lets_edits_follow_those_of_others_as_python_does(from_file):
         theirs = [renamed(edit, "their") for edit in random_log(rng, names, ids, 8)]
         own = random_log(rng, names, ids, 12)
         known = Known(ids)
-        saved = known.take_in(numbered(theirs), "theirs")
-        saved += known.take_in(numbered(own[: rng.randint(0, 12)]), "own", others=True)
+        saved = known.add_new(numbered(theirs), "theirs")
+        saved += known.add_new(numbered(own[: rng.randint(0, 12)]), "own", others=True)
         written = [plain(edit) for edit in saved]
-        fresh = known.take_in(numbered(own), "own", others=True)
+        fresh = known.add_new(numbered(own), "own", others=True)
         now = {edit.id: edit.into for edit in [*saved, *fresh] if edit.op == "split"}
         given = {edit["into"]: now[edit["id"]] for edit in own if edit["op"] == "split"}
         changed = {str(was): id_ for was, id_ in given.items() if was != id_}

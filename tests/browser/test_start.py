@@ -5,7 +5,7 @@ import io
 import json
 
 from helpers.command import command
-from propos.review.report.problems import outlying
+from propos.review.report.problems import find_outliers
 
 NAME = '=1+"2", x'  # which a spreadsheet would compute
 
@@ -15,7 +15,7 @@ def badge(page):
 
 
 def test_problems_count_what_is_left_to_act_on(made, from_file):
-    assert len(outlying(made.table.cluster, made.table.distance)) > 0
+    assert len(find_outliers(made.table.cluster, made.table.distance)) > 0
     assert (made.table.confidence < 0.5).sum() > 0
     window = from_file("problems")
     page = window.page

@@ -6,7 +6,7 @@ from helpers.small import CPU, digits
 from propos.runner.recipes import build_recipe
 from propos.training import prepare
 from propos.training.batch import StepBatch
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.e_step import Partition
 from propos.training.learner import build_learner
 from propos.training.state import State
@@ -40,7 +40,7 @@ def step_of(learner, labels, epoch=0, size=24, clustered=True):
     positions = torch.arange(size) + (0 if clustered else len(source))
     state = State(epoch=epoch, partition=Partition(labels, torch.zeros(0)))
     batch = StepBatch(learner.config, source, CPU, positions, learner.seed, (0, 0), labels)
-    return batch, StepRun.of(learner, state, size, (0, 0))
+    return batch, BatchContext.of(learner, state, size, (0, 0))
 
 
 def losses_of(learner, batch, ctx):

@@ -17,7 +17,7 @@ from propos.networks.norm import BatchGroups, BatchNorm, set_groups
 from propos.runs import RunFolder
 from propos.training import Silent, train
 from propos.training.checkpoint_validation import memories_of
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.e_step import e_step, embedded_images
 from propos.training.learner import at_stage, build_learner, is_part
 from propos.training.m_step import m_step
@@ -88,7 +88,7 @@ def one_step(settings, number=0):
     begin_epoch(learner, source, state)
     found = e_step(learner, source, epoch, previous=None)
     state.epoch, state.partition = epoch, found.partition()
-    learner.method.after_clustering(embedded_images(learner, found, epoch, None), StepRun.of(learner, state))
+    learner.method.after_clustering(embedded_images(learner, found, epoch, None), BatchContext.of(learner, state))
     if learner.config.estep.embeddings == "streamed":
         state.streamed = found.embeddings.clone()
     gradients = {}

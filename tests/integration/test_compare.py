@@ -151,7 +151,7 @@ def test_two_processes_that_plan_other_methods_for_one_folder_lose_none(tmp_path
     ]
     planned = [planned_state(each, out, "cpu", SilentReporter()) for each in requests]  # neither knows of the other
     for state, each in zip(planned, requests, strict=True):
-        state.remember(each, out)
+        state.save(each, out)
     found = read_state(out)
     assert (found.methods, found.seeds) == (["kmeans-pixels", "kmeans-random"], 2)
     assert set(found.fingerprints) == {"kmeans-pixels", "kmeans-random"}

@@ -20,7 +20,7 @@ from propos.methods.seeds import generator
 from propos.runs import Run
 from propos.training import Model
 from propos.training.model import load_weights
-from propos.training.probing import BackboneFeatures, crops_alone
+from propos.training.probing import BackboneFeatures, crops_only
 
 SETTINGS = [*as_flags({**QUICK, "keep_epochs": (1,)}), "--no-report"]
 
@@ -110,7 +110,7 @@ def test_the_probe_sees_backbone_features_of_the_embedding_network(folder):
 def test_the_paper_probe_sees_crops_of_the_image_and_nothing_else_of_the_views(folder):
     """Without cropping and mirroring a view is the image itself, so its features are those of the plain view."""
     model = Model.from_run(Run.open(folder / "run"), CPU)
-    crops = crops_alone(model.config.views)
+    crops = crops_only(model.config.views)
     assert (crops.crop_scale, crops.flip, crops.size) == ((0.6, 1.0), 0.0, 8)
     assert (crops.rotation, crops.jitter, crops.grey, crops.brightness) == (0.0, 0.0, 0.0, 0.0)
     places = torch.tensor([7, 3, 11])

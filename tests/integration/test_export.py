@@ -150,9 +150,9 @@ def test_fiftyones_layout_has_a_path_and_a_class_for_every_image(run, export, ex
     assert set(labels) == {"classes", "labels"}
     assert set(data) == set(labels["labels"])
     assert len(set(labels["classes"])) == len(labels["classes"]) == 8
-    row_of = {str(Path(run.config.source) / name): row for row, name in enumerate(run.table.images)}
+    read_row = {str(Path(run.config.source) / name): row for row, name in enumerate(run.table.images)}
     for key, path in data.items():
-        number = int(expected[row_of[path]])
+        number = int(expected[read_row[path]])
         names = {0: NAMED, 3: f"{SAME} (3)", 4: f"{SAME} (4)", 5: "=1+1"}
         assert labels["classes"][labels["labels"][key]] == names.get(number, f"cluster {number}")
     assert len(data) == (expected >= 0).sum()

@@ -143,7 +143,7 @@ def test_what_is_among_the_tested_images_neither_teaches_nor_votes(tmp_path, no_
     finished = Run.open(paths.run(cell))
     last = max(finished.kept_weights)
     projections = Model.uncorrected(finished, choose_device("cpu"), last).online_projections(from_array(images))
-    classes = torch.from_numpy(Classes.among(labels).numbers(labels))
+    classes = torch.from_numpy(Classes.from_labels(labels).numbers(labels))
     rates = preservation_rates(
         Bank(projections[20:train], classes[20:train]), projections[train:], 0.1, 20, generator(0, "psa preservation")
     )

@@ -30,7 +30,7 @@ def jitter_in_turn(views: Float[Tensor, "V B C S S"], draw: ViewDraw) -> Float[T
     for place in range(HUE):
         pixels = _changed(pixels, factors, order, place, order[:, HUE] > place)
     if channels == 3:
-        pixels = turn_hue(pixels, draw.hue.flatten())
+        pixels = shift_hue(pixels, draw.hue.flatten())
     for place in range(1, HUE + 1):
         pixels = _changed(pixels, factors, order, place, order[:, HUE] < place)
     if channels == 3:
@@ -80,7 +80,7 @@ def _changed(
     return torch.baddbmm((1 - contrast) * luma, matrix, pixels).clamp_(0, 1)
 
 
-def turn_hue(pixels: Float[Tensor, "N 3 P"], turns: Float[Tensor, " N"]) -> Float[Tensor, "N 3 P"]:
+def shift_hue(pixels: Float[Tensor, "N 3 P"], turns: Float[Tensor, " N"]) -> Float[Tensor, "N 3 P"]:
     """Shift the HSV hue by a fraction of a turn; value and saturation stay."""
     red, green, blue = pixels.unbind(dim=1)
     highest, lowest = pixels.amax(dim=1), pixels.amin(dim=1)

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from propos.augment.resample import sums_of_rows
+from propos.augment.resample import weighted_row_sums
 from propos.distributed.transfer import send
 
 
@@ -56,4 +56,4 @@ def _along_rows(pixels: Float[Tensor, "n C S S"], weight: Float[Tensor, "n K"]) 
     rows = torch.where(rows < side, rows, 2 * (side - 1) - rows)
     starts = side * torch.arange(count * channels, device=pixels.device).view(count, channels, 1, 1)
     weight = weight[:, None, None].expand(count, channels, *rows.shape)
-    return sums_of_rows(pixels.reshape(-1, side), starts + rows, weight).view(pixels.shape)
+    return weighted_row_sums(pixels.reshape(-1, side), starts + rows, weight).view(pixels.shape)

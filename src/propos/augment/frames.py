@@ -51,7 +51,7 @@ def shapes_of(source: Source, positions: Int[np.ndarray, " B"]) -> Shapes:
     return Shapes(aspects, Frames(rows, columns, aspects < 1))
 
 
-def middle(size: int, ratio: Float[Tensor, " B"], crop: float = USUAL_CROP) -> Float[Tensor, "B 4"]:
+def centre_box(size: int, ratio: Float[Tensor, " B"], crop: float = USUAL_CROP) -> Float[Tensor, "B 4"]:
     """Return the box, in fractions of the image, that is left of images by the usual test transform.
 
     That is: the shorter side becomes the size over `crop` (256 for 224), and a square of the size is cut out of the

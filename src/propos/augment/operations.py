@@ -42,7 +42,7 @@ RANGES: dict[str, tuple[float, float]] = {
 NAMES = tuple(RANGES)
 
 
-def operate_each(
+def apply_operations(
     pixels: UInt8[Tensor, "N C S S"],
     begins: Int[Tensor, " n"],
     operation: Int[Tensor, "n R"],

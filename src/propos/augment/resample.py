@@ -44,17 +44,17 @@ def resample(
     index, weight = _taps(*down, rows, height, size)
     index = index[:, :, None] + height * numbers[: batch * channels].view(batch, channels, 1, 1)
     weight = (weight / 255)[:, :, None].expand(index.shape)
-    lowered = sums_of_rows(images.float().reshape(-1, width), index, weight)
+    lowered = weighted_row_sums(images.float().reshape(-1, width), index, weight)
 
     index, weight = _taps(*across, columns, width, size)
     index = index + width * numbers[: views * batch].view(views, batch, 1, 1)
     table = lowered.view(views * batch, channels * size, width).transpose(1, 2).reshape(-1, channels * size)
-    squares = sums_of_rows(table, index, weight).view(views, batch, size, channels * size).transpose(2, 3)
+    squares = weighted_row_sums(table, index, weight).view(views, batch, size, channels * size).transpose(2, 3)
     squares = squares.reshape(views, batch, channels, size, size)
     return squares if frames is None else torch.where(frames.lying[:, None, None, None], squares.mT, squares)
 
 
-def resample_turned(
+def resample_rotated(
     images: UInt8[Tensor, "B C H W"],
     box: Float[Tensor, "V B 4"],
     flip: Bool[Tensor, "V B"],
@@ -105,7 +105,7 @@ def whole_box(device: torch.device) -> Float[Tensor, " 4"]:
     return torch.tensor([0.0, 0.0, 1.0, 1.0], device=device)
 
 
-def turned(views: Float[Tensor, "V B C S S"], turns: Int[Tensor, "V B"]) -> Float[Tensor, "V B C S S"]:
+def rotate_quarters(views: Float[Tensor, "V B C S S"], turns: Int[Tensor, "V B"]) -> Float[Tensor, "V B C S S"]:
     """Turn each view by its own number of quarters, against the clock."""
     quarters = turns[..., None, None, None]
     half = torch.where(quarters >= 2, views.flip(-2, -1), views)
@@ -144,7 +144,7 @@ def _taps(
     return index.clamp(min=0).clamp(max=edge - 1).long(), weight / weight.sum(dim=-1, keepdim=True)
 
 
-def sums_of_rows(
+def weighted_row_sums(
     table: Float[Tensor, "R L"], index: Int[Tensor, "*N K"], weight: Float[Tensor, "*N K"]
 ) -> Float[Tensor, "M L"]:
     """Return weighted sums of a table's rows: K rows in each."""

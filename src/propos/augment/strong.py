@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from propos.augment.frames import Shapes
-from propos.augment.operations import NAMES, RANGES, operate_each
-from propos.augment.views import PART, levels, plain_view
+from propos.augment.operations import NAMES, RANGES, apply_operations
+from propos.augment.views import PART, normalisation_tensors, plain_view
 from propos.config import StrongSettings, ViewSettings
 from propos.distributed.transfer import send
 
@@ -80,8 +80,8 @@ class StrongViews:
     def _make(self, made: Float[Tensor, "b C S S"], pixels: UInt8[Tensor, "b C S S"], draw: StrongDraw) -> None:
         """Write the view of each image to where it is made."""
         begins = torch.arange(len(pixels)) + len(pixels) * draw.flip
-        pixels = operate_each(torch.cat([pixels, pixels.flip(-1)]), begins, draw.operation, draw.value)
-        mean, std = levels(self.mean, self.std, pixels.device)
+        pixels = apply_operations(torch.cat([pixels, pixels.flip(-1)]), begins, draw.operation, draw.value)
+        mean, std = normalisation_tensors(self.mean, self.std, pixels.device)
         left = _left(send(draw.cut, pixels.device), pixels.shape[-1])
         made.copy_(pixels).div_(255).sub_(mean).div_(std).mul_(left)
 

@@ -13,8 +13,8 @@ from propos.augment.colour import jitter
 from propos.augment.colour_jitter import jitter_in_turn
 from propos.augment.draw import ViewDraw, draw_views
 from propos.augment.effects import blur_, solarise_
-from propos.augment.frames import USUAL_CROP, Frames, Shapes, middle
-from propos.augment.resample import resample, resample_turned, resized, turned, whole_box
+from propos.augment.frames import USUAL_CROP, Frames, Shapes, centre_box
+from propos.augment.resample import resample, resample_rotated, resized, rotate_quarters, whole_box
 from propos.config import ViewSettings
 from propos.distributed.transfer import send
 
@@ -77,17 +77,17 @@ class RandomViews:
         self, images: UInt8[Tensor, "B C H W"], draw: ViewDraw, frames: Frames | None
     ) -> Float[Tensor, "V B C S S"]:
         if self.settings.rotation:
-            views = resample_turned(images, draw.box, draw.flip, draw.angle, self.settings.size)
+            views = resample_rotated(images, draw.box, draw.flip, draw.angle, self.settings.size)
         else:
             views = resample(images, draw.box, draw.flip, self.settings.size, frames)
         if self.settings.turns > 1:
-            views = turned(views, draw.turns)
+            views = rotate_quarters(views, draw.turns)
         views = jitter(views, draw) if self.settings.colours == "at-once" else jitter_in_turn(views, draw)
         if any(self.settings.blur):
             blur_(views, draw.blur)
         if any(self.settings.solarise):
             solarise_(views, draw.solarise)
-        mean, std = levels(self.mean, self.std, images.device)
+        mean, std = normalisation_tensors(self.mean, self.std, images.device)
         return views.sub_(mean).div_(std)
 
 
@@ -111,7 +111,7 @@ def plain_view(
         pixels = images.float().div_(255)
     else:
         pixels = resized(images, size)
-    shift, scale = levels(mean, std, images.device)
+    shift, scale = normalisation_tensors(mean, std, images.device)
     return (pixels - shift) / scale
 
 
@@ -126,7 +126,7 @@ def _in_shape(
         long = shapes.frames.columns / shapes.frames.rows
         ratio = torch.where(shapes.frames.lying, 1 / long, long)
     whole = whole_box(images.device).expand(batch, 4)
-    box = whole if crop is None else send(middle(size, ratio, crop), images.device)
+    box = whole if crop is None else send(centre_box(size, ratio, crop), images.device)
     box = box[None]
     flip = torch.zeros(1, batch, dtype=torch.bool, device=images.device)
     made = torch.empty((batch, channels, size, size), device=images.device)
@@ -144,7 +144,7 @@ def _filled(images: UInt8[Tensor, "B C H W"], frames: Frames | None) -> UInt8[Te
 
 
 @cache
-def levels(
+def normalisation_tensors(
     mean: tuple[float, ...], std: tuple[float, ...], device: torch.device
 ) -> tuple[Float[Tensor, "C 1 1"], Float[Tensor, "C 1 1"]]:
     """Return mean and std on a device, where they stay."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
-    interrupts.listen()
+    interrupts.raise_on_signals()
     try:
         message, code = _run()
     except KeyboardInterrupt:
@@ -75,12 +75,12 @@ def _leave(message: str | None, code: int) -> NoReturn:
 
     from propos.cli.streams import flush_streams, printable
 
-    interrupts.finish_with(code, said=False)
+    interrupts.ignore_signals(code, printed=False)
     if message is not None:
         with contextlib.suppress(OSError):
             sys.stderr.write(f"propos: {printable(message)}\n")
     flush_streams()
-    interrupts.finish_with(code, said=True)
+    interrupts.ignore_signals(code, printed=True)
     # Python would still die of the signal where it came while a text was evaluated, until another one is.
     exec("")
     sys.exit(code)

@@ -19,7 +19,7 @@ def list_cached() -> None:
 
     kept = list_caches()
     for each in kept:
-        used = moment(each.last_used)
+        used = format_date(each.last_used)
         say(f"{each.key}  {each.images:>9,} images  {each.bytes / 1e6:>8,.1f} MB  used {used}  {each.source}")
     total = sum(each.bytes for each in kept)
     say(f"{len(kept)} kept in {cache_folder()}, {total / 1e6:,.1f} MB in all")
@@ -36,7 +36,7 @@ def clean(
     say(f"{len(deleted)} deleted, {sum(each.bytes for each in deleted) / 1e6:,.1f} MB freed")
 
 
-def moment(seconds: float) -> str:
+def format_date(seconds: float) -> str:
     """Return a date, from seconds since 1970."""
     try:
         return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"

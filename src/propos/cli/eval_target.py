@@ -14,14 +14,14 @@ from torch import Tensor
 from propos.cli.streams import say
 from propos.clustering import Clustering
 from propos.common.errors import InputError
-from propos.data import Source, is_array, is_named, places_apart
+from propos.data import Source, is_array, is_named, positions_not_in
 from propos.evaluation.classes import Classes
 from propos.evaluation.neighbours import NEIGHBOURS
 from propos.runner import open_like, open_run_images
 from propos.runner.sources import NoImages
 from propos.runs import Run
 from propos.training import Model, choose_device
-from propos.training.probing import Classified, recluster
+from propos.training.probing import LabelledImages, recluster
 
 UNLABELLED = "has no labels: give a list with columns image,label or an .npz file"
 
@@ -53,7 +53,7 @@ class EvalTarget:
     @cached_property
     def classes(self) -> Classes:
         """The classes of the run's labels."""
-        return Classes.among(self.known)
+        return Classes.from_labels(self.known)
 
     @cached_property
     def own_classes(self) -> Int[Tensor, " N"]:
@@ -86,9 +86,9 @@ class EvalTarget:
         """The run's images; they must be unchanged."""
         return self.opened.enter_context(open_run_images(self.run))
 
-    def own(self, positions: Int[Tensor, " n"]) -> Classified:
+    def own(self, positions: Int[Tensor, " n"]) -> LabelledImages:
         """Return some of the run's images with their classes."""
-        return Classified(self.own_images, positions, self.own_classes[positions.to(self.own_classes.device)])
+        return LabelledImages(self.own_images, positions, self.own_classes[positions.to(self.own_classes.device)])
 
     @cached_property
     def test_images(self) -> Source:
@@ -128,7 +128,7 @@ class EvalTarget:
     @cached_property
     def apart(self) -> Int[Tensor, " n"]:
         """The positions of the run's images that are not test images."""
-        apart = places_apart(self.own_images, self.test_images)
+        apart = positions_not_in(self.own_images, self.test_images)
         if len(apart) < 2:
             raise InputError(
                 f"--test {self.test}: contains only the run's own images: give others, or leave out --test"

@@ -58,9 +58,9 @@ def export(
 
 
 def _export_onnx(run: Run, output: Path) -> None:
-    from propos.review.export import check_place
+    from propos.review.export import check_output_path
 
-    check_place(run, output)
+    check_output_path(run, output)
     from propos.common.plurals import counted
     from propos.review.export.onnx import write_onnx
 

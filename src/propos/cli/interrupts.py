@@ -26,36 +26,36 @@ IMPORT_SYSTEM = "<frozen importlib"
 
 _command = 0  # number of commands that this process has started
 _leaving: int | None = None  # the exit code of a finished command
-_said = False  # whether its last line is printed
+_printed = False  # whether its last line is printed
 
 
-def listen() -> None:
+def raise_on_signals() -> None:
     """Raise KeyboardInterrupt on signals to end, as soon as no module is half imported."""
-    global _command, _leaving, _said
-    _command, _leaving, _said = _command + 1, None, False
-    hear(_raise_when_safe)
+    global _command, _leaving, _printed
+    _command, _leaving, _printed = _command + 1, None, False
+    set_handler(_raise_when_safe)
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _show
 
 
-def hear(handler: Handler) -> dict[int, Handler]:
+def set_handler(handler: Handler) -> dict[int, Handler]:
     """Install a handler for signals to end and return the previous ones; ignored signals stay ignored (nohup, `&`)."""
-    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    return {number: signal.signal(number, handler) for number in heard}
+    numbers = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in numbers}
 
 
-def finish_with(code: int, *, said: bool) -> None:
+def ignore_signals(code: int, *, printed: bool) -> None:
     """Ignore signals to end from now on: the command is over.
 
     After its last line, while Python cleans up, they end the process at once.
     """
-    global _leaving, _said
-    _leaving, _said = code, said
+    global _leaving, _printed
+    _leaving, _printed = code, printed
 
 
 def _raise_when_safe(number: int, frame: FrameType | None) -> None:
     if _leaving is not None:
-        if _said:
+        if _printed:
             os._exit(_leaving)
     elif _importing(frame):
         # Interrupted here, a module would stay half imported, or treat the interruption as its own error.

@@ -16,7 +16,7 @@ from propos.evaluation.neighbours import nearest_classes
 from propos.evaluation.preservation import REPEATS, Bank, preservation_rates
 from propos.methods.seeds import generator
 from propos.training.linear_probe import ProbeSettings, held_out
-from propos.training.probing import Classified, linear_accuracy, probe_draws
+from propos.training.probing import LabelledImages, linear_accuracy, probe_draws
 
 SIGMA = 0.001  # the paper's, for methods that sample no neighbours
 ONE_OUT = "each image against all others"
@@ -70,7 +70,7 @@ def linear(subject: EvalTarget, how: Probe, optimiser: Literal["sgd", "lars"]) -
     kind = "random crops, as in the paper" if how == "paper" else "fixed features, without the paper's crops"
     if subject.test is None:
         learnt, tested = (subject.own(places) for places in held_out(len(subject.own_classes), draws))
-        Classes.among(subject.known[learnt.positions.numpy()])
+        Classes.from_labels(subject.known[learnt.positions.numpy()])
         words = (
             f"on {len(tested.classes):,} images held out at random, a fifth; "
             f"trained on {kind}, of the other {len(learnt.classes):,}"
@@ -78,7 +78,7 @@ def linear(subject: EvalTarget, how: Probe, optimiser: Literal["sgd", "lars"]) -
     else:
         truth = subject.test_classes
         learnt = subject.own(subject.taught_by.cpu())
-        tested = Classified(subject.test_images, torch.arange(len(truth)), truth)
+        tested = LabelledImages(subject.test_images, torch.arange(len(truth)), truth)
         shared = subject.shared(len(learnt.classes))
         words = f"on {len(truth):,} test images{shared}; trained on {kind}, of {len(learnt.classes):,}"
     accuracy = linear_accuracy(subject.model, learnt, tested, draws, how == "paper", ProbeSettings(optimiser))

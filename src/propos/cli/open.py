@@ -44,7 +44,7 @@ def open_run(
             show_edits(folder)
 
     def ready(address: str, stop: Callable[[], None]) -> None:
-        interrupts.hear(lambda number, frame: stop())
+        interrupts.set_handler(lambda number, frame: stop())
         say(f"{run} is open at {address} (stop with Ctrl-C)")
         if not no_browser:
             webbrowser.open(address)
@@ -62,7 +62,7 @@ def _close(run: Run, unsaved: int) -> None:
     log, page = run.edits.path, run.path / PAGE
     where, problems = "", []
     try:
-        run.edits.mend()
+        run.edits.restore()
         where = "nothing was corrected" if not unsaved else "nothing was saved"
         if run.edits.edits:
             where = f"{log} holds {counted(len(run.edits.edits), 'edit')}"

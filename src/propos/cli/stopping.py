@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from propos.cli.display import Terminal
-from propos.cli.interrupts import hear
+from propos.cli.interrupts import set_handler
 from propos.distributed import world_size
 
 
@@ -30,7 +30,7 @@ def stop_on_signals(terminal: Terminal) -> Iterator[Callable[[], bool]]:
         received.append(number)
 
     # Python handles signals in its main thread only.
-    previous = hear(receive) if threading.current_thread() is threading.main_thread() else {}
+    previous = set_handler(receive) if threading.current_thread() is threading.main_thread() else {}
     try:
         yield lambda: bool(received)
     finally:

@@ -52,7 +52,7 @@ def lloyd(
         sums, sizes = cluster_sums(points, centres)
         moved = directions(sums, centres)
         if iteration % check_every == 0 or iteration == max_iter:
-            still = furthest_move(centres, moved) <= stillness(tol, points.dtype)
+            still = largest_move(centres, moved) <= move_tolerance(tol, points.dtype)
             refilled = refill(points, moved, sizes)
             done = (still & ~refilled).cpu() | (iteration == max_iter)
             places = running[done]
@@ -78,7 +78,7 @@ def cluster_sums(points: Points, centres: Float[Tensor, "R K D"]) -> tuple[Float
         if cosines is None:
             cosines = rows.new_empty(len(rows), len(columns))  # allocated once: allocation costs as much as the product
         torch.mm(rows, columns.T, out=cosines[: len(rows)])
-        labels = points.placed(nearest(cosines[: len(rows)].view(-1, restarts, clusters)), span) + first
+        labels = points.apply_fixed(nearest(cosines[: len(rows)].view(-1, restarts, clusters)), span) + first
         weights = None if points.weights is None else points.weights[span]
         sums[:, :dimension] += chunk_sums(rows, labels, len(columns), clusters, weights)
         count_labels(sums[:, dimension], labels)
@@ -131,13 +131,13 @@ def directions(sums: Float[Tensor, "*R K D"], before: Float[Tensor, "*R K D"]) -
     return moved
 
 
-def furthest_move(before: Float[Tensor, "*R K D"], after: Float[Tensor, "*R K D"]) -> Float[Tensor, "*R"]:
+def largest_move(before: Float[Tensor, "*R K D"], after: Float[Tensor, "*R K D"]) -> Float[Tensor, "*R"]:
     """Return the largest distance that a centre has moved."""
     furthest: Tensor = torch.linalg.vector_norm(after - before, dim=-1).amax(dim=-1)
     return furthest
 
 
-def stillness(tol: float, dtype: torch.dtype) -> float:
+def move_tolerance(tol: float, dtype: torch.dtype) -> float:
     """Return the move that counts as none: half of tol, but never less than rounding makes."""
     return max(tol / 2, 8 * torch.finfo(dtype).eps)
 
@@ -158,13 +158,13 @@ def refill(points: Points, centres: Float[Tensor, "R K D"], sizes: Int[Tensor, "
     changed = torch.zeros(len(centres), dtype=torch.bool, device=centres.device)
     for restart in (sizes == 0).any(dim=1).nonzero()[:, 0].tolist():
         empty = (sizes[restart] == 0).nonzero()[:, 0]
-        worst = worst_served(points, centres[restart], len(empty))
+        worst = farthest_points(points, centres[restart], len(empty))
         centres[restart, empty[: len(worst)]] = worst
         changed[restart] = len(worst) > 0
     return changed
 
 
-def worst_served(points: Points, centres: Float[Tensor, "K D"], count: int) -> Float[Tensor, "m D"]:
+def farthest_points(points: Points, centres: Float[Tensor, "K D"], count: int) -> Float[Tensor, "m D"]:
     """Return at most `count` free points that are farthest from any centre, the worst first, none that has its own."""
     count = min(count, points.total)
     worst = torch.full((count,), torch.inf, dtype=points.dtype, device=points.device)

@@ -76,7 +76,7 @@ class Points:
         """Return every process's tensor, stacked in rank order."""
         return all_gather(local) if self.sharded else local[None]
 
-    def placed(self, labels: Int[Tensor, "n ..."], where: slice | Int[Tensor, " n"]) -> Int[Tensor, "n ..."]:
+    def apply_fixed(self, labels: Int[Tensor, "n ..."], where: slice | Int[Tensor, " n"]) -> Int[Tensor, "n ..."]:
         """Return the clusters of these rows: the given labels, except for fixed points."""
         if self.fixed is None:
             return labels

@@ -22,11 +22,11 @@ from propos.clustering.lloyd import (
     chunk_sums,
     count_labels,
     directions,
-    furthest_move,
     inertia,
+    largest_move,
+    move_tolerance,
     nearest,
     refill,
-    stillness,
 )
 from propos.clustering.points import Points, rows_per_chunk, spans
 
@@ -46,7 +46,7 @@ def yinyang(points: Points, centres: Float[Tensor, "K D"], max_iter: int, tol: f
         bounds.update(centres)
         moved = directions(bounds.sums, centres)
         refilled = bool(refill(points, moved[None], bounds.sizes[None]))
-        still = float(furthest_move(centres, moved)) <= stillness(tol, points.dtype)
+        still = float(largest_move(centres, moved)) <= move_tolerance(tol, points.dtype)
         bounds.follow(centres, moved)
         centres = moved
         converged = still and not refilled
@@ -76,7 +76,7 @@ class _Bounds:
         for where in self._doubtful(clusters):
             rows = self.points.rows(where)
             labels, own, others = _nearest_and_others(rows @ centres.T, self.others.shape[1])
-            labels = self.points.placed(labels, where)
+            labels = self.points.apply_fixed(labels, where)
             weights = None if self.points.weights is None else self.points.weights[where]
             if self.first:
                 change[:, :dimension] += chunk_sums(rows, labels[:, None], clusters, clusters, weights)

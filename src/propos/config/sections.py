@@ -134,7 +134,7 @@ class StartSettings(Section):
     norms: Literal["kept", "learnt"] = "kept"  # batch norm's statistics, if the network is trained
 
     @property
-    def sees_first(self) -> bool:
+    def has_frozen_part(self) -> bool:
         """True if a frozen part of the network computes features, on which the rest is trained."""
         return self.network is not None and self.learns != "all"
 

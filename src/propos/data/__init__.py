@@ -9,7 +9,7 @@ from propos.data.arrays import ArraySource, from_array
 from propos.data.cache.limit import refusal
 from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_caches
 from propos.data.colours import without_colours
-from propos.data.features import kept_features
+from propos.data.features import cached_features
 from propos.data.files.classes import FolderLabels, folder_labels
 from propos.data.files.entry import Entry, Scan, Skipped
 from propos.data.files.names import escape_name, unescape_name
@@ -32,16 +32,16 @@ from propos.data.sample import Sample
 from propos.data.source import (
     Source,
     Statistics,
+    closing_source,
     distinct_images,
+    evenly_spaced,
     fingerprint,
     image_digests,
     pixel_statistics,
-    places_apart,
+    positions_not_in,
     prefetch,
     readable,
-    spread,
     upright,
-    using,
 )
 from propos.data.unopened import CachePolicy, UnopenedSource
 
@@ -67,10 +67,13 @@ __all__ = [
     "benchmark",
     "cache_folder",
     "cache_side",
+    "cached_features",
     "clean_caches",
+    "closing_source",
     "data_root",
     "distinct_images",
     "escape_name",
+    "evenly_spaced",
     "find_configured",
     "find_source",
     "fingerprint",
@@ -80,22 +83,19 @@ __all__ = [
     "is_array",
     "is_benchmark",
     "is_named",
-    "kept_features",
     "list_caches",
     "looks_photographic",
     "open_folder",
     "open_source",
     "open_streamed",
     "pixel_statistics",
-    "places_apart",
+    "positions_not_in",
     "prefetch",
     "readable",
     "refusal",
     "scan",
-    "spread",
     "survey",
     "unescape_name",
     "upright",
-    "using",
     "without_colours",
 ]

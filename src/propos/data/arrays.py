@@ -155,7 +155,7 @@ def _to_uint8(
         finite = np.isfinite(chunk)
         if not finite.all():
             first = where.start + int(np.argwhere(~finite)[0][0])
-            raise InputError(f"{name}: image {first} holds NaN or infinite values: mend or leave out such images")
+            raise InputError(f"{name}: image {first} holds NaN or infinite values: correct or leave out such images")
         lowest, highest = min(lowest, float(chunk.min())), max(highest, float(chunk.max()))
     if black is None or white is None:
         black, white = (0.0, 1.0) if lowest >= 0.0 and highest <= 1.0 else (lowest, highest)

@@ -48,7 +48,7 @@ def features_key(source: Source, network: str) -> str:
     return digest.hexdigest()
 
 
-def kept_features(
+def cached_features(
     source: Source, network: str, width: int, batches: list[Int[np.ndarray, " B"]], see: See, progress: Progress
 ) -> See:
     """Return what gives a network's features of images: all are computed, a batch at a time, unless they are kept.

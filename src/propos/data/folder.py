@@ -181,7 +181,7 @@ class StreamedSource:
             self.skipped.append(Skipped(entry.name, reason))
 
 
-def kept_or_streamed(
+def open_cached_or_streamed(
     what: What, headers: Headers, layout: Layout, progress: Progress | None, keep: CachePolicy
 ) -> FolderSource | StreamedSource:
     """Open images from their cache, building it if it may be built, else stream them."""

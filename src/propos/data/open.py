@@ -19,7 +19,7 @@ from propos.data.files.classes import folder_labels
 from propos.data.files.headers import read_headers
 from propos.data.files.names import escape_name
 from propos.data.files.scan import scan
-from propos.data.folder import kept_or_streamed
+from propos.data.folder import open_cached_or_streamed
 from propos.data.published import data_root, named, nearest
 from propos.data.source import Source
 from propos.data.unopened import CachePolicy, UnopenedSource
@@ -139,7 +139,9 @@ def _unopened_folder(
         keep: CachePolicy = "build",
         shaped: bool = False,
     ) -> Source:
-        source = kept_or_streamed(what, headers, Layout(side, channels or headers.channels, shaped), progress, keep)
+        source = open_cached_or_streamed(
+            what, headers, Layout(side, channels or headers.channels, shaped), progress, keep
+        )
         if labels == "folders":
             classes = dict(zip(names, folders.classes, strict=True))
             source.labels, source.notes = np.array([classes[name] for name in source.image_names()]), headers.scan.notes

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from propos.data.sample import SIDE, Sample
-from propos.data.source import spread
+from propos.data.source import evenly_spaced
 
 COUNT = 24
 MOST_FLAT = 0.3  # of neighbouring pixels that are exactly alike; things cut out on black have 0.5 (docs/pretrained.md)
@@ -17,7 +17,7 @@ def looks_photographic(sample: Sample) -> bool:
     source = sample.source(COUNT, SIDE)
     if source is None:
         return False
-    images = source.batch(spread(len(source), COUNT)).transpose(0, 2, 3, 1)
+    images = source.batch(evenly_spaced(len(source), COUNT)).transpose(0, 2, 3, 1)
     return float(np.median([flatness(image) for image in images])) <= MOST_FLAT
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from propos.data.arrays import ArraySource
 from propos.data.decoding.worker import decode_all
-from propos.data.source import Source, spread
+from propos.data.source import Source, evenly_spaced
 from propos.data.unopened import UnopenedSource
 
 SIDE = 128  # pixels at which an image is decoded; questions that need fewer get it resized
@@ -28,7 +28,7 @@ class Sample:
         """Decode `count` image files, squashed to squares; skip those that cannot be read."""
         assert self.unopened.headers is not None
         mode = "L" if self.unopened.channels == 1 else "RGB"
-        for position in spread(len(self.unopened.headers.scan.images), count).tolist():
+        for position in evenly_spaced(len(self.unopened.headers.scan.images), count).tolist():
             image = self._decode(position)
             if image is not None:
                 image = image.convert(mode)

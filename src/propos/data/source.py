@@ -69,7 +69,7 @@ class Streams(Protocol):
 
 
 @contextmanager
-def using(source: Source) -> Iterator[None]:
+def closing_source(source: Source) -> Iterator[None]:
     """Stop a source's decoding at the end of the block, also after an error."""
     try:
         yield
@@ -99,7 +99,7 @@ def upright(source: Source, image: UInt8[np.ndarray, "C H W"], position: int) ->
     return filled.transpose(0, 2, 1) if source.aspects[position] < 1 else filled
 
 
-def spread(images: int, count: int) -> Int[np.ndarray, " n"]:
+def evenly_spaced(images: int, count: int) -> Int[np.ndarray, " n"]:
     """Return at most `count` positions, spread evenly over all images."""
     return np.linspace(0, images - 1, min(count, images)).round().astype(np.int64)
 
@@ -107,7 +107,7 @@ def spread(images: int, count: int) -> Int[np.ndarray, " n"]:
 def pixel_statistics(source: Source) -> Statistics:
     """Return the mean and standard deviation per channel of pixels in [0, 1], over at most 10,000 images."""
     count = min(len(source), STATISTICS_SAMPLE)
-    positions = spread(len(source), count)
+    positions = evenly_spaced(len(source), count)
     histogram = np.zeros((source.channels, 256), np.int64)
     for start in range(0, count, CHUNK):
         for image in source.batch(positions[start : start + CHUNK]):
@@ -133,7 +133,7 @@ def image_digests(source: Source) -> Iterator[bytes]:
             yield hashlib.blake2b(upright(source, image, position).tobytes(), digest_size=16).digest()
 
 
-def places_apart(source: Source, others: Source) -> list[int]:
+def positions_not_in(source: Source, others: Source) -> list[int]:
     """Return where a source's images are whose pixels none of the others has."""
     there = set(image_digests(others))
     return [place for place, digest in enumerate(image_digests(source)) if digest not in there]
@@ -151,7 +151,7 @@ def distinct_images(source: Source, enough: int) -> int:
 
 def fingerprint(source: Source) -> str:
     """Return a short text made of the images' number, shape and names, and the pixels of up to 1,000 of them."""
-    positions = spread(len(source), FINGERPRINT_SAMPLE)
+    positions = evenly_spaced(len(source), FINGERPRINT_SAMPLE)
     digest = hashlib.blake2b(f"{len(source)} {source.channels} {source.height} {source.width}".encode(), digest_size=16)
     for name in source.image_names():
         digest.update(name.encode() + b"\n")

@@ -19,7 +19,7 @@ class Classes:
     names: Shaped[np.ndarray, " C"]
 
     @classmethod
-    def among(cls, labels: Shaped[np.ndarray, " N"]) -> Classes:
+    def from_labels(cls, labels: Shaped[np.ndarray, " N"]) -> Classes:
         """Return the classes of these labels; there must be two."""
         names = np.unique(np.asarray(labels).astype(str))
         if len(names) < 2:

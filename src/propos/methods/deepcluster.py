@@ -83,7 +83,7 @@ class DeepCluster(Method):
         """Find the many clusters again, not from the previous ones: whitening has changed the axes."""
         points = whitened(clustered.points, sharded=clustered.sharded)
         labels, _ = clustered.kmeans(self._count(self.settings, self.setup), number=0, points=points, previous=None)
-        self.memory["labels"] = clustered.of_all(labels)
+        self.memory["labels"] = clustered.gather_labels(labels)
         ctx.reinitialise(self.head)
 
     def sampling_labels(self) -> Int[Tensor, " N"] | None:

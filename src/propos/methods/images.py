@@ -38,5 +38,5 @@ class Clustered(Protocol):
     ) -> tuple[Int[Tensor, " p"], Float[Tensor, "M D"]]:
         """Find further clusters (`number` names the clustering); return this process's labels and the centres."""
 
-    def of_all(self, labels: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
+    def gather_labels(self, labels: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
         """Return the labels of all images on the device; -1 for those that corrections leave out."""

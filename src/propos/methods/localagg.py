@@ -108,7 +108,7 @@ class LocalAgg(Method):
         for number, before in enumerate(centres.unbind()):
             previous = before.to(clustered.points.device) if known else None
             local, found = clustered.kmeans(len(before), number, clustered.points, previous)
-            labels[number], centres[number] = clustered.of_all(local), found
+            labels[number], centres[number] = clustered.gather_labels(local), found
 
     @staticmethod
     def _clusters(settings: Settings, setup: Setup) -> int:

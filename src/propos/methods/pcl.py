@@ -117,10 +117,10 @@ class Clusterings(Memory):
         for place, number in enumerate(self.numbers):
             labels, centres = clustered.kmeans(number, place, points, self[f"centres_{place}"] if known else None)
             found = concentrations(points, labels, centres, temperature, sharded=clustered.sharded)
-            of_all = clustered.of_all(labels)
-            self[f"labels_{place}"] = of_all
-            self[f"centres_{place}"] = centres.to(of_all.device)
-            self[f"concentrations_{place}"] = found.to(of_all.device)
+            whole = clustered.gather_labels(labels)
+            self[f"labels_{place}"] = whole
+            self[f"centres_{place}"] = centres.to(whole.device)
+            self[f"concentrations_{place}"] = found.to(whole.device)
 
     def contrast(self, images: Int[Tensor, " B"], *views: Float[Tensor, "B D"]) -> Float[Tensor, ""]:
         """Return ProtoNCE summed over the views and averaged over the clusterings."""

@@ -76,7 +76,7 @@ class SeCu(Method):
         labels = self.centres.nearest(za, zb)
         last = self.centres.last_labels(batch.images)
         earlier = torch.where(last < 0, labels, last)
-        temperature, sets = self.settings.centre_temperature, zip(self.centres.now(), labels.unbind(1), strict=True)
+        temperature, sets = self.settings.centre_temperature, zip(self.centres.current(), labels.unbind(1), strict=True)
         pulls = [centre_learning(z, each, own, temperature) for each, own in sets for z in (za, zb)]
         ctx.report_embeddings(za, zb)
         ctx.after_backward(self.centres.record, batch.images, labels, self.settings.dual_step)
@@ -92,7 +92,7 @@ class SeCu(Method):
 
     def _agreement(self, view: Tensor, other: Tensor, labels: Int[Tensor, "B S"]) -> Float[Tensor, ""]:
         """Return the agreement with each set of centres of the epoch's start, averaged."""
-        sets = zip(self.centres.before(), labels.unbind(1), strict=True)
+        sets = zip(self.centres.at_epoch_start(), labels.unbind(1), strict=True)
         temperature = self.settings.temperature
         losses = [centre_agreement(view, other, each, own, temperature, LABEL_SHARE) for each, own in sets]
         return torch.stack(losses).mean()
@@ -119,11 +119,11 @@ class Centres(nn.Module):
             first = self.weight[: self.sizes[0]]
             return F.linear(F.normalize(projections.to(first.dtype), dim=1), F.normalize(first, dim=1))
 
-    def now(self) -> tuple[Float[Tensor, "K D"], ...]:
+    def current(self) -> tuple[Float[Tensor, "K D"], ...]:
         """Return each set's present centres, unit vectors."""
         return self._sets(F.normalize(self.weight, dim=1))
 
-    def before(self) -> tuple[Float[Tensor, "K D"], ...]:
+    def at_epoch_start(self) -> tuple[Float[Tensor, "K D"], ...]:
         """Return each set's centres at the start of the epoch."""
         return self._sets(self.memory["before"])
 

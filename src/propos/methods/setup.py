@@ -38,7 +38,7 @@ class Setup:
     @property
     def from_features(self) -> bool:
         """Whether the inputs are a frozen pretrained network's features, or the maps below its last stage."""
-        return self.start.sees_first
+        return self.start.has_frozen_part
 
     @property
     def tuned(self) -> bool:

@@ -36,12 +36,12 @@ class BatchGroups:
         # If every process has equally many groups, its share consists of whole groups.
         return cls(here, tuple(stop - start for start, stop in spans), shared=groups % world_size() != 0)
 
-    def together(self, views: int) -> BatchGroups:
+    def joined(self, views: int) -> BatchGroups:
         """Return the groups of a batch in which each group holds several views of its images."""
         here, whole = (tuple(views * rows for rows in each) for each in (self.here, self.whole))
         return replace(self, here=here, whole=whole)
 
-    def behind(self, views: int) -> BatchGroups:
+    def concatenated(self, views: int) -> BatchGroups:
         """Return the groups of several concatenated batches, each with statistics of its own."""
         return replace(self, here=views * self.here, whole=views * self.whole, passes=views)
 

@@ -22,7 +22,7 @@ from propos.runner.decision import Decision, Reason
 from propos.runner.look import Look, look
 from propos.runner.progress import Reporter, SilentReporter
 from propos.runner.ranks import estimate
-from propos.runner.request import Request, run_name, seconds_in
+from propos.runner.request import Request, parse_duration, run_name
 from propos.runner.sources import open_run_images, opened
 from propos.runs import Run
 from propos.training import check_tensorboard, choose_device, fitting_channels, prepare, start_from
@@ -108,7 +108,7 @@ def _complete(looked: Look, choice: Choice, source: Source, assumed_clusters: in
     if request.length.time is not None:
         seconds = estimate(config, source, looked.device)
         if stages := stages_of(config):  # if nothing is trained, nothing can take longer
-            epochs = max(len(stages), int(config.train.epochs * seconds_in(request.length.time) / seconds))
+            epochs = max(len(stages), int(config.train.epochs * parse_duration(request.length.time) / seconds))
             seconds *= epochs / config.train.epochs
             # Prepared again: a short run may have no epoch left before it needs clusters.
             config = prepare(config.with_epochs(epochs), source)

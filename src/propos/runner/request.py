@@ -84,7 +84,7 @@ def wants_pretrained(request: Request) -> bool | None:
     return request.origin.start != "scratch"
 
 
-def seconds_in(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Read 45s, 30m or 2h as seconds."""
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smh])", text.strip())
     if match is None or float(match[1]) == 0:
@@ -105,7 +105,7 @@ def requested_settings(request: Request, what: What, given: Config | None) -> di
     """Return the settings that were asked for, options over those by key."""
     settings = dict(request.settings)
     if request.length.time is not None:
-        seconds_in(request.length.time)
+        parse_duration(request.length.time)
         if request.length.epochs is not None:
             raise InputError("--time and --epochs both set the number of epochs: use one of them")
         if "train.epochs" in settings:
@@ -116,18 +116,18 @@ def requested_settings(request: Request, what: What, given: Config | None) -> di
     direct = {"method": request.method, "seed": request.seed, "labels": labels}
     settings |= {key: value for key, value in direct.items() if value is not None}
     if request.clusters is not None:
-        settings |= parse_clusters(written(request.clusters))
+        settings |= parse_clusters(format_clusters(request.clusters))
     elif settings.get("clusters") is not None:
         settings.setdefault("suggest.range", None)  # that of --config does not hold for another number
-    return {**settings, "source": resolved(what), "data": _root(what, request, given)}
+    return {**settings, "source": absolute_source(what), "data": _root(what, request, given)}
 
 
-def written(clusters: int | str | tuple[int, int]) -> str:
+def format_clusters(clusters: int | str | tuple[int, int]) -> str:
     """Return a number or a range of them as the command line takes it."""
     return "..".join(str(number) for number in clusters) if isinstance(clusters, tuple) else str(clusters)
 
 
-def resolved(what: What) -> str | None:
+def absolute_source(what: What) -> str | None:
     """Return what names a source wherever a later command is started; nothing for what is only in memory."""
     if not isinstance(what, str | Path):
         return None

@@ -10,7 +10,7 @@ from typing import Any
 from propos.common.errors import InputError, shown
 from propos.config import Config, parse_clusters
 from propos.runner.decision import ELSEWHERE
-from propos.runner.request import Request, given_config, seconds_in, written
+from propos.runner.request import Request, format_clusters, given_config, parse_duration
 from propos.runs import Run
 
 
@@ -50,7 +50,7 @@ def _options(request: Request, run: Run) -> Iterator[_Option]:
     asked = [(option, str(value), {key: value}) for option, (key, value) in simple.items() if value is not None]
     asked += [("--set", f"{key}={value}", {key: value}) for key, value in request.settings.items()]
     if request.clusters is not None:
-        text = written(request.clusters)
+        text = format_clusters(request.clusters)
         asked.append(("-k", text, parse_clusters(text)))
     settings = {key: value for _, _, given in asked for key, value in given.items()}
     changed = run.config.with_settings(settings)
@@ -61,7 +61,7 @@ def _options(request: Request, run: Run) -> Iterator[_Option]:
         config = config.with_settings(settings)
         yield _Option("--config", str(request.config), _difference(run.config, config, _complete_keys(config)))
     if request.length.time is not None:
-        seconds_in(request.length.time)
+        parse_duration(request.length.time)
         yield _Option(
             "--time", request.length.time, f"train.epochs = {run.config.train.epochs}, not --time {request.length.time}"
         )

@@ -14,7 +14,7 @@ from propos.runner.execute import execute_plan
 from propos.runner.planning import plan, plan_resumed
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.ranks import follow_first_process
-from propos.runner.request import Request, resolved, run_name
+from propos.runner.request import Request, absolute_source, run_name
 from propos.runner.resuming import check_agreement
 from propos.runs import Run, RunFolder, newest_folder, next_free_folder, refuse_if_locked
 
@@ -39,7 +39,7 @@ def run_request(
         follow_first_process(request.data, stopping)
         return None
     reporter = reporter or SilentReporter()
-    run = to_resume(request) if resume else restarted(request)
+    run = find_run_to_resume(request) if resume else find_restarted_run(request)
     if run is not None and run.finished:
         reporter.note(f"{run.path}: the run is finished: nothing to resume")
         return run
@@ -66,19 +66,19 @@ def _planned(request: Request, run: Run | None, device: str, reporter: Reporter)
     return plan_resumed(run, device, reporter, request.data, in_memory, request.given_labels())
 
 
-def to_resume(request: Request) -> Run:
+def find_run_to_resume(request: Request) -> Run:
     """Return the run to resume; options may be repeated if they agree with it."""
     if request.output.out is None and request.source is None:
         raise InputError("--resume: name the run's folder, as in --out runs/digits-1")
     run = _run_of(request)
     own = run.config.source
-    if not run.finished and request.source is not None and resolved(request.source) != own:
+    if not run.finished and request.source is not None and absolute_source(request.source) != own:
         raise InputError(f"{run.path}: is a run of {own}, not of {request.source}; name its --out")
     check_agreement(request, run)
     return run
 
 
-def restarted(request: Request) -> Run | None:
+def find_restarted_run(request: Request) -> Run | None:
     """Return the run that this command started before torchrun restarted it."""
     if restart_count() == 0 or (request.output.out is None and request.source is None):
         return None

@@ -17,11 +17,11 @@ from propos.data import (
     UnopenedSource,
     What,
     cache_side,
+    closing_source,
     find_source,
     fingerprint,
     is_benchmark,
     refusal,
-    using,
 )
 from propos.runs import Run
 
@@ -48,7 +48,7 @@ def opened(
     with show_task("Reading images") as progress:
         shaped = config.views.keep == "shapes"
         source = unopened.open(cache_side(config.views), channels, progress, keep, shaped)
-    with using(source):
+    with closing_source(source):
         yield source
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from propos.common.errors import InputError, shown
-from propos.runs.edit_log import read_bounded, torn_note
+from propos.runs.edit_log import incomplete_line_note, read_bounded
 from propos.runs.edits import Edit, Split, parse_edits
 from propos.runs.reader import Run
 
@@ -35,7 +35,7 @@ def apply_file(run: Run, path: Path) -> Applied:
     fresh = run.edits.append(numbered, where)
     named = {edit.id: edit.into for edit in edits if isinstance(edit, Split)}
     given = {edit.into: named[edit.id] for edit in fresh if isinstance(edit, Split)}
-    return Applied(fresh, len(edits) - len(fresh), given, [torn_note(path, torn)] if torn else [])
+    return Applied(fresh, len(edits) - len(fresh), given, [incomplete_line_note(path, torn)] if torn else [])
 
 
 def refuse_other_images(images: Collection[str], edits: list[Edit], where: str, run: str) -> None:

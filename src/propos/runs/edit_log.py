@@ -11,7 +11,7 @@ from pathlib import Path
 from propos.common.errors import InputError
 from propos.common.plurals import counted
 from propos.runs.atomic import sync_folder, write_atomically
-from propos.runs.edits import MOST_BYTES, Edit, Known, Numbered, as_line, parse_edits, uncollected
+from propos.runs.edits import MOST_BYTES, Edit, Known, Numbered, as_line, garbage_collection_paused, parse_edits
 from propos.runs.lock import wait_for_lock
 
 LOG, LOCK, RUN = "edits.jsonl", ".edits.lock", "run.json"
@@ -59,7 +59,7 @@ class EditLog:
     @property
     def note(self) -> str | None:
         """A warning if the last line is incomplete, else None."""
-        return torn_note(self.path, self._torn) if self._torn else None
+        return incomplete_line_note(self.path, self._torn) if self._torn else None
 
     def catch_up(self) -> None:
         """Read what was appended since it was last read; raise LogChanged where the file was changed otherwise."""
@@ -73,13 +73,13 @@ class EditLog:
             if self._text.startswith(content):
                 raise _Shorter(self.path, len(content))
             raise _Replaced(f"{self.path}: was replaced after it was read: run the command again")
-        with uncollected():
+        with garbage_collection_paused():
             numbered, torn = parse_edits(content[known:], str(self.path), self._text.count(b"\n"))
-            self.edits += self._known.take_in(numbered, str(self.path))
+            self.edits += self._known.add_new(numbered, str(self.path))
         self._text += content[known : len(content) - len(torn)]
         self._torn, self._stamp = torn, stamp
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Read appended edits; restore the log if it is missing or cut, else raise LogChanged."""
         try:
             self.catch_up()
@@ -89,7 +89,7 @@ class EditLog:
     def append(self, edits: Iterable[Numbered], where: str) -> list[Edit]:
         """Check edits against the log, append the new ones, and return them as written.
 
-        A cluster that was split off under an id that is taken by now gets a free one (`Known.take_in`). Either all
+        A cluster that was split off under an id that is taken by now gets a free one (`Known.add_new`). Either all
         edits are appended or none, and they are on disk when this returns. Raises LogChanged if the log was replaced.
         """
         edits = list(edits)
@@ -98,7 +98,7 @@ class EditLog:
             for _ in range(MOST_TRIES):
                 if not self._catch_up_or_restore():
                     continue
-                fresh = self._known.take_in(edits, where, others=True)
+                fresh = self._known.add_new(edits, where, others=True)
                 try:
                     written = not fresh or self._write(b"".join(as_line(edit) for edit in fresh), where)
                 except BaseException:
@@ -236,7 +236,7 @@ def _take_back(lines: bytes, file: FileIO) -> None:
         file.truncate(start)
 
 
-def torn_note(path: Path, torn: bytes) -> str:
+def incomplete_line_note(path: Path, torn: bytes) -> str:
     """Return the warning for a file whose last line is incomplete."""
     return f"{path}: ignoring its incomplete last line ({len(torn):,} bytes; this edit was never confirmed as saved)"
 

@@ -134,7 +134,7 @@ _anything: TypeAdapter[object] = TypeAdapter(object)
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def garbage_collection_paused() -> Iterator[None]:
     """Pause garbage collection while hundreds of thousands of objects are created, none of them garbage."""
     was_on = gc.isenabled()
     gc.disable()
@@ -183,7 +183,7 @@ class Known:
         self._most = max(self.trained, default=-1)  # the largest id that a cluster ever had
         self.edits: dict[str, Edit] = {}
 
-    def take_in(self, edits: Iterable[Numbered], where: str, others: bool = False) -> list[Edit]:
+    def add_new(self, edits: Iterable[Numbered], where: str, others: bool = False) -> list[Edit]:
         """Check edits in order and return the new ones; a known edit may arrive again unchanged.
 
         With `others`, the edits come from another program that may not have seen the whole log: a cluster that it split

@@ -23,7 +23,7 @@ from propos.common.plain import parse_json
 from propos.distributed import broadcast_bytes, gather_on_first, share
 from propos.methods import Method
 from propos.runs import RunFolder, read_history, write_atomically
-from propos.training.checkpoint_validation import check_checkpoint, check_plain, memories_of
+from propos.training.checkpoint_validation import check_checkpoint, check_info, memories_of
 from propos.training.e_step import Partition
 from propos.training.learner import Learner, at_stage, trained_parameters
 from propos.training.progress import Progress
@@ -112,7 +112,7 @@ def _plain(learner: Learner, state: State) -> dict[str, Any]:
 def _restore(content: bytes, learner: Learner, run: RunFolder | None) -> tuple[Learner, State]:
     where = "the checkpoint" if run is None else str(run.path / "checkpoint")
     tensors, values = _unpacked(content, where)
-    plain = check_plain(values, learner, where)
+    plain = check_info(values, learner, where)
     learner = at_stage(learner, plain.stage)
     check_checkpoint(tensors, plain, learner, where)
     tensors = {name: tensor.to(learner.device) for name, tensor in tensors.items()}

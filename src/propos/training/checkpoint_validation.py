@@ -30,7 +30,7 @@ def _measured(measures: dict[str, Any] | None) -> dict[str, Any] | None:
     return measures
 
 
-class Plain(BaseModel):
+class CheckpointInfo(BaseModel):
     """The part of a checkpoint that is not tensors."""
 
     model_config = ConfigDict(extra="allow", strict=True)
@@ -45,10 +45,10 @@ class Plain(BaseModel):
     scaler: dict[str, int | Number]
 
 
-def check_plain(plain: Any, learner: Learner, where: str) -> Plain:
+def check_info(plain: Any, learner: Learner, where: str) -> CheckpointInfo:
     """Check the plain values; refuse those of another method or of a stage that the method does not have."""
     try:
-        found = Plain.model_validate(plain)
+        found = CheckpointInfo.model_validate(plain)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -60,7 +60,7 @@ def check_plain(plain: Any, learner: Learner, where: str) -> Plain:
     return found
 
 
-def check_checkpoint(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
+def check_checkpoint(tensors: Mapping[str, Tensor], plain: CheckpointInfo, learner: Learner, where: str) -> None:
     """Refuse a checkpoint that the settings' network could not have written in the learner's stage."""
     for name, tensor in learner.method.state_dict().items():
         _check(tensors, f"method.{name}", tuple(tensor.shape), tensor.dtype, where)
@@ -116,7 +116,7 @@ def _check_memories(tensors: Mapping[str, Tensor], learner: Learner, where: str)
             raise _unfit(where, f"{shown(name, quoted=False)}: is not a weight of the method")
 
 
-def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
+def _check_state(tensors: Mapping[str, Tensor], plain: CheckpointInfo, learner: Learner, where: str) -> None:
     config, images, dimension = learner.config, learner.schedule.images, learner.dimension
     if "state.labels" in tensors:
         check_labels(tensors["state.labels"], images, config.clusters, where)
@@ -127,7 +127,7 @@ def _check_state(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, 
         _check(tensors, "state.streamed", (images, dimension), torch.float32, where)
 
 
-def _check_progress(tensors: Mapping[str, Tensor], plain: Plain, learner: Learner, where: str) -> None:
+def _check_progress(tensors: Mapping[str, Tensor], plain: CheckpointInfo, learner: Learner, where: str) -> None:
     epochs, steps = learner.epochs, learner.schedule.steps
     if not epochs.start <= plain.epoch <= epochs.stop or plain.step > steps:
         raise _unfit(where, f"epoch {plain.epoch}, step {plain.step}: there are {epochs.stop} epochs of {steps} steps")

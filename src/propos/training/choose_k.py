@@ -13,7 +13,7 @@ from propos.data import Source
 from propos.distributed import any_process, broadcast, gather_rows
 from propos.methods import Stage
 from propos.methods.seeds import generator
-from propos.training.e_step import embeddings_now
+from propos.training.e_step import current_embeddings
 from propos.training.learner import Learner
 from propos.training.recorder import Recorder
 from propos.training.stages import clusters_needed, first_clusters
@@ -60,7 +60,7 @@ def _suggest(recorder: Recorder, source: Source) -> Suggestion:
             raise Interrupted
 
     draw = generator(config.seed, "suggestion")
-    embeddings = embeddings_now(recorder.learner, source, recorder.state.epoch)
+    embeddings = current_embeddings(recorder.learner, source, recorder.state.epoch)
     sample = sample_positions(len(source), config.suggest.range[1], draw).to(embeddings.device)
     points = gather_rows(embeddings, sample, len(source))
     return suggest_clusters(points, *config.suggest.range, draw, stop_if_asked)

@@ -22,7 +22,7 @@ from propos.training.state import State
 
 
 @dataclass
-class StepRun:
+class BatchContext:
     """The context of one batch of a step (`methods.StepContext`)."""
 
     learner: Learner
@@ -38,7 +38,7 @@ class StepRun:
     embedded: tuple[Float[Tensor, "B D"], ...] = ()
 
     @classmethod
-    def of(cls, learner: Learner, state: State, size: int = 0, when: tuple[int, int] = (0, 0)) -> StepRun:
+    def of(cls, learner: Learner, state: State, size: int = 0, when: tuple[int, int] = (0, 0)) -> BatchContext:
         """Return the context of a batch, or of a hook between steps."""
         known = state.partition or unassigned(learner.schedule.images, learner.device)
         epoch, momentum = learner.stage_epoch(state.epoch), learner.schedule.momentum(when[0])
@@ -109,7 +109,9 @@ class StepRun:
         groups, count = BatchGroups.of(self.size, network.bn_groups), len(views)
         joint = network.joint_views and count > 1
         behind = groups.shared and not joint and count > 1
-        set_groups(self.learner.method, groups.together(count) if joint else groups.behind(count) if behind else groups)
+        set_groups(
+            self.learner.method, groups.joined(count) if joint else groups.concatenated(count) if behind else groups
+        )
         if not joint and not behind:
             return [module(view) for view in views]
         rows = [rows for rows in groups.here if rows]

@@ -77,7 +77,7 @@ class EmbeddedImages:
         found = spherical_kmeans(points, clusters, 1, draw, previous=start, sharded=self.sharded)
         return found.labels, found.centres
 
-    def of_all(self, labels: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
+    def gather_labels(self, labels: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
         """Return the labels of all images on the device."""
         return self.corrections.gather_labels(labels).to(self.device)
 
@@ -112,11 +112,11 @@ def e_step(
     if learner.stage.decides == "head":
         return _by_head(learner, source, epoch, _found(previous), corrections)
     if streamed is None:
-        return clusters_now(learner, source, epoch, previous, corrections)
+        return cluster_current_embeddings(learner, source, epoch, previous, corrections)
     return _by_kmeans(learner, _finite(streamed, epoch), epoch, _found(previous), corrections)
 
 
-def clusters_now(
+def cluster_current_embeddings(
     learner: Learner,
     source: Source,
     epoch: int,
@@ -124,7 +124,7 @@ def clusters_now(
     corrections: Corrections | None = None,
 ) -> Assignment:
     """Cluster the network's present embeddings by k-means, even where the cluster head decides."""
-    return _by_kmeans(learner, embeddings_now(learner, source, epoch), epoch, _found(previous), corrections)
+    return _by_kmeans(learner, current_embeddings(learner, source, epoch), epoch, _found(previous), corrections)
 
 
 def _found(previous: Partition | None) -> Partition | None:
@@ -184,7 +184,7 @@ def _start(
     return start, 0  # another start could end in clusters that mix classes
 
 
-def embeddings_now(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:
+def current_embeddings(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:
     """Return the embeddings of this process's share of the images by the present network."""
     return _finite(embed(learner.method.embedder, source, learner.config), epoch)
 

@@ -74,7 +74,7 @@ class _Assigned(nn.Module):
         return self.method.assign(self.method.online.backbone(images))
 
 
-def batch_of(config: Config) -> int:
+def embedding_batch_size(config: Config) -> int:
     """Return the batch size for embedding."""
     return LARGE if config.start.learns == "all" else BATCH
 
@@ -102,8 +102,8 @@ def output_batches(
     which = which or slice(0, len(source))
     try:
         with reading_ahead(source, device) as ahead:
-            prefetch(ahead, batches_in_order(which, batch_of(config)))
-            for positions in batches_in_order(which, batch_of(config)):
+            prefetch(ahead, batches_in_order(which, embedding_batch_size(config)))
+            for positions in batches_in_order(which, embedding_batch_size(config)):
                 view = plain(read(ahead, positions, device), config, shapes_of(source, positions))
                 with autocast(device, config.train.precision):
                     made = part(view)

@@ -15,7 +15,7 @@ from propos.methods.seeds import generator
 from propos.networks.frozen_backbone import PART
 from propos.training.choose_k import estep_due
 from propos.training.e_step import Partition
-from propos.training.embedding import batch_of, embed_batches
+from propos.training.embedding import embed_batches, embedding_batch_size
 from propos.training.features import FeatureSource, as_features, frozen_backbone_of
 from propos.training.learner import Learner, at_stage, build_learner
 from propos.training.m_step import m_step
@@ -46,7 +46,7 @@ def _estimate(config: Config, source: Source, device: torch.device) -> float:
     def embed() -> None:
         next(iter(embed_batches(encoder, source, config)))
 
-    per_batch, batches = _seconds(embed, device), np.ceil(len(source) / batch_of(config) / world_size())
+    per_batch, batches = _seconds(embed, device), np.ceil(len(source) / embedding_batch_size(config) / world_size())
     steps, esteps = 0.0, 1
     per_step = 0.0
     for number in range(len(learner.stages)):

@@ -14,7 +14,7 @@ from propos.augment import Shapes, plain_view, shapes_of
 from propos.common.errors import InputError, Interrupted
 from propos.common.progress import ShowTask
 from propos.config import Config
-from propos.data import Skipped, Source, Statistics, kept_features, prefetch
+from propos.data import Skipped, Source, Statistics, cached_features, prefetch
 from propos.networks import FrozenBackbone, Weights, find_pretrained, read_pretrained, trunk_features
 
 BATCH = 128  # images whose features are written to the cache at once
@@ -73,7 +73,7 @@ def plain(
 
 def frozen_backbone_of(config: Config) -> FrozenBackbone | None:
     """Return the frozen pretrained network of the settings, if they have one."""
-    if not config.start.sees_first:
+    if not config.start.has_frozen_part:
         return None
     return FrozenBackbone(weights_of_start(config), config.start.learns == "last")
 
@@ -135,13 +135,13 @@ def prepare_inputs(
     with show_task(f"Looking at images with {frozen_backbone.weights.network.name}") as progress:
         part = " below its last stage" if config.start.learns == "last" else ""
         known = f"{frozen_backbone.weights.network.name}{part} {frozen_backbone.weights.sha256} {device.type}"
-        rows = kept_features(source, known, frozen_backbone.features, batches, see, progress)
+        rows = cached_features(source, known, frozen_backbone.features, batches, see, progress)
     return FeatureSource(source, rows, frozen_backbone.features)
 
 
 def input_channels(config: Config) -> int:
     """Return the number of channels, or of features, of the network's inputs."""
-    if not config.start.sees_first:
+    if not config.start.has_frozen_part:
         assert config.pixels.mean is not None
         return len(config.pixels.mean)
     assert config.start.network is not None

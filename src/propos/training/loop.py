@@ -16,7 +16,7 @@ from propos.evaluation import numbered
 from propos.runs import RunFolder
 from propos.training.checkpoint import load_checkpoint
 from propos.training.choose_k import choose_clusters, estep_due, first_estep
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.continuation import WarmStart
 from propos.training.corrections import Corrections
 from propos.training.e_step import e_step, embedded_images
@@ -80,12 +80,12 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
                 if estep_due(config, learner.stage, learner.stage_epoch(epoch), epoch):
                     found = e_step(learner, source, epoch, state.partition, state.streamed, corrections)
                     clustered = embedded_images(learner, found, epoch, corrections)
-                    learner.method.after_clustering(clustered, StepRun.of(learner, state))
+                    learner.method.after_clustering(clustered, BatchContext.of(learner, state))
                     recorder.show(found, source)
                 recorder.open_epoch(found, labels)
             for batch in epoch_batches(learner, source, state, corrections):
                 recorder.after_step(m_step(learner, source, batch, state))
-            learner.method.end_epoch(StepRun.of(learner, state))
+            learner.method.end_epoch(BatchContext.of(learner, state))
             recorder.close_epoch()
 
     learner = choose_clusters(recorder, source)

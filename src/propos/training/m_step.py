@@ -13,7 +13,7 @@ from propos.distributed import average_gradients, share
 from propos.distributed.transfer import send
 from propos.networks import BatchNorm, EmaCopy
 from propos.training.batch import StepBatch
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.learner import Learner, is_part, trained_parameters
 from propos.training.optimiser import set_rates
 from propos.training.state import State
@@ -37,7 +37,7 @@ def m_step(
     for part, chosen in enumerate(batches):
         when = step, part
         batch = StepBatch(learner.config, source, learner.device, chosen, learner.seed, when, state.partition.labels)
-        ctx = StepRun.of(learner, state, len(chosen), when)
+        ctx = BatchContext.of(learner, state, len(chosen), when)
         losses = learner.method.losses(batch, ctx)
         last = part == len(batches) - 1
         with (
@@ -58,7 +58,7 @@ def m_step(
         learner.scaler.step(learner.optimiser)
         learner.scaler.update()
         learner.optimiser.zero_grad(set_to_none=True)
-    learner.method.after_step(StepRun.of(learner, state, when=(step, 0)))
+    learner.method.after_step(BatchContext.of(learner, state, when=(step, 0)))
     return sums
 
 
@@ -82,7 +82,7 @@ def running_statistics(learner: Learner) -> list[Tensor]:
     return [norm.get_buffer(name) for norm in norms for name in ("running_mean", "running_var")]
 
 
-def _keep_embeddings(learner: Learner, ctx: StepRun, batch: StepBatch, state: State) -> None:
+def _keep_embeddings(learner: Learner, ctx: BatchContext, batch: StepBatch, state: State) -> None:
     """Store the embeddings that a step reported, if E-steps use them."""
     if state.streamed is None or not ctx.embedded:
         return

@@ -309,7 +309,7 @@ def _finite(batches: Iterator[Tensor], source: Source) -> Iterator[Tensor]:
 def _frozen_backbone(config: Config, path: Path) -> FrozenBackbone | None:
     """Return the frozen pretrained network of a run from the run's copy, if it has one."""
     start = config.start
-    if not start.sees_first:
+    if not start.has_frozen_part:
         return None
     weights = read_pretrained(start.network, path)
     return FrozenBackbone(replace(weights, sha256=start.sha256 or weights.sha256), start.learns == "last")

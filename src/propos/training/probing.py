@@ -46,7 +46,7 @@ class BackboneFeatures:
             )
         assert config.pixels.mean is not None
         assert config.pixels.std is not None
-        views = RandomViews(crops_alone(config.views), config.pixels.mean, config.pixels.std)
+        views = RandomViews(crops_only(config.views), config.pixels.mean, config.pixels.std)
         features = []
         parts = positions.split(BATCH)
         prefetch(self.source, (part.numpy() for part in parts))
@@ -81,7 +81,7 @@ class BackboneFeatures:
 
 
 @dataclass(frozen=True)
-class Classified:
+class LabelledImages:
     """Images of a source and their classes."""
 
     source: Source
@@ -96,8 +96,8 @@ def probe_draws(config: Config) -> torch.Generator:
 
 def linear_accuracy(
     model: Model,
-    learnt: Classified,
-    tested: Classified,
+    learnt: LabelledImages,
+    tested: LabelledImages,
     draws: torch.Generator,
     crops: bool = True,
     settings: ProbeSettings | None = None,
@@ -124,7 +124,7 @@ def recluster(embeddings: Float[Tensor, "N D"], clusters: int, config: Config) -
     return spherical_kmeans(embeddings, clusters, config.estep.restarts, draws)
 
 
-def crops_alone(views: ViewSettings) -> ViewSettings:
+def crops_only(views: ViewSettings) -> ViewSettings:
     """Return settings of views with crops and flips only."""
     nothing = dict.fromkeys(("rotation", "brightness", "contrast", "saturation", "hue", "jitter", "grey"), 0.0)
     return ViewSettings(

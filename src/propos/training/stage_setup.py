@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from propos.data import Source
 from propos.distributed import gather, share
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.corrections import Corrections
-from propos.training.e_step import Partition, clusters_now
+from propos.training.e_step import Partition, cluster_current_embeddings
 from propos.training.embedding import output_batches
 from propos.training.learner import Learner
 from propos.training.stages import tables_due
@@ -26,16 +26,16 @@ def begin_epoch(learner: Learner, source: Source, state: State, corrections: Cor
     if opens:
         state.stage, state.streamed = learner.number, None
     if tables_due(learner.stage, since):
-        images = EveryImage(learner, source, state, corrections, share(len(source)))
-        learner.method.make_tables(images, StepRun.of(learner, state))
+        images = RunImages(learner, source, state, corrections, share(len(source)))
+        learner.method.make_tables(images, BatchContext.of(learner, state))
     if opens and state.partition is not None and learner.stage.decides == "head":
         # A head's clusters are unrelated to the earlier clusters of k-means.
         state.partition = Partition(state.partition.labels, state.partition.prototypes[:0])
-    learner.method.begin_epoch(StepRun.of(learner, state))
+    learner.method.begin_epoch(BatchContext.of(learner, state))
 
 
 @dataclass
-class EveryImage:
+class RunImages:
     """All images of a run (`methods.AllImages`)."""
 
     learner: Learner
@@ -62,7 +62,7 @@ class EveryImage:
     def prototypes(self) -> Float[Tensor, "K D"]:
         """Cluster the present embeddings by k-means and return the prototypes."""
         state = self.state
-        found = clusters_now(self.learner, self.source, state.epoch, state.partition, self.corrections)
+        found = cluster_current_embeddings(self.learner, self.source, state.epoch, state.partition, self.corrections)
         return found.prototypes
 
 

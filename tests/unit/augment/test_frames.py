@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from propos.augment import Frames, RandomViews, Shapes, plain_view
-from propos.augment.frames import middle
+from propos.augment.frames import centre_box
 from propos.augment.resample import resample
 from propos.config import ViewSettings
 
@@ -109,7 +109,7 @@ def test_the_middle_of_smaller_images_is_what_resizing_and_cutting_leaves(photos
 
 
 def test_the_middle_of_squashed_images_is_that_of_their_true_shape():
-    box = middle(224, torch.tensor([4 / 3, 3 / 4, 2.0]))
+    box = centre_box(224, torch.tensor([4 / 3, 3 / 4, 2.0]))
     expected = [
         [58 / 341, 16 / 256, 224 / 341, 224 / 256],
         [16 / 256, 58 / 341, 224 / 256, 224 / 341],

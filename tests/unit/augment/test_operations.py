@@ -6,7 +6,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 
 from propos.augment import StrongViews
-from propos.augment.operations import NAMES, RANGES, operate_each
+from propos.augment.operations import NAMES, RANGES, apply_operations
 from propos.augment.strong import draw_strong
 from propos.config import StrongSettings, ViewSettings
 
@@ -36,7 +36,7 @@ def by_pillow(name, image, value):
 def operate(name, pixels, values):
     """Apply one operation to images, each with its own value."""
     operation = torch.full((len(pixels), 1), NAMES.index(name))
-    return operate_each(pixels, torch.arange(len(pixels)), operation, values[:, None])
+    return apply_operations(pixels, torch.arange(len(pixels)), operation, values[:, None])
 
 
 def pictures(channels, side, count=12):

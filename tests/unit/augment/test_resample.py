@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.ndimage import map_coordinates
 
-from propos.augment.resample import resample, resample_turned
+from propos.augment.resample import resample, resample_rotated
 
 PROPERTY = settings(derandomize=True, deadline=None, max_examples=60)
 WHOLE = (0.0, 0.0, 1.0, 1.0)
@@ -114,7 +114,7 @@ def test_views_of_one_image_do_not_touch_each_other_or_other_images(photos):
 def test_a_turned_box_is_cut_from_the_image_as_the_plain_view_shows_it(photos, height, width, size, flip):
     images = photos(len(BOXES), 1, height, width)
     angles = [0.0, 0.3, -0.7, 2.5]
-    ours = resample_turned(images, boxes(*BOXES), torch.full((1, len(BOXES)), flip), torch.tensor(angles)[None], size)[
+    ours = resample_rotated(images, boxes(*BOXES), torch.full((1, len(BOXES)), flip), torch.tensor(angles)[None], size)[
         0, :, 0
     ]
     each = zip(images[:, 0].numpy(), BOXES, angles, strict=True)
@@ -125,7 +125,7 @@ def test_a_turned_box_is_cut_from_the_image_as_the_plain_view_shows_it(photos, h
 def test_a_quarter_turn_is_counterclockwise(photos):
     images = photos(2, 3, 16, 16)
     angle = torch.full((1, 2), math.pi / 2)
-    ours = resample_turned(images, boxes(WHOLE).expand(1, 2, 4), flips(False, False), angle, 16)[0]
+    ours = resample_rotated(images, boxes(WHOLE).expand(1, 2, 4), flips(False, False), angle, 16)[0]
     np.testing.assert_allclose(ours, np.rot90(images.numpy(), axes=(2, 3)) / 255, atol=1e-5)
 
 
@@ -134,7 +134,7 @@ def test_a_turn_by_nothing_is_the_resize_where_nothing_shrinks(photos, size):
     images = photos(4, 3, 16, 16)
     flip, still = flips(False, True, False, True), torch.zeros(1, 4)
     torch.testing.assert_close(
-        resample_turned(images, boxes(*BOXES), flip, still, size),
+        resample_rotated(images, boxes(*BOXES), flip, still, size),
         resample(images, boxes(*BOXES), flip, size),
         atol=2e-5,
         rtol=0,
@@ -143,5 +143,5 @@ def test_a_turn_by_nothing_is_the_resize_where_nothing_shrinks(photos, size):
 
 def test_the_border_goes_on_outside_the_image():
     white = torch.full((1, 1, 10, 10), 255, dtype=torch.uint8)
-    corners = resample_turned(white, boxes(WHOLE), flips(False), torch.tensor([[math.pi / 4]]), 10)
+    corners = resample_rotated(white, boxes(WHOLE), flips(False), torch.tensor([[math.pi / 4]]), 10)
     torch.testing.assert_close(corners, torch.ones(1, 1, 1, 10, 10))

@@ -6,7 +6,7 @@ from PIL import Image
 from propos.augment import RandomViews, draw_views, plain_view
 from propos.augment.colour import jitter
 from propos.augment.effects import blur_, solarise_
-from propos.augment.resample import resample, resample_turned
+from propos.augment.resample import resample, resample_rotated
 from propos.config import ViewSettings
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
@@ -56,7 +56,7 @@ def test_views_apply_what_was_drawn(photos, rotation, batch, height, width):
     settings = ViewSettings(size=16, rotation=rotation)
     draw = draw_views(settings, batch, width / height, seeded(3))
     if rotation:
-        cut = resample_turned(images, draw.box, draw.flip, draw.angle, 16)
+        cut = resample_rotated(images, draw.box, draw.flip, draw.angle, 16)
     else:
         cut = resample(images, draw.box, draw.flip, 16)
     made = torch.stack(views(settings, images, seed=3))

@@ -14,7 +14,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # even where the tests
 from propos.cli import interrupts
 
 interrupts.INSIST_SECONDS = 0.05
-interrupts.listen()
+interrupts.raise_on_signals()
 
 def ask():
     os.kill(os.getpid(), signal.SIGINT)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from propos.clustering.lloyd import cluster_sums, lloyd, worst_served
+from propos.clustering.lloyd import cluster_sums, farthest_points, lloyd
 from propos.clustering.points import Points, prepare
 from propos.clustering.seeding import sample, seed
 from propos.clustering.yinyang import yinyang
@@ -85,7 +85,7 @@ def test_sums_and_sizes_are_those_of_the_nearest_centres(cloud):
 def test_the_worst_served_are_the_farthest_and_never_zero_or_weightless():
     rows = torch.tensor([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [-1.0, 0.0]])
     weights = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0])
-    worst = worst_served(points_of(rows, weights), torch.tensor([[1.0, 0.0]]), 4)
+    worst = farthest_points(points_of(rows, weights), torch.tensor([[1.0, 0.0]]), 4)
     torch.testing.assert_close(worst, torch.tensor([[0.0, 1.0], [0.5**0.5, 0.5**0.5]]))
 
 

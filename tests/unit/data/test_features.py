@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from propos.data import clean_caches, from_array, kept_features, list_caches
+from propos.data import cached_features, clean_caches, from_array, list_caches
 
 BATCHES = [np.arange(start, min(start + 4, 10)) for start in range(0, 10, 4)]
 
@@ -30,7 +30,7 @@ def images(seed=0):
 
 def features(source, network, name="network"):
     done = []
-    rows = kept_features(source, name, 2, BATCHES, network, lambda seen, of: done.append((seen, of)))
+    rows = cached_features(source, name, 2, BATCHES, network, lambda seen, of: done.append((seen, of)))
     return rows(np.arange(10)), done
 
 
@@ -118,7 +118,7 @@ def test_where_nothing_can_be_kept_features_stay_in_memory(tmp_path, monkeypatch
 
 
 def test_features_that_are_cut_while_they_are_read_are_one_line_and_no_signal(tmp_path):
-    rows = kept_features(images(), "network", 2, BATCHES, Network(), lambda seen, of: None)
+    rows = cached_features(images(), "network", 2, BATCHES, Network(), lambda seen, of: None)
     assert np.array_equal(rows(np.array([9, 2])), EXPECTED[[9, 2]])
     (cache,) = (tmp_path / "caches").iterdir()
     with (cache / "images.npy").open("r+b") as file:

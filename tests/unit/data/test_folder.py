@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from helpers.awkward import awkward_folder, picture
-from propos.data import distinct_images, find_source, open_folder, open_streamed, pixel_statistics, using
+from propos.data import closing_source, distinct_images, find_source, open_folder, open_streamed, pixel_statistics
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +66,7 @@ def test_folders_are_labels_below_splits_and_of_images_that_can_be_read(tmp_path
     unopened = find_source(tmp_path, labels="folders")
     assert unopened.folders.splits == ["train", "val"]
     source = unopened.open(20, keep=keep)
-    with using(source):
+    with closing_source(source):
         labels = dict(zip(source.image_names(), source.labels.tolist(), strict=True))
     labels.pop("train/cat/2.png", None)  # a stream learns of it later
     assert labels == {

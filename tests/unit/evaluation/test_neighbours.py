@@ -62,16 +62,19 @@ def test_more_neighbours_than_there_are_is_refused(blobs, neighbours):
 
 
 def test_labels_of_any_kind_become_numbers_alike():
-    classes = Classes.among(np.array([3, 10, 3]))
+    classes = Classes.from_labels(np.array([3, 10, 3]))
     assert classes.numbers(np.array(["10", "3", "4"])).tolist() == [0, 1, -1]
-    assert Classes.among(np.array(["cat", "ant"], dtype=object)).numbers(np.array(["ant", "cat"])).tolist() == [0, 1]
+    assert Classes.from_labels(np.array(["cat", "ant"], dtype=object)).numbers(np.array(["ant", "cat"])).tolist() == [
+        0,
+        1,
+    ]
 
 
 def test_labels_that_tell_nothing_apart_are_refused():
     with pytest.raises(InputError, match="same label"):
-        Classes.among(np.array(["a", "a"]))
+        Classes.from_labels(np.array(["a", "a"]))
     with pytest.raises(InputError, match="none of the run's"):
-        Classes.among(np.array(["a", "b"])).numbers(np.array([1, 2]))
+        Classes.from_labels(np.array(["a", "b"])).numbers(np.array([1, 2]))
 
 
 def test_preservation_is_the_share_of_noisy_projections_that_keep_their_predicted_class(blobs):

@@ -50,7 +50,7 @@ def test_a_method_is_named_with_the_losses_added_and_what_it_builds_on(recipe, s
 
 
 # Where methods are named: their own package, the paper's tables, and the words of the page.
-NAMED = ("methods", "runner/recipes", "study/reproduce", "review/report/words.py")
+NAMED = ("methods", "runner/recipes", "study/reproduce", "review/report/settings_text.py")
 
 
 def test_the_core_knows_no_method_by_name():

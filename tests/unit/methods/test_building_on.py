@@ -15,7 +15,7 @@ from propos.networks import EmaCopy
 from propos.runner.recipes import continue_with_method
 from propos.runs import Run, RunFolder
 from propos.training import Silent, continuation_config, stage_epochs, start_from, train
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.e_step import unassigned
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
@@ -135,7 +135,7 @@ def test_a_target_that_the_pretext_does_not_have_copies_the_encoder_until_its_ow
     state.partition = unassigned(200, CPU)
     m_step(learner, source, BATCH, state)
     assert not same_weights(target.module, online)
-    learner.method.end_epoch(StepRun.of(learner, state))
+    learner.method.end_epoch(BatchContext.of(learner, state))
     assert same_weights(target.module, online)
 
 

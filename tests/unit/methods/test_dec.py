@@ -12,7 +12,7 @@ from helpers.small import CPU, digits, quick_config
 from propos.losses import symmetric
 from propos.methods.dec import Decoder, StudentT, reconstruction, sharpened, sharpening
 from propos.training.corrections import EXCLUDED, FREE, Corrections
-from propos.training.e_step import clusters_now, e_step, unassigned
+from propos.training.e_step import cluster_current_embeddings, e_step, unassigned
 from propos.training.embedding import embed, method_output_batches
 from propos.training.learner import at_stage, build_learner, trained_parameters
 from propos.training.m_step import m_step
@@ -187,7 +187,7 @@ def test_centres_start_at_the_prototypes_of_k_means_and_assign_as_it_does():
     learner, state, source = trained("dec")
     learner = at_stage(learner, 1)
     state.epoch = learner.epochs.start
-    found = clusters_now(learner, source, state.epoch, state.partition)
+    found = cluster_current_embeddings(learner, source, state.epoch, state.partition)
     begin_epoch(learner, source, state)
     torch.testing.assert_close(learner.method.head.centres.weight, found.prototypes)
     assert torch.equal(e_step(learner, source, state.epoch, None).labels, found.labels)

@@ -11,7 +11,7 @@ from helpers.small import CPU, digits, quick_config, quick_train
 from propos.common.errors import InputError
 from propos.data.arrays import ArraySource
 from propos.methods.deepcluster import pseudo_label_loss
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.e_step import e_step, embedded_images
 from propos.training.learner import build_learner
 from propos.training.loop import epoch_batches
@@ -57,7 +57,7 @@ def clustered(epoch=0, **settings):
 def cluster(learner, source, state):
     found = e_step(learner, source, state.epoch, None)
     state.partition = found.partition()
-    learner.method.after_clustering(embedded_images(learner, found, state.epoch, None), StepRun.of(learner, state))
+    learner.method.after_clustering(embedded_images(learner, found, state.epoch, None), BatchContext.of(learner, state))
 
 
 def test_the_loss_of_a_step_is_that_of_both_views_into_the_many_clusters():

@@ -9,7 +9,7 @@ import torch
 from helpers import oracle
 from helpers.small import CPU, digits, quick_config
 from propos.methods.iic import mutual_information
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.e_step import unassigned
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
@@ -70,7 +70,7 @@ def test_heads_of_both_kinds_are_averaged_and_those_of_k_clusters_alone_choose()
     assert float(losses["information"]) == pytest.approx(np.mean(expected["heads"]), abs=1e-6)
     assert float(losses["over_information"]) == pytest.approx(np.mean(expected["over_heads"]), abs=1e-6)
     np.testing.assert_allclose(method.heads.memory["losses"], expected["heads"], atol=1e-6)
-    method.end_epoch(StepRun.of(learner, state))
+    method.end_epoch(BatchContext.of(learner, state))
     assert int(method.heads.chosen) == int(np.argmin(expected["heads"]))
     assert int(method.over_heads.chosen) == 0
 

@@ -11,7 +11,7 @@ from helpers.small import CPU, digits, quick_config, some_digits
 from propos.common.errors import InputError
 from propos.data.arrays import ArraySource
 from propos.methods.localagg import background, local_aggregation, shares_a_cluster
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.e_step import e_step, embedded_images
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
@@ -64,7 +64,7 @@ def started(epoch=0, **settings):
     state = first_state(learner)
     found = e_step(learner, source, epoch, None)
     state.epoch, state.partition = epoch, found.partition()
-    learner.method.after_clustering(embedded_images(learner, found, epoch, None), StepRun.of(learner, state))
+    learner.method.after_clustering(embedded_images(learner, found, epoch, None), BatchContext.of(learner, state))
     return learner, source, state, found
 
 
@@ -108,7 +108,7 @@ def test_ten_clusterings_are_found_each_from_its_centres_before():
         return torch.stack([(found.embeddings @ centres.T).amax(dim=1).mean() for centres in memory["centres"]])
 
     before, centres = similarities(), memory["centres"].clone()
-    learner.method.after_clustering(embedded_images(learner, found, 2, None), StepRun.of(learner, state))
+    learner.method.after_clustering(embedded_images(learner, found, 2, None), BatchContext.of(learner, state))
     assert (similarities() >= before - 1e-6).all()  # another start is taken only where it ends better
     assert (memory["centres"] - centres).abs().amax(dim=(1, 2)).min() < 1e-5
 

@@ -5,7 +5,7 @@ import torch
 
 from helpers import oracle
 from helpers.small import CPU, digits, quick_config
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.e_step import unassigned
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
@@ -25,7 +25,7 @@ def step(**settings):
         part = getattr(learner.method, name)
         part.register_forward_hook(lambda _, __, made, kept=kept: kept.append(made.detach().double().softmax(dim=2)))
     losses = {name: float(loss) for name, loss in m_step(learner, source, BATCH, state).items()}
-    learner.method.end_epoch(StepRun.of(learner, state))
+    learner.method.end_epoch(BatchContext.of(learner, state))
     return learner.method, losses, {name: [view.numpy() for view in views] for name, views in outputs.items()}
 
 

@@ -6,7 +6,7 @@ import torch
 
 from helpers import oracle
 from helpers.staged import opened
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.m_step import m_step
 
 BATCH = torch.arange(64)
@@ -30,7 +30,7 @@ def test_clustering_is_summed_over_heads_and_the_balance_is_of_the_first_view():
     balance = [5 * oracle.cluster_balance(first[:, head]) for head in range(3)]
     assert float(losses["agreement"]) == pytest.approx(sum(agreement), rel=1e-4)
     assert float(losses["balance"]) == pytest.approx(sum(balance), rel=1e-3)
-    learner.method.end_epoch(StepRun.of(learner, state))
+    learner.method.end_epoch(BatchContext.of(learner, state))
     assert int(learner.method.heads.chosen) == int(np.argmin(np.add(agreement, balance)))
 
 
@@ -48,5 +48,5 @@ def test_the_chosen_head_alone_labels_images_and_stays_chosen():
     expected = oracle.self_label(plain, strong, 0.11, by_cluster=True)
     assert expected > 0
     assert float(loss) == pytest.approx(expected, rel=1e-4)
-    learner.method.end_epoch(StepRun.of(learner, state))
+    learner.method.end_epoch(BatchContext.of(learner, state))
     assert int(learner.method.heads.chosen) == 2

@@ -76,7 +76,7 @@ def test_images_belong_to_the_nearest_centre_of_each_set():
     centres = centres_by_hand()
     assert centres.nearest(first, second).tolist() == [[0, 0], [1, 2]]
     np.testing.assert_allclose(centres(first).detach()[0], np.array([1.0, 0.1]) / math.hypot(1.0, 0.1), rtol=1e-6)
-    torch.testing.assert_close(centres.now()[0].detach(), torch.eye(2))
+    torch.testing.assert_close(centres.current()[0].detach(), torch.eye(2))
 
 
 def test_small_clusters_have_larger_duals_until_images_come_to_them():
@@ -100,12 +100,12 @@ def test_small_clusters_have_larger_duals_until_images_come_to_them():
 
 def test_the_centres_of_the_epochs_start_change_when_an_epoch_begins_alone():
     centres = centres_by_hand()
-    assert not torch.equal(centres.before()[0][0], torch.tensor([1.0, 0.0]))
+    assert not torch.equal(centres.at_epoch_start()[0][0], torch.tensor([1.0, 0.0]))
     centres.begin_epoch()
-    torch.testing.assert_close(centres.before()[0], torch.eye(2))
+    torch.testing.assert_close(centres.at_epoch_start()[0], torch.eye(2))
     with torch.no_grad():
         centres.weight.zero_()
-    torch.testing.assert_close(centres.before()[0], torch.eye(2))
+    torch.testing.assert_close(centres.at_epoch_start()[0], torch.eye(2))
 
 
 def started(method="secu", **settings):
@@ -140,7 +140,9 @@ def test_the_losses_of_a_step_are_means_over_sets_and_views():
     for size in (10, 20):  # of half of the images; the others have the labels of this step
         centres.memory[f"labels{size}"][:32] = torch.arange(32) % size
     with torch.no_grad():
-        now, before = ([each.double().numpy().copy() for each in sets()] for sets in (centres.now, centres.before))
+        now, before = (
+            [each.double().numpy().copy() for each in sets()] for sets in (centres.current, centres.at_epoch_start)
+        )
     earlier, views = labels_of(learner)[:64], []
     learner.method.online.register_forward_hook(lambda *passed: views.append(passed[2].detach().double().numpy()))
     losses = m_step(learner, source, BATCH, state)

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from helpers.small import CPU, digits, quick_config, two_views
 from propos.networks import ClusterHeads, Mlp, PrototypeLayer
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.learner import build_learner
 from propos.training.state import first_state
 
@@ -48,7 +48,7 @@ def test_a_prototype_layer_is_a_cosine_whatever_the_lengths():
 
 def test_a_prediction_within_a_step_uses_running_statistics_and_moves_none():
     learner = build_learner(quick_config(), digits(), CPU)
-    method, ctx = learner.method.train(), StepRun.of(learner, first_state(learner), 20)
+    method, ctx = learner.method.train(), BatchContext.of(learner, first_state(learner), 20)
     view = two_views(learner, range(20), (0, 0))[0]
     ctx.encode(method.online, view)  # so that the running statistics are not their first
     before = {name: buffer.clone() for name, buffer in method.named_buffers()}

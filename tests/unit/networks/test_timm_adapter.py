@@ -8,7 +8,7 @@ import torch
 
 from propos.common.errors import InputError
 from propos.networks.pretrained import build_frozen, find_pretrained, origin_of, read_pretrained
-from propos.networks.timm_adapter import _seen, timm_network
+from propos.networks.timm_adapter import _training_data, timm_network
 
 COLLECTION = """
 import torch
@@ -166,7 +166,7 @@ def test_a_torchvision_for_another_torch_is_said(monkeypatch, tmp_path):
     ],
 )
 def test_a_tag_says_what_weights_had_seen(tag, seen):
-    assert all(each in _seen(tag) for each in seen)
+    assert all(each in _training_data(tag) for each in seen)
 
 
 def test_a_network_of_timm_itself(tmp_path):

@@ -1,7 +1,7 @@
 import numpy as np
 
 from propos.review.report.duplicates import exact_groups, near_groups
-from propos.review.report.problems import find_problems, outlying
+from propos.review.report.problems import find_outliers, find_problems
 from propos.runs import JUNK, ImageTable
 
 
@@ -9,11 +9,11 @@ def test_outliers_are_far_for_their_own_cluster():
     # Cluster 0 is tight, so 0.5 is far in it; in the wide cluster 1 it is not.
     near, wide = [0.10, 0.11, 0.12, 0.13, 0.14, 0.5], [0.1, 0.3, 0.5, 0.7, 0.5]
     cluster = np.array([0] * 6 + [1] * 5)
-    assert outlying(cluster, np.array(near + wide)).tolist() == [5]
+    assert find_outliers(cluster, np.array(near + wide)).tolist() == [5]
 
 
 def test_a_cluster_of_one_distance_has_no_outliers():
-    assert outlying(np.zeros(4, int), np.full(4, 0.2)).tolist() == []
+    assert find_outliers(np.zeros(4, int), np.full(4, 0.2)).tolist() == []
 
 
 def test_low_confidences_are_counted_without_what_was_set_aside():

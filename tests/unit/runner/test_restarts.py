@@ -4,7 +4,7 @@ import pytest
 
 from helpers.runs import complete
 from propos.runner.request import Output, Request
-from propos.runner.run import restarted
+from propos.runner.run import find_restarted_run
 from propos.runs import RunFolder
 
 COMMAND = "propos run digits --out here"
@@ -29,7 +29,7 @@ def test_a_restart_goes_on_with_the_run_of_its_own_job(tmp_path, monkeypatch, be
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-7")
     info = {"command": COMMAND, "status": "running", "job": "job-7", **began}
     RunFolder.create(tmp_path / "run", info, complete(source="digits", clusters=10))
-    assert (restarted(request_for(tmp_path / "run")) is not None) == goes_on
+    assert (find_restarted_run(request_for(tmp_path / "run")) is not None) == goes_on
 
 
 @pytest.mark.parametrize(("status", "goes_on"), [("running", True), ("finished", False)])
@@ -38,9 +38,9 @@ def test_a_job_without_a_name_does_not_take_a_finished_run_for_its_own(tmp_path,
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     info = {"command": COMMAND, "status": status, "job": "none"}
     RunFolder.create(tmp_path / "run", info, complete(source="digits", clusters=10))
-    assert (restarted(request_for(tmp_path / "run")) is not None) == goes_on
+    assert (find_restarted_run(request_for(tmp_path / "run")) is not None) == goes_on
 
 
 def test_a_first_start_goes_on_with_nothing(tmp_path, monkeypatch):
     monkeypatch.delenv("TORCHELASTIC_RESTART_COUNT", raising=False)
-    assert restarted(request_for(tmp_path / "run")) is None
+    assert find_restarted_run(request_for(tmp_path / "run")) is None

@@ -7,7 +7,7 @@ import pytest
 from helpers.small import quick_config
 from propos.common.errors import InputError
 from propos.runner import Length, Origin, Output, Request
-from propos.runner.run import to_resume
+from propos.runner.run import find_run_to_resume
 from propos.runs import RunFolder
 
 COMMAND = "propos run digits -k 10 --time 30m --from earlier/run"
@@ -28,7 +28,7 @@ def run(tmp_path, monkeypatch):
 
 
 def resumed(path, **asked):
-    return to_resume(Request(source="digits", output=Output(out=path), **asked)).path
+    return find_run_to_resume(Request(source="digits", output=Output(out=path), **asked)).path
 
 
 AGREEING = {

@@ -10,7 +10,7 @@ from torch.backends import cudnn
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights
 from propos.networks import Mlp, autocast
 from propos.training import Silent
-from propos.training.e_step import embeddings_now
+from propos.training.e_step import current_embeddings
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
@@ -66,11 +66,11 @@ def test_gradients_of_heads_are_those_of_float32():
 def test_an_e_step_computes_in_the_precision_of_the_run():
     learner = build_learner(quick_config(train__precision="bfloat16"), digits(), CPU)
     embeddings = []
-    kinds = kinds_in(lambda: embeddings.append(embeddings_now(learner, digits(), 0)), learner.method)
+    kinds = kinds_in(lambda: embeddings.append(current_embeddings(learner, digits(), 0)), learner.method)
     assert kinds == ({torch.float32}, {torch.bfloat16})
     assert embeddings[0].dtype == torch.float32
     exact = build_learner(quick_config(), digits(), CPU)
-    torch.testing.assert_close(embeddings[0], embeddings_now(exact, digits(), 0), rtol=0, atol=0.05)
+    torch.testing.assert_close(embeddings[0], current_embeddings(exact, digits(), 0), rtol=0, atol=0.05)
     torch.testing.assert_close(embeddings[0].norm(dim=1), torch.ones(200))
 
 

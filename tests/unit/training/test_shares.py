@@ -8,7 +8,7 @@ from propos.augment import RandomViews
 from propos.common.errors import InputError
 from propos.methods.seeds import generator
 from propos.networks.norm import BatchGroups
-from propos.training.context import StepRun
+from propos.training.context import BatchContext
 from propos.training.learner import build_learner
 from propos.training.state import first_state
 
@@ -29,8 +29,8 @@ def test_a_batch_is_cut_into_consecutive_groups_by_hand():
     groups = BatchGroups.of(13, 4)
     assert groups.here == groups.whole == (3, 3, 3, 4)
     assert not groups.shared
-    assert groups.together(2).here == (6, 6, 6, 8)
-    assert groups.behind(2).here == (3, 3, 3, 4, 3, 3, 3, 4)
+    assert groups.joined(2).here == (6, 6, 6, 8)
+    assert groups.concatenated(2).here == (3, 3, 3, 4, 3, 3, 3, 4)
 
 
 @pytest.mark.parametrize(("groups", "refused"), [(32, False), (33, True)])
@@ -57,7 +57,7 @@ def context(size, **settings):
     """Return a learner and the context of a batch of so many images."""
     learner = build_learner(quick_config(**settings), digits(), CPU)
     learner.method.train()
-    return learner, StepRun.of(learner, first_state(learner), size)
+    return learner, BatchContext.of(learner, first_state(learner), size)
 
 
 def target_alone():
@@ -93,7 +93,9 @@ def test_each_step_draws_another_order_of_its_batch():
     learner, _ = context(64, network__bn_groups=4, network__shuffle_bn=True)
     view = two_views(learner, range(64), (3, 0))[0]
     targets = [
-        StepRun.of(learner, first_state(learner), 64, (step, 0)).encode(learner.method.target, view, shuffled=True)[0]
+        BatchContext.of(learner, first_state(learner), 64, (step, 0)).encode(
+            learner.method.target, view, shuffled=True
+        )[0]
         for step in (0, 0, 1)
     ]
     assert torch.equal(targets[0], targets[1])

@@ -260,7 +260,7 @@ def test_frozen_parts_have_no_gradient_and_their_statistics_do_not_move(staged):
     assert [parameter.shape for parameter in trained_parameters(learner.method)] == expected
 
 
-def batch_of(learner, state, source, count=40, when=(7, 0)):
+def embedding_batch_size(learner, state, source, count=40, when=(7, 0)):
     positions = torch.arange(count)
     return StepBatch(learner.config, source, CPU, positions, learner.seed, when, state.partition.labels)
 
@@ -270,7 +270,7 @@ def test_a_partner_is_a_random_neighbour_and_its_view_the_second(staged):
     learner, state, source = staged
     points = F.normalize(torch.randn(200, 4, generator=torch.Generator().manual_seed(0)), dim=1)
     learner.method.neighbours["table"] = nearest_neighbours(points, 3)
-    batch = batch_of(learner, state, source)
+    batch = embedding_batch_size(learner, state, source)
     partners = batch.partners(learner.method.neighbours)
     drawn = torch.randint(3, (40,), generator=generator(learner.seed, "neighbours", 7, 0))
     assert torch.equal(partners.images, learner.method.neighbours["table"][torch.arange(40), drawn])
@@ -281,7 +281,7 @@ def test_a_partner_is_a_random_neighbour_and_its_view_the_second(staged):
 @of_stage(Stage())
 def test_a_plain_view_is_the_whole_image_and_a_third_view_is_another_draw(staged):
     learner, state, source = staged
-    batch = batch_of(learner, state, source)
+    batch = embedding_batch_size(learner, state, source)
     images, pixels = torch.from_numpy(source.batch(np.arange(40))), learner.config.pixels
     assert torch.equal(batch.view("plain"), plain_view(images, 8, pixels.mean, pixels.std))
     views = [*batch.views(), batch.view("random", 2), batch.view("strong", 0), batch.view("strong", 1)]
@@ -292,7 +292,7 @@ def test_a_plain_view_is_the_whole_image_and_a_third_view_is_another_draw(staged
 @of_stage(Stage())
 def test_a_method_may_change_the_views_it_asks_for(staged):
     learner, state, source = staged
-    batch = batch_of(learner, state, source)
+    batch = embedding_batch_size(learner, state, source)
     gentle = RandomViews(learner.config.views.model_copy(update={"crop_scale": (0.9, 1.0)}), *_pixels(learner))
     expected = gentle(torch.from_numpy(source.batch(np.arange(40))), generator(learner.seed, "views", 7, 0))
     for found, view in zip(batch.views(crop_scale=(0.9, 1.0)), expected, strict=True):

@@ -11,7 +11,7 @@ import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { count, fixed, images, percent, spoken } from "../words";
 
-const CLUSTERS = "Clusters"; // as `report/words.py` calls the fact
+const CLUSTERS = "Clusters"; // as `report/settings_text.py` calls the fact
 type Order = [label: string, compare: (a: Cluster, b: Cluster) => number];
 
 const ORDERS: Record<string, Order> = {

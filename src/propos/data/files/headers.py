@@ -10,7 +10,7 @@ from PIL import ExifTags, ImageFile
 from propos.common.progress import ShowTask, show_nothing
 from propos.data.files.content import open_image, without_warnings
 from propos.data.files.entry import Entry, Scan
-from propos.data.files.scan import refuse_if_empty, sift
+from propos.data.files.scan import read_entries, refuse_if_empty
 
 GREY_MODES = ("1", "L", "LA", "La", "F")
 SMALL = 64  # images of one size up to this are used as they are
@@ -61,7 +61,7 @@ class Headers:
 def read_headers(scanned: Scan, show_task: ShowTask = show_nothing) -> Headers:
     """Read every image's header, and move those that have no sound one to the skipped files."""
     with show_task("Reading the images' headers") as progress, without_warnings():
-        headers, skipped = sift(scanned.images, _read, progress)
+        headers, skipped = read_entries(scanned.images, _read, progress)
     rest = Scan(scanned.root, [header.entry for header in headers], [*scanned.skipped, *skipped], scanned.notes)
     refuse_if_empty(rest)
     return Headers(rest, headers)

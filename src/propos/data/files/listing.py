@@ -23,7 +23,7 @@ from propos.data.files.content import LARGEST_MEMBER, is_archive
 from propos.data.files.entry import Entry, Scan, Skipped, reason_for
 from propos.data.files.names import escape_name
 from propos.data.files.run_folders import MOST, RUN, SETTINGS, describes_run, is_run_folder
-from propos.data.files.virtual_fs import made_up_devices
+from propos.data.files.virtual_fs import virtual_devices
 
 DROPPINGS = frozenset(
     {"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx", "@eadir", "$recycle.bin"}
@@ -64,7 +64,7 @@ def list_files(what: str | Path | Sequence[str | Path] | Listing, progress: Prog
     if path.is_dir():
         if is_run_folder(path):
             raise InputError(f"{escape_name(str(what))}: is a run folder, not a folder of images; give its images")
-        if path.stat().st_dev in made_up_devices():
+        if path.stat().st_dev in virtual_devices():
             raise InputError(
                 f"{escape_name(str(what))}: holds what the system makes up, no files; give a folder of images"
             )
@@ -112,7 +112,7 @@ class _Walk:
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
-        self.made_up = made_up_devices()
+        self.made_up = virtual_devices()
         self.images: list[Entry] = []
         self.skipped: list[Skipped] = []
         self.links: list[tuple[str, str]] = []  # a heap of names and paths

@@ -36,7 +36,7 @@ def scan(what: What, show_task: ShowTask = show_nothing) -> Scan:
     with show_task("Looking for files") as progress:
         listed = list_files(what, progress)
     with show_task("Telling images from other files") as progress:
-        images, skipped = sift(listed.images, _identify, progress)
+        images, skipped = read_entries(listed.images, _identify, progress)
     scanned = Scan(listed.root, images, [*listed.skipped, *skipped], listed.notes)
     refuse_if_empty(scanned)
     return scanned
@@ -54,7 +54,7 @@ def refuse_if_empty(scanned: Scan) -> None:
     raise InputError(f"{root}: no image in it can be read: {first.path} ({first.reason}){more}")
 
 
-def sift(
+def read_entries(
     entries: Iterable[Entry], look: Callable[[Entry], Seen], progress: Progress = ignore_progress
 ) -> tuple[list[Seen], list[Skipped]]:
     """Look at every entry and part what was seen from what could not be read; where files are slow, many at a time."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from propos.data.files.content import EDGE, content_hash
 from propos.data.files.entry import Entry, Skipped
 from propos.data.files.headers import Header, Headers, read_headers
-from propos.data.files.scan import What, scan, sift
+from propos.data.files.scan import What, read_entries, scan
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def exact_duplicates(entries: Iterable[Entry]) -> list[list[str]]:
     alike = _groups(entries, lambda entry: (entry.size, entry.digest))
     decided = [group for group in alike if group[0].size <= 2 * EDGE and group[0].member is None]
     open_cases = [entry for group in alike if group not in decided for entry in group]
-    hashed, _ = sift(open_cases, lambda entry: (entry, content_hash(entry)))
+    hashed, _ = read_entries(open_cases, lambda entry: (entry, content_hash(entry)))
     hashes = {entry.name: value for entry, value in hashed}
     decided += _groups((entry for entry, _ in hashed), lambda entry: hashes[entry.name])
     return sorted([entry.name for entry in group] for group in decided)

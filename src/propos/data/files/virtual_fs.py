@@ -12,7 +12,7 @@ KINDS = frozenset(
 )
 
 
-def made_up_devices(mounts: Path = MOUNTS) -> frozenset[int]:
+def virtual_devices(mounts: Path = MOUNTS) -> frozenset[int]:
     """Return the device numbers of virtual file systems; none if the system does not list them."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()

@@ -11,7 +11,7 @@ from propos.data.cache.images import Layout, Progress
 from propos.data.files.headers import read_headers
 from propos.data.files.listing import Listing
 from propos.data.files.scan import scan
-from propos.data.folder import kept_or_streamed
+from propos.data.folder import open_cached_or_streamed
 from propos.data.published import classes
 from propos.data.published.benchmark import Benchmark, Download, Find, Splits
 from propos.data.published.cifar import CIFAR_10, CIFAR_100, find_cifar
@@ -75,7 +75,7 @@ def _photographs(name: str, listing: Listing, height: int, width: int, streamed:
     ) -> Source:
         headers = read_headers(scan(listing))
         how: CachePolicy = "stream" if streamed else keep
-        return kept_or_streamed(listing, headers, Layout(side, channels or 3, shaped), progress, how)
+        return open_cached_or_streamed(listing, headers, Layout(side, channels or 3, shaped), progress, how)
 
     return UnopenedSource(len(listing.rows), 3, height, width, open_images, labelled=True)
 

@@ -45,7 +45,7 @@ def export_run(run: Run, form: str, out: Path, how: How = "symlink", dry_run: bo
     if form not in FORMATS:
         raise InputError(f"--to {form}: unknown format: choose one of {', '.join(FORMATS)}")
     refuse_dry_run(dry_run, form)
-    check_place(run, out)
+    check_output_path(run, out)
     junk = int((run.corrected.table.cluster == JUNK).sum()) if form == "folders" else 0
     if dry_run:
         planned = plan_folders(run)
@@ -62,7 +62,7 @@ def refuse_dry_run(dry_run: bool, form: str) -> None:
         raise InputError("--dry-run: only available with --to folders")
 
 
-def check_place(run: Run, out: Path) -> None:
+def check_output_path(run: Run, out: Path) -> None:
     """Raise InputError if the path exists, or is inside the run or its images."""
     refuse_to_overwrite(out)
     if not out.parent.is_dir():

@@ -1,4 +1,4 @@
-"""Descriptions of clusters: size, compactness, typical, borderline and outlying images, nearest clusters."""
+"""Descriptions of clusters: size, compactness, typical, borderline and find_outliers images, nearest clusters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def describe_groups(clusters: Sequence[Cluster], table: ImageTable, prototypes: 
     ]
 
 
-def set_aside(corrected: CorrectedRun) -> Group | None:
+def junk_group(corrected: CorrectedRun) -> Group | None:
     """Return the junk images as one more group; None if there are none."""
     rows = np.flatnonzero(corrected.junk)
     if len(rows) == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from propos.common.progress import ShowTask
-from propos.data import spread
+from propos.data import evenly_spaced
 from propos.review.report.layout import lay_out
 from propos.review.report.payload import packed
 from propos.runs import Run
@@ -19,8 +19,8 @@ def moments(run: Run, show_task: ShowTask) -> list[dict[str, Any]]:
     kept, cluster = sorted(run.snapshots), run.table.cluster
     if not kept:
         return []
-    chosen = [kept[place] for place in spread(len(kept), MOMENTS)]
-    images = spread(len(cluster), MOST_DOTS)
+    chosen = [kept[place] for place in evenly_spaced(len(kept), MOMENTS)]
+    images = evenly_spaced(len(cluster), MOST_DOTS)
     drawn = []
     with show_task("Laying out snapshots") as progress:
         for number, epoch in enumerate(chosen):

@@ -12,18 +12,18 @@ from propos.runner.sources import NoImages, open_run_images
 from propos.runs import Run
 
 
-class Gone(Exception):  # noqa: N818 - not an error: the page is written without pictures
+class ImagesUnavailable(Exception):  # noqa: N818 - not an error: the page is written without pictures
     """The images cannot be shown; the text is the reason."""
 
 
 @contextmanager
 def open_images(run: Run, show_task: ShowTask) -> Iterator[Source]:
-    """Open the run's source; raise Gone if its images cannot be shown."""
+    """Open the run's source; raise ImagesUnavailable if its images cannot be shown."""
     with ExitStack() as stack:
         try:
             source = stack.enter_context(open_run_images(run, show_task=show_task))
         except (NoImages, OSError) as error:
-            raise Gone(_in_words(error, run)) from None
+            raise ImagesUnavailable(_in_words(error, run)) from None
         yield source
 
 
@@ -40,9 +40,9 @@ def _in_words(error: NoImages | OSError, run: Run) -> str:
 
 
 def check_same(source: Source, names: Sequence[str]) -> None:
-    """Raise Gone if the images' names are not the run's."""
+    """Raise ImagesUnavailable if the images' names are not the run's."""
     if list(source.image_names()) != list(names):
-        raise Gone("There are no pictures, because images were added, renamed or removed since the run.")
+        raise ImagesUnavailable("There are no pictures, because images were added, renamed or removed since the run.")
 
 
 def address_of_originals(source: Source) -> str | None:

@@ -32,7 +32,7 @@ def find_problems(
 ) -> Problems:
     """Collect problems, each list cut to a length that a person can check; low confidences are only counted."""
     kept = table.cluster != JUNK  # junk has been checked already
-    outliers = outlying(table.cluster, table.distance)
+    outliers = find_outliers(table.cluster, table.distance)
     outliers = outliers[kept[outliers]]
     lists: dict[str, Sized] = {
         "outliers": outliers,
@@ -52,7 +52,7 @@ def find_problems(
     )
 
 
-def outlying(cluster: Int[np.ndarray, " N"], distance: Float[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+def find_outliers(cluster: Int[np.ndarray, " N"], distance: Float[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
     """Return the images unusually far from their prototype for their cluster, the farthest out first.
 
     Far is 3.5 robust standard deviations (from the median absolute deviation) beyond the cluster's median.

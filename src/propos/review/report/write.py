@@ -20,10 +20,10 @@ from propos.review.report.curves import charts, warnings_of
 from propos.review.report.duplicates import exact_groups, near_groups
 from propos.review.report.edits import edits_script, show_edits
 from propos.review.report.files import DATA, EDITS, PAGE, PAGE_FILES, VERSION, page_file
-from propos.review.report.groups import Group, describe_groups, set_aside
+from propos.review.report.groups import Group, describe_groups, junk_group
 from propos.review.report.layout import lay_out
 from propos.review.report.moments import moments
-from propos.review.report.originals import Gone, address_of_originals, check_same, open_images
+from propos.review.report.originals import ImagesUnavailable, address_of_originals, check_same, open_images
 from propos.review.report.payload import packed, script
 from propos.review.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
 from propos.review.report.problems import find_problems
@@ -47,7 +47,7 @@ def write_report(
     comparison = None if other is None else compare_runs(run, other)
     corrected = run.corrected
     groups = describe_groups(corrected.clusters, corrected.table, corrected.prototypes)
-    junk = set_aside(corrected)
+    junk = junk_group(corrected)
     groups += [] if junk is None else [junk]
     with _replaced(run.path / PAGE.parent) as folder:
         _copy_page(folder)
@@ -130,7 +130,7 @@ def _pictures(
         with open_images(run, show_task) if source is None else nullcontext(source) as images:
             check_same(images, run.table.images)
             return _drawn(images, run.corrected.table, groups, folder, show_task)
-    except Gone as reason:
+    except ImagesUnavailable as reason:
         return None, None, str(reason)
 
 

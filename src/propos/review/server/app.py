@@ -47,7 +47,7 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
 
     def read(since: int, last: str) -> Response:
         with writing:
-            run.edits.mend()
+            run.edits.restore()
             return _log(run.edits.edits, since, last)
 
     def write(lines: bytes, since: int, last: str) -> Response:
@@ -86,7 +86,7 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
     def log() -> Response:
         with writing:
             with suppress(LogChanged):  # the page receives edits when it saves
-                run.edits.mend()
+                run.edits.restore()
             lines = run.edits.text()
         return Response(b"".join(edits_script(lines)), media_type="text/javascript")
 
@@ -114,7 +114,7 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
 
     @app.exception_handler(InputError)
     async def refused(_: Request, error: Exception) -> Response:
-        return PlainTextResponse(f"{error}\n", 413 if isinstance(error, TooMuch) else 422)
+        return PlainTextResponse(f"{error}\n", 413 if isinstance(error, RequestTooLarge) else 422)
 
     @app.exception_handler(LogChanged)
     async def changed(_: Request, error: Exception) -> Response:
@@ -151,7 +151,7 @@ class _Shown:
             show_edits(self.run, self.writing)
 
 
-class TooMuch(InputError):  # noqa: N818 - the name says what happened
+class RequestTooLarge(InputError):  # noqa: N818 - the name says what happened
     """A request is too large."""
 
 
@@ -161,7 +161,7 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         size += len(part)
         if size > MOST_BODY:
-            raise TooMuch(f"edits: a request is limited to {MOST_BODY:,} bytes")
+            raise RequestTooLarge(f"edits: a request is limited to {MOST_BODY:,} bytes")
         parts.append(part)
     return b"".join(parts)
 

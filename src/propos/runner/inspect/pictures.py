@@ -9,7 +9,7 @@ from PIL import Image
 
 from propos.augment import RandomViews, plain_view, shapes_of
 from propos.config import Config
-from propos.data import Source, spread
+from propos.data import Source, evenly_spaced
 from propos.methods.seeds import generator
 from propos.runs import write_atomically
 
@@ -20,7 +20,7 @@ def draw_views_of(source: Source, config: Config, path: Path) -> None:
     """Draw a few images in the first column and random views of them in the others."""
     assert config.pixels.mean is not None
     assert config.pixels.std is not None
-    positions = spread(len(source), ROWS)
+    positions = evenly_spaced(len(source), ROWS)
     images = torch.from_numpy(source.batch(positions))
     shapes = shapes_of(source, positions)
     views = RandomViews(config.views, config.pixels.mean, config.pixels.std)

@@ -9,7 +9,7 @@ from pathlib import Path
 from propos.runner import SilentReporter
 from propos.runner.batch import Job, TrainingOptions, finished_run, follow_all_runs, is_finished, run_jobs
 from propos.runs import wait_for_lock
-from propos.study.compare.measuring import Row, row_of
+from propos.study.compare.measuring import Row, read_row
 from propos.study.compare.request import Cell, CompareRequest, cells_of
 from propos.study.compare.state import LOCK, State, planned_state, read_state
 from propos.study.compare.writing import write_figure, write_tables
@@ -37,7 +37,7 @@ class _Rows:
         for cell in self.state.cells:
             run = None if cell in self.found else finished_run(cell.folder(self.out))
             if run is not None:
-                self.found[cell] = row_of(cell, run, f"cells/{run.path.name}")
+                self.found[cell] = read_row(cell, run, f"cells/{run.path.name}")
 
     def in_order(self) -> list[Row]:
         """Return them method by method and seed by seed."""
@@ -58,7 +58,7 @@ def compare(request: CompareRequest, out: Path, options: TrainingOptions) -> Com
     """Train missing cells, write and return the results; finished cells are reused, stopped ones resumed."""
     follow_all_runs(request.data, options.stopping)
     planned = planned_state(request, out, options.device, SilentReporter(warn=options.warn))
-    rows = _Rows(planned.remember(request, out), out)
+    rows = _Rows(planned.save(request, out), out)
     missing = [cell for cell in rows.state.cells if cell not in rows.found and cell.method in request.methods]
     problems = run_jobs([_job(cell, rows, request.data, options) for cell in missing], options, request.data)
     rows.write(figure=True)

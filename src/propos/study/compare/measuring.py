@@ -37,7 +37,7 @@ class Row:
     clusters: Int[np.ndarray, " N"]
 
 
-def row_of(cell: Cell, run: Run, folder: str) -> Row:
+def read_row(cell: Cell, run: Run, folder: str) -> Row:
     """Read the numbers of a finished run: of its last E-step, and what it took."""
     last, info = run.history[-1]["measures"], run.info
     numbers = {name: float(last[name]) for name in (*SCORES, *BY_HEAD) if last.get(name) is not None}

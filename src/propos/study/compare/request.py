@@ -10,7 +10,7 @@ from typing import Any
 from propos.common.errors import InputError
 from propos.methods import check_method, find_method, method_names
 from propos.runner.recipes import sections_of
-from propos.runner.request import Length, Origin, Output, Request, resolved, seconds_in
+from propos.runner.request import Length, Origin, Output, Request, absolute_source, parse_duration
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CompareRequest:
 
     def __post_init__(self) -> None:
         if self.time is not None:
-            seconds_in(self.time)
+            parse_duration(self.time)
         if self.time is not None and self.epochs is not None:
             raise InputError("--time and --epochs both set the number of epochs: use one of them")
         for key in self.settings.keys() & {"method", "seed"}:
@@ -57,7 +57,7 @@ class CompareRequest:
     def shared_options(self) -> dict[str, Any]:
         """Return the options that all cells of a folder share."""
         return {
-            "source": resolved(self.source),
+            "source": absolute_source(self.source),
             "time": self.time,
             "epochs": self.epochs,
             "clusters": self.clusters,

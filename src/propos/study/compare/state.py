@@ -58,7 +58,7 @@ class State:
             raise InputError(f"{config.source}: its images changed since the comparison began: choose another --out")
         return made
 
-    def grown_by(self, more: State) -> State:
+    def extended_with(self, more: State) -> State:
         """Return it with the additional methods and seeds of another one of the same images."""
         settings = self.settings | {name: more.settings[name] for name in more.methods if name not in self.settings}
         return replace(
@@ -77,14 +77,14 @@ class State:
             if was != now:
                 raise InputError(f"{out}: contains a comparison with {key} = {was}, not {now}: choose another --out")
 
-    def remember(self, request: CompareRequest, out: Path) -> State:
+    def save(self, request: CompareRequest, out: Path) -> State:
         """Write it down, with what other processes planned for the same folder meanwhile, and return that."""
         out.mkdir(parents=True, exist_ok=True)
         with wait_for_lock(out / LOCK):
             there = read_state(out)
             if there is not None:
                 there.refuse_other(request, out)
-            state = self if there is None else there.grown_by(self)
+            state = self if there is None else there.extended_with(self)
             write_atomically(out / FILE, f"{json.dumps(asdict(state), indent=1)}\n".encode())
         return state
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from PIL import Image
 
-from propos.data import Source, spread, upright
+from propos.data import Source, evenly_spaced, upright
 from propos.evaluation import numbered
 from propos.methods import settings_of
 from propos.methods.seeds import generator
@@ -53,7 +53,7 @@ def _map(run: Run, embeddings: Float[np.ndarray, "N D"]) -> dict[str, Any]:
 
 def dots(count: int) -> Int[np.ndarray, " n"]:
     """Return the images, of `count`, that have a dot on a map."""
-    return spread(count, MOST_DOTS)
+    return evenly_spaced(count, MOST_DOTS)
 
 
 def neighbours(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:

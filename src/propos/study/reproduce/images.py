@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int, Shaped, UInt8
 
 from propos.common.errors import InputError
-from propos.data import MissingData, Source, UnopenedSource, benchmark, find_source, spread, using
+from propos.data import MissingData, Source, UnopenedSource, benchmark, closing_source, evenly_spaced, find_source
 from propos.runs import write_atomically
 
 STAND_IN = "digits"  # scikit-learn's, which need no download
@@ -67,7 +67,7 @@ def _packed(images: Images, root: Path | None) -> bytes:
     if unopened is None:
         raise InputError(f"{images.data}: data not found under {root}")
     source = unopened.open(images.side or 32, keep="stream")
-    with using(source):
+    with closing_source(source):
         if source.labels is None:
             raise InputError(f"{images.data}: has no labels to score against")
         positions = choose_positions(np.asarray(source.labels), images.count, images.classes)
@@ -82,7 +82,7 @@ def choose_positions(labels: Shaped[np.ndarray, " N"], count: int, classes: int 
     """Return evenly spaced positions among the images of the first classes: each part of a set keeps its share."""
     first = np.unique(labels)[:classes]
     among: Int[np.ndarray, " m"] = np.flatnonzero(np.isin(labels, first))
-    positions: Int[np.ndarray, " n"] = among[spread(len(among), count)]
+    positions: Int[np.ndarray, " n"] = among[evenly_spaced(len(among), count)]
     return positions
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Shaped
 
-from propos.data import Source, image_digests, places_apart
+from propos.data import Source, image_digests, positions_not_in
 from propos.evaluation import scores
 from propos.evaluation.classes import Classes
 from propos.evaluation.preservation import Bank, preservation_rates
@@ -22,7 +22,7 @@ from propos.study.reproduce.images import Images, is_available, source_of
 from propos.study.reproduce.items import NUMBERS_OF_CLUSTERS, SIGMAS
 from propos.study.reproduce.paths import ReproducePaths
 from propos.training import Model, choose_device
-from propos.training.probing import Classified, linear_accuracy, probe_draws, recluster
+from propos.training.probing import LabelledImages, linear_accuracy, probe_draws, recluster
 
 TRAIN_SHARE = 5 / 6  # of CIFAR, whose train images come first
 NEIGHBOURS = 20
@@ -59,18 +59,18 @@ def linear(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str
     if images is None:
         return {}
     model = Model.uncorrected(run, choose_device(device))
-    known, at = Classes.among(run.table.label), model.encoder.device
+    known, at = Classes.from_labels(run.table.label), model.encoder.device
 
-    def classified(source: Source, labels: Shaped[np.ndarray, " N"], places: Sequence[int]) -> Classified:
+    def classified(source: Source, labels: Shaped[np.ndarray, " N"], places: Sequence[int]) -> LabelledImages:
         classes = torch.from_numpy(known.numbers(labels[places])).to(at)
-        return Classified(source, torch.tensor(places), classes)
+        return LabelledImages(source, torch.tensor(places), classes)
 
     with (
         open_run_images(run, paths.root) as source,
         open_like(model.config, source_of(images, paths.root, paths.images), paths.root) as tested,
     ):
         assert tested.labels is not None
-        learnt = classified(source, run.table.label, places_apart(source, tested))
+        learnt = classified(source, run.table.label, positions_not_in(source, tested))
         asked = classified(tested, tested.labels, range(len(tested)))
         accuracy = linear_accuracy(model, learnt, asked, probe_draws(run.config))
         return {"accuracy": accuracy, "images": len(tested), "train_images": len(learnt.classes)}
@@ -88,7 +88,7 @@ def preservation(run: Run, task: Task, paths: ReproducePaths, device: str) -> di
     Train images vote, except copies of test images.
     """
     assert run.table.label is not None
-    classes = torch.from_numpy(Classes.among(run.table.label).numbers(run.table.label))
+    classes = torch.from_numpy(Classes.from_labels(run.table.label).numbers(run.table.label))
     train = round(len(classes) * TRAIN_SHARE)
     found: dict[str, Any] = {}
     with open_run_images(run, paths.root) as source:

@@ -7,7 +7,7 @@ import pytest
 
 from helpers.awkward import picture
 from helpers.command import command
-from propos.cli.cache import moment
+from propos.cli.cache import format_date
 from propos.data import clean_caches, list_caches, open_folder
 
 
@@ -197,8 +197,8 @@ def test_a_pixel_that_has_changed_on_the_disk_is_noticed_and_the_cache_made_agai
 
 @pytest.mark.parametrize("seconds", [1e12, -1e12, 1e18, float("inf")])
 def test_a_time_beyond_the_calendar_is_no_fault(seconds):
-    assert moment(seconds) == "at an unknown time"
-    assert moment(86_400.0 * 3).startswith("1970-01-0")
+    assert format_date(seconds) == "at an unknown time"
+    assert format_date(86_400.0 * 3).startswith("1970-01-0")
 
 
 def test_a_number_beyond_reason_is_listed_as_damaged(photos, caches, capsys):

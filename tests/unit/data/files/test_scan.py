@@ -18,8 +18,8 @@ from propos.data.files.content import AN_ARCHIVE, NEEDS_HEIC, NOT_AN_IMAGE, kind
 from propos.data.files.entry import TOO_MUCH_TEXT, Entry, Skipped, Unreadable
 from propos.data.files.headers import read_headers
 from propos.data.files.listing import ENCRYPTED, NO_SUCH_FILE, NOT_A_FILE, OUTSIDE, TWICE
-from propos.data.files.scan import sift
-from propos.data.files.virtual_fs import MOUNTS, made_up_devices
+from propos.data.files.scan import read_entries
+from propos.data.files.virtual_fs import MOUNTS, virtual_devices
 
 NOBODY = 65534
 
@@ -340,8 +340,8 @@ def test_file_systems_that_the_system_makes_up_are_known_by_their_kind(tmp_path)
         "\n"
         "33 31 0:300 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
     )
-    assert made_up_devices(tmp_path / "mounts") == {os.makedev(0, 21), os.makedev(0, 300)}
-    assert made_up_devices(tmp_path / "nothing") == frozenset()
+    assert virtual_devices(tmp_path / "mounts") == {os.makedev(0, 21), os.makedev(0, 300)}
+    assert virtual_devices(tmp_path / "nothing") == frozenset()
 
 
 @pytest.mark.skipif(not MOUNTS.exists(), reason="the system does not say what it makes up")
@@ -436,6 +436,6 @@ def test_quick_and_slow_files_are_parted_alike_and_in_order(seconds):
         return entry.name
 
     entries = [Entry(f"{number:03d}", Path("nowhere"), 1, 0) for number in range(60)]
-    seen, skipped = sift(entries, look)
+    seen, skipped = read_entries(entries, look)
     assert seen == [f"{number:03d}" for number in range(60) if number % 10 != 7]
     assert [each.path for each in skipped] == [f"{number:03d}" for number in range(7, 60, 10)]

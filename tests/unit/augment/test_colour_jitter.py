@@ -10,7 +10,7 @@ from PIL import Image, ImageEnhance
 
 from propos.augment import RandomViews, draw_views
 from propos.augment.colour import jitter
-from propos.augment.colour_jitter import jitter_in_turn, turn_hue
+from propos.augment.colour_jitter import jitter_in_turn, shift_hue
 from propos.config import ViewSettings
 
 LUMA = np.array([0.299, 0.587, 0.114])
@@ -64,7 +64,7 @@ def test_each_factor_does_what_pillows_enhancer_does(photos, chosen, name, enhan
 def test_hue_is_shifted_as_colorsys_does(photos, turns):
     pixels = photos(1, 3, 12, 12).double().reshape(1, 3, -1) / 255
     pixels[0, :, :4] = torch.tensor([[0.5, 1, 0, 0.3], [0.5, 0, 0, 0.3], [0.5, 0, 0, 0.7]])  # grey, red, black, blue
-    ours = turn_hue(pixels.float(), torch.tensor([turns]))
+    ours = shift_hue(pixels.float(), torch.tensor([turns]))
     np.testing.assert_allclose(ours[0], shifted(pixels[0].numpy(), turns), atol=2e-6)
 
 
