@@ -222,7 +222,7 @@ def _of_methods() -> list[tuple[str, str]]:
         for key, field in find_method(method).Settings.model_fields.items():
             full = f"{method}.{key}"
             having.setdefault(full if full in OF_METHODS else key, []).append(f"`{method}` {_shown(field.default)}")
-    _check_meanings(having.keys(), OF_METHODS.keys())
+    _check_meanings(having.keys(), having.keys() & OF_METHODS.keys())  # a deleted method may leave meanings behind
     return [(key, ", ".join(methods)) for key, methods in sorted(having.items())]
 
 

@@ -1,5 +1,7 @@
 """Given the same network outputs, no loss and no gradient depends on how many processes share the batch."""
 
+import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -25,24 +27,7 @@ from propos.losses import (
     self_labelling,
     symmetric,
 )
-from propos.methods.conr import neighbour_alignment
-from propos.methods.dcboost import confident_push
-from propos.methods.dccm import graph_loss, label_loss, local_loss, similar_images
-from propos.methods.dec import reconstruction, sharpening
-from propos.methods.deepcluster import pseudo_label_loss
-from propos.methods.gcc import drawn_weights, graph_contrast, near_images
-from propos.methods.idfd import feature_decorrelation
-from propos.methods.iic import mutual_information
-from propos.methods.localagg import local_aggregation
-from propos.methods.mice import by_expert, contrastive_experts
-from propos.methods.nnm import losses_of_pairs, nearest_in_batch, pairs_to_match
-from propos.methods.propos import prototype_alignment, prototype_uniformity
-from propos.methods.secu import centre_agreement, centre_learning
-from propos.methods.simsiam import negative_cosine
-from propos.methods.spice import several_labels
-from propos.methods.swav import balanced_codes, code_prediction
-from propos.methods.tcl import labelled_contrast
-from propos.methods.temi import weighted_information
+from propos.methods import find_method, method_names
 
 BATCH, DIMENSION = 12, 6
 # The first process alone would miss clusters 2 and 3, and has the only images labelled -1.
@@ -71,53 +56,91 @@ BANK, QUEUE, CENTRES = unit(20, DIMENSION, seed=3), unit(5, DIMENSION, seed=1), 
 EXPERTS = unit(3, 2, seed=5)
 
 # z: projections, p: predictions, t: targets, y: probabilities; a and b: the two views.
-LOSSES = {
+SHARED = {
     "alignment": lambda o: symmetric(alignment, (o.pa, o.tb), (o.pb, o.ta)),
-    "negative cosine": lambda o: symmetric(negative_cosine, (o.pa, o.zb), (o.pb, o.za)),
     "prototype scattering": lambda o: symmetric(prototype_scattering, (o.za, o.tb), (o.zb, o.ta), o.labels, 0.5, 4),
-    "prototype alignment": lambda o: symmetric(prototype_alignment, (o.pa, o.tb), (o.pb, o.ta), o.labels, 0.5, 4),
-    "prototype uniformity": lambda o: prototype_uniformity(o.za, o.labels, 0.5, 4),
     "confident pull": lambda o: symmetric(confident_pull, (o.za, o.tb), (o.zb, o.ta), o.labels, 4),
-    "confident push": lambda o: symmetric(confident_push, (o.za, o.tb), (o.zb, o.ta), o.labels, 4),
-    "neighbours in the batch": lambda o: symmetric(
-        neighbour_alignment, (o.pa, o.tb), (o.pb, o.ta), o.labels, CENTRES, 0.7, 4
-    ),
     "NT-Xent": lambda o: nt_xent(o.za, o.zb, 0.5),
-    "contrast of labelled images": lambda o: labelled_contrast(o.za, o.zb, o.labels, 0.5),
     "InfoNCE": lambda o: info_nce(o.za, o.tb, QUEUE, 1.0),
     "ProtoNCE": lambda o: proto_nce(o.za, CENTRES, torch.ones(4), o.labels),
     "cluster contrast": lambda o: cluster_contrast(o.ya, o.yb, 1.0),
     "cluster balance": lambda o: cluster_balance(o.ya),
     "cluster matching": lambda o: cluster_matching(o.ya, o.yb),
     "neighbour agreement": lambda o: neighbour_agreement(o.ya, o.yb),
-    "nearest in the batch": lambda o: sum(
-        losses_of_pairs(*pairs_to_match(*heads(o.ya, o.yb, o.ya.flip(1)), nearest_in_batch(o.za))).values()
-    ).sum(),
-    "weighted information": lambda o: weighted_information(
-        heads(o.ya, o.yb), heads(o.yb, o.ya), torch.full((1, DIMENSION), 1 / DIMENSION, dtype=torch.float64), 0.6
-    ).sum(),
-    "several labels": lambda o: several_labels(o.ya[:, None], (o.sharpened > 0.2)[:, None]).sum(),
     "self-labelling": lambda o: self_labelling(o.ya, o.yb, 0.2),
     "balanced cross-entropy": lambda o: balanced_cross_entropy(o.ya, o.labels),
     "instance softmax": lambda o: instance_softmax(o.za, BANK, o.images, 0.5),
-    "feature decorrelation": lambda o: feature_decorrelation(o.za, 2.0),
-    "pseudo-labels": lambda o: pseudo_label_loss(o.ya, o.labels),
-    "mutual information": lambda o: mutual_information(o.ya, o.yb),
-    "local aggregation": lambda o: local_aggregation(o.za, BANK, o.images, torch.arange(20)[None] % 3, 0.5, 6),
-    "contrast on a graph": lambda o: graph_contrast(
-        (o.za, o.pa, o.zb), near_images(o.near, o.near[:, 1]), drawn_weights(o.near, o.weights, o.near[:, 1]), 0.5
-    ),
-    "agreement by centres": lambda o: centre_agreement(o.za, o.zb, CENTRES, o.known, 0.5, 0.2),
-    "centres": lambda o: centre_learning(o.za, o.centres, o.known, 0.5),
-    "swapped codes": lambda o: code_prediction(balanced_codes(o.ya, unit(DIMENSION, DIMENSION, seed=4), QUEUE), o.yb),
-    "experts": lambda o: contrastive_experts(
-        by_expert(o.za, 3), by_expert(o.tb, 3), by_expert(QUEUE, 3), EXPERTS, o.ya[:, :3], 0.5
-    ),
-    "confident assignments": lambda o: label_loss(o.ya, o.yb, 0.25),
-    "graph of assignments": lambda o: graph_loss(o.ya, similar_images(o.yb, 0.7)),
-    "local information": lambda o: local_loss(discriminator, o.places, o.ya, similar_images(o.yb, 0.7)),
-    "sharpening": lambda o: sharpening(o.ya, o.sharpened),
-    "reconstruction": lambda o: reconstruction(o.pa, o.ta),
+}
+# Losses of one method, by its name and given its module `m`; a method that is deleted takes them along.
+OF_METHODS = {
+    "propos": {
+        "prototype alignment": lambda m, o: symmetric(
+            m.prototype_alignment, (o.pa, o.tb), (o.pb, o.ta), o.labels, 0.5, 4
+        ),
+        "prototype uniformity": lambda m, o: m.prototype_uniformity(o.za, o.labels, 0.5, 4),
+    },
+    "simsiam": {"negative cosine": lambda m, o: symmetric(m.negative_cosine, (o.pa, o.zb), (o.pb, o.za))},
+    "dcboost": {"push": lambda m, o: symmetric(m.confident_push, (o.za, o.tb), (o.zb, o.ta), o.labels, 4)},
+    "conr": {
+        "neighbours in the batch": lambda m, o: symmetric(
+            m.neighbour_alignment, (o.pa, o.tb), (o.pb, o.ta), o.labels, CENTRES, 0.7, 4
+        ),
+    },
+    "tcl": {"contrast of labelled images": lambda m, o: m.labelled_contrast(o.za, o.zb, o.labels, 0.5)},
+    "nnm": {
+        "nearest in the batch": lambda m, o: sum(
+            m.losses_of_pairs(*m.pairs_to_match(*heads(o.ya, o.yb, o.ya.flip(1)), m.nearest_in_batch(o.za))).values()
+        ).sum(),
+    },
+    "temi": {
+        "weighted information": lambda m, o: m.weighted_information(
+            heads(o.ya, o.yb), heads(o.yb, o.ya), torch.full((1, DIMENSION), 1 / DIMENSION, dtype=torch.float64), 0.6
+        ).sum(),
+    },
+    "spice": {"several labels": lambda m, o: m.several_labels(o.ya[:, None], (o.sharpened > 0.2)[:, None]).sum()},
+    "idfd": {"feature decorrelation": lambda m, o: m.feature_decorrelation(o.za, 2.0)},
+    "deepcluster": {"pseudo-labels": lambda m, o: m.pseudo_label_loss(o.ya, o.labels)},
+    "iic": {"mutual information": lambda m, o: m.mutual_information(o.ya, o.yb)},
+    "localagg": {
+        "local aggregation": lambda m, o: m.local_aggregation(o.za, BANK, o.images, torch.arange(20)[None] % 3, 0.5, 6),
+    },
+    "gcc": {
+        "contrast on a graph": lambda m, o: m.graph_contrast(
+            (o.za, o.pa, o.zb),
+            m.near_images(o.near, o.near[:, 1]),
+            m.drawn_weights(o.near, o.weights, o.near[:, 1]),
+            0.5,
+        ),
+    },
+    "secu": {
+        "agreement": lambda m, o: m.centre_agreement(o.za, o.zb, CENTRES, o.known, 0.5, 0.2),
+        "centres": lambda m, o: m.centre_learning(o.za, o.centres, o.known, 0.5),
+    },
+    "swav": {
+        "codes": lambda m, o: m.code_prediction(
+            m.balanced_codes(o.ya, unit(DIMENSION, DIMENSION, seed=4), QUEUE), o.yb
+        ),
+    },
+    "mice": {
+        "experts": lambda m, o: m.contrastive_experts(
+            m.by_expert(o.za, 3), m.by_expert(o.tb, 3), m.by_expert(QUEUE, 3), EXPERTS, o.ya[:, :3], 0.5
+        ),
+    },
+    "dccm": {
+        "labels": lambda m, o: m.label_loss(o.ya, o.yb, 0.25),
+        "graph": lambda m, o: m.graph_loss(o.ya, m.similar_images(o.yb, 0.7)),
+        "local information": lambda m, o: m.local_loss(discriminator, o.places, o.ya, m.similar_images(o.yb, 0.7)),
+    },
+    "dec": {
+        "sharpening": lambda m, o: m.sharpening(o.ya, o.sharpened),
+        "reconstruction": lambda m, o: m.reconstruction(o.pa, o.ta),
+    },
+}
+LOSSES = SHARED | {
+    f"{method}: {name}": partial(loss, sys.modules[find_method(method).__module__])
+    for method, losses in OF_METHODS.items()
+    if method in method_names()
+    for name, loss in losses.items()
 }
 
 

@@ -1,12 +1,16 @@
 """CoNR: images aligned with their neighbours in the batch, by hand and compared with plain loops."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import of_system
 from helpers.staged import opened
 from propos.augment import RandomViews
+from propos.methods import settings_of, stages_of
 from propos.methods.conr import alignment_with, inside_clusters, kept_share, neighbour_alignment, reranked
 from propos.methods.seeds import generator
 from propos.training.e_step import Partition
@@ -98,3 +102,12 @@ def test_its_views_show_more_of_an_image_and_nothing_else_of_them_changes(scale,
     images = torch.from_numpy(source.batch(np.arange(64)))
     for ours, theirs in zip(seen, views(images, generator(learner.seed, "views", 0, 0)), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_conr_has_its_own_settings():
+    config = of_system("conr-cifar-10")
+    own = settings_of(config)
+    assert (own.pretext, config.network.backbone, own.neighbours) == ("byol", "resnet18", 10)
+    assert config.train.lr * config.train.batch_size / 256 == pytest.approx(0.1)
+    refining = stages_of(config)[1]
+    assert refining.train["lr"] == pytest.approx(0.05 * 0.1 * (1 + math.cos(0.75 * math.pi)) / 2, rel=0.03)

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import lengths, of_system
+from propos.methods import stages_of
 from propos.methods.dcboost import confident_push, identity_layer
 
 
@@ -53,3 +55,9 @@ def test_no_gradient_of_the_push_reaches_the_target():
 def test_the_layer_over_features_starts_as_the_identity():
     features = torch.tensor(clouds(0)[0][0], dtype=torch.float32)
     assert torch.equal(identity_layer(5)(features), features)
+
+
+def test_dcboost_has_its_own_settings():
+    config = of_system("dcboost-cifar-10")
+    assert lengths(config) == [800, 200]
+    assert stages_of(config)[1].train["lr"] == pytest.approx(0.005)

@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 
 from helpers import oracle
+from helpers.recipes import built, of_system, widths
 from helpers.small import CPU, digits, quick_config
+from propos.methods import dccm, settings_of
 from propos.methods.dccm import (
     Discriminator,
     companions,
@@ -261,3 +263,18 @@ def test_a_compiled_backbone_gives_the_same_losses_through_both_its_halves():
     views = torch.rand(6, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(plain.online.backbone(views), fast.online.backbone(views), rtol=1e-3, atol=1e-4)
     torch._dynamo.reset()
+
+
+def test_dccm_has_its_own_settings():
+    config = of_system("dccm-cifar-10")
+    networks, train, views = built(config), config.train, config.views
+    assert (dccm.LABELS, dccm.GRAPH, dccm.LOCAL) == (5.0, 1.0, 0.05)
+    assert (settings_of(config).confidence, dccm.SIMILAR) == (0.9, 0.95)
+    assert (widths(networks.online.projector), widths(networks.head)) == ((64,), (10,))
+    assert widths(networks.discriminator) == (networks.online.features, networks.online.features, 1)
+    assert train.lr * train.batch_size / 256 == pytest.approx(1e-4)
+    assert (train.batch_size, train.epochs, train.schedule, train.weight_decay) == (32, 2000, "constant", 0.0)
+    assert train.optimiser == "adam"
+    assert (views.rotation, views.flip, views.crop_scale, views.crop_ratio) == (20.0, 0.5, (0.72, 1.0), (1.0, 1.0))
+    assert (views.jitter, views.brightness, views.contrast) == (1.0, 0.1, 0.0)
+    assert (views.saturation, views.hue, views.grey) == (0.0, 0.0, 0.0)

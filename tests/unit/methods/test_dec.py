@@ -8,9 +8,12 @@ import torch
 import torch.nn.functional as F
 
 from helpers import oracle
+from helpers.recipes import built, lengths, widths
 from helpers.small import CPU, digits, quick_config
 from propos.losses import symmetric
+from propos.methods import settings_of
 from propos.methods.dec import Decoder, StudentT, reconstruction, sharpened, sharpening
+from propos.runner.recipes import build_recipe
 from propos.training.corrections import EXCLUDED, FREE, Corrections
 from propos.training.e_step import cluster_current_embeddings, e_step, unassigned
 from propos.training.embedding import embed, method_output_batches
@@ -284,3 +287,16 @@ def test_centres_have_length_one_at_the_start_of_every_step():
     )
     m_step(learner, source, BATCH, state)
     torch.testing.assert_close(lengths[0], torch.ones(10))
+
+
+@pytest.mark.parametrize(("method", "weights"), [("dec", (1.0, 0.0)), ("idec", (0.1, 1.0))])
+def test_autoencoders_have_their_own_settings(method, weights):
+    config = build_recipe("cifar-10-r18", method).with_settings({"clusters": 7})
+    networks, train, own = built(config), config.train, settings_of(config)
+    assert (own.sharpening_weight, own.reconstruction_weight) == weights
+    assert lengths(config) == [500, 500]
+    assert (train.optimiser, train.lr, train.schedule, train.weight_decay) == ("adam", 1e-3, "constant", 0.0)
+    assert networks.assign(networks.online.backbone(torch.zeros(2, 3, 32, 32))).shape == (2, 7)
+    assert (own.spread, widths(networks.decoder)) == (0.1, (4096, 3 * 32**2))
+    larger, smaller = (built(config.with_settings({"views.size": size})) for size in (224, 8))
+    assert (larger.decoder.side, smaller.decoder.side) == (32, 8)

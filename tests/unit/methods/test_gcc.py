@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import built, lengths, of_system, widths
 from helpers.small import CPU, digits, quick_config
 from propos.common.errors import InputError
+from propos.methods import settings_of, stages_of
 from propos.methods.gcc import degrees, drawn_weights, graph_contrast, near_images
 from propos.runs import RunFolder
 from propos.training import Silent
@@ -155,3 +157,17 @@ def test_another_method_can_build_on_both_stages():
     begin_epoch(learner, source, state)
     assert [stage.name for stage in learner.stages[:2]] == ["pretext: gcc contrast", "pretext: gcc graph"]
     assert list(m_step(learner, source, BATCH, state)) == ["contrast", "clusters", "balance"]
+
+
+def test_gcc_has_its_own_settings():
+    config = of_system("gcc-cifar-10")
+    networks, own, train, views = built(config), settings_of(config), config.train, config.views
+    assert lengths(config) == [50, 950]
+    assert (widths(networks.online.projector)[-1], widths(networks.head)) == (128, (10,))
+    assert (train.optimiser, train.lr, train.batch_size, train.weight_decay) == ("sgd", 0.4, 256, 1e-4)
+    assert [stage.train for stage in stages_of(config)] == [{"schedule": "constant", "warmup": 0}, {"warmup": 0}]
+    assert (own.temperature, own.neighbours, config.network.backbone) == (0.1, 5, "resnet18")
+    assert own.balance_weight == 2.0
+    assert (views.crop_scale, views.jitter, views.hue, views.grey, views.blur) == (
+        (0.2, 1.0), 0.8, 0.1, 0.2, (0.0, 0.0),
+    )  # fmt: skip

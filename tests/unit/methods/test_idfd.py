@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 
 from helpers import oracle
+from helpers.recipes import of_system
 from helpers.small import CPU, digits, quick_config
+from propos.methods import settings_of
 from propos.methods.idfd import feature_decorrelation
 from propos.training.e_step import unassigned
 from propos.training.learner import build_learner
@@ -66,3 +68,13 @@ def test_a_step_moves_its_images_rows_towards_the_mean_of_both_views_and_no_othe
     mean = F.normalize(F.normalize(first, dim=1) + F.normalize(second, dim=1), dim=1)
     torch.testing.assert_close(after[BATCH], F.normalize(0.25 * before[BATCH] + 0.75 * mean, dim=1))
     assert (after != before).any(dim=1).nonzero()[:, 0].tolist() == BATCH.tolist()
+
+
+def test_idfd_has_its_own_settings():
+    config = of_system("idfd-cifar-10")
+    own, train, views = settings_of(config), config.train, config.views
+    assert train.lr * train.batch_size / 256 == pytest.approx(0.03)
+    assert [share * train.epochs for share in train.milestones] == pytest.approx([600, 950, 1300, 1650])
+    assert (train.weight_decay, train.warmup, train.schedule) == (5e-4, 0, "steps")
+    assert (own.bank_momentum, own.temperature, own.decorrelation_temperature) == (0.5, 1.0, 2.0)
+    assert (views.crop_scale, views.flip, views.jitter, views.hue, views.grey) == ((0.2, 1.0), 0.0, 1.0, 0.0, 0.2)

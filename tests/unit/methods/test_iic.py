@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import built, of_system, widths
 from helpers.small import CPU, digits, quick_config
 from propos.methods.iic import mutual_information
 from propos.training.context import BatchContext
@@ -82,3 +83,12 @@ def test_the_chosen_head_assigns():
     features = torch.randn(6, method.online.features, generator=torch.Generator().manual_seed(0))
     expected = method.heads.each[2](method.online.projector(features))
     torch.testing.assert_close(method.assign(features), expected)
+
+
+def test_iic_has_its_own_settings():
+    config = of_system("iic-cifar-10")
+    networks, train, views = built(config), config.train, config.views
+    assert (widths(networks.heads), widths(networks.over_heads)) == ((10,) * 5, (70,) * 5)
+    assert (train.optimiser, train.schedule, train.weight_decay, train.warmup) == ("adam", "constant", 0.0, 0)
+    assert train.lr * train.batch_size / 256 == pytest.approx(1e-4)
+    assert (views.crop_scale, views.jitter, views.hue, views.grey) == ((0.39, 0.39), 1.0, 0.125, 0.0)

@@ -7,9 +7,11 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import of_system
 from helpers.small import CPU, digits, quick_config, some_digits
 from propos.common.errors import InputError
 from propos.data.arrays import ArraySource
+from propos.methods import settings_of, stages_of
 from propos.methods.localagg import background, local_aggregation, shares_a_cluster
 from propos.training.context import BatchContext
 from propos.training.e_step import e_step, embedded_images
@@ -128,3 +130,14 @@ def test_the_number_of_clusters_has_to_be_known():
     unlabelled = ArraySource(digits().images, None, "digits", 0.0, 16.0)
     with pytest.raises(InputError, match="localagg needs the number of clusters from the start"):
         quick_config(unlabelled, method="localagg")
+
+
+def test_localagg_has_its_own_settings():
+    local = of_system("localagg-imagenet-1k", 1000)
+    own = settings_of(local)
+    assert own.overclustering * 1000 == 30_000
+    assert [stage.first_clusters for stage in stages_of(local)] == [10]
+    assert local.train.lr * local.train.batch_size / 256 == pytest.approx(0.03)
+    assert [share * local.train.epochs for share in local.train.milestones] == pytest.approx([160, 190])
+    assert (own.bank_momentum, own.temperature, local.train.weight_decay) == (0.5, 0.07, 1e-4)
+    assert (local.network.backbone, local.views.crop_scale, local.views.hue) == ("resnet18", (0.2, 1.0), 0.4)

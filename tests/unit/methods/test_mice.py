@@ -9,8 +9,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import oracle
+from helpers.recipes import built, of_system, widths
 from helpers.small import CPU, digits, quick_config
 from propos.common.errors import InputError
+from propos.methods import settings_of
 from propos.methods.mice import Simplex, UnitVectors, by_expert, contrastive_experts, own_parts
 from propos.networks import BatchNorm
 from propos.training import Silent, train
@@ -223,3 +225,17 @@ def test_the_gate_reads_a_view_of_its_own_and_directions_are_averaged():
 def test_a_queue_without_places_is_refused():
     with pytest.raises(InputError, match=r"mice\.queue_size = 0: .* greater than or equal to 1"):
         quick_config(method="mice", queue_size=0)
+
+
+def test_mice_has_its_own_settings():
+    config = of_system("mice-cifar-10")
+    networks, own, train, views = built(config), settings_of(config), config.train, config.views
+    assert (widths(networks.online.projector), networks.experts) == ((10 * 128,), 10)
+    assert (widths(networks.gate)[0], own.gate_temperature) == (128, 1.0)
+    assert (own.temperature, config.network.momentum, own.queue_size) == (1.0, 0.999, 16384)
+    assert train.lr * train.batch_size / 256 == pytest.approx(1.0)
+    assert (train.batch_size, train.epochs, train.warmup, train.weight_decay) == (256, 1000, 10, 1e-4)
+    assert [share * train.epochs for share in train.milestones] == pytest.approx([480, 640, 800])
+    assert (train.schedule, config.network.backbone, config.network.bn_groups) == ("steps", "resnet34", 1)
+    assert (views.crop_scale, views.flip, views.jitter, views.hue, views.grey) == ((0.2, 1.0), 0.5, 1.0, 0.4, 0.2)
+    assert (views.brightness, views.contrast, views.saturation) == (0.4, 0.4, 0.4)

@@ -5,9 +5,11 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import lengths, of_system
 from helpers.small import same_weights
 from helpers.staged import next_epoch, opened
 from propos.augment import plain_view
+from propos.methods import settings_of
 from propos.methods.nnm import losses_of_pairs, nearest_in_batch, pairs_to_match
 from propos.training.m_step import m_step
 
@@ -94,3 +96,15 @@ def test_the_third_view_has_its_own_batch_norm():
     learner.method.online.backbone.register_forward_hook(lambda _, inputs, __: rows.append(len(inputs[0])))
     m_step(learner, source, BATCH, state)
     assert rows == [128, 64]  # both views together, the third by itself
+
+
+def test_nnm_has_its_own_settings():
+    config = of_system("nnm-cifar-10")
+    own, train = settings_of(config), config.train
+    # 100 epochs in batches of 200 are 25,000 steps, as 257 of 97.
+    assert lengths(config) == [500, 257]
+    assert own.heads_lr * train.batch_size / 256 == pytest.approx(1e-4)
+    assert (own.heads, own.neighbours, own.balance_weight) == (3, 20, 5.0)
+    # SimCLR as SCAN's code trains it.
+    assert train.lr * train.batch_size / 256 == pytest.approx(0.4)
+    assert (train.batch_size, train.epochs, train.warmup, train.weight_decay) == (512, 757, 0, 1e-4)

@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import built, of_system, widths
 from helpers.small import CPU, digits, quick_config
+from propos.methods import settings_of
 from propos.training.context import BatchContext
 from propos.training.e_step import unassigned
 from propos.training.learner import build_learner
@@ -53,3 +55,13 @@ def test_clusters_are_matched_and_those_of_the_plain_image_balanced_by_every_hea
 def test_without_a_weight_there_is_no_balance():
     _, losses, _ = step(balance_weight=0.0)
     assert {*losses} == {"clusters", "over_clusters"}
+
+
+def test_pica_has_its_own_settings():
+    config = of_system("pica-cifar-10")
+    networks, train, views = built(config), config.train, config.views
+    assert (widths(networks.heads), widths(networks.over_heads)) == ((10,), (70,))
+    assert (train.optimiser, train.schedule, train.weight_decay, train.warmup) == ("adam", "constant", 0.0, 0)
+    assert train.lr * train.batch_size / 256 == pytest.approx(1e-4)
+    assert (views.crop_scale, views.jitter, views.hue, views.grey) == ((0.2, 1.0), 1.0, 0.4, 0.2)
+    assert settings_of(config).balance_weight == 2.0

@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import lengths, of_system
 from helpers.staged import opened
+from propos.methods import settings_of
 from propos.training.context import BatchContext
 from propos.training.m_step import m_step
 
@@ -50,3 +52,13 @@ def test_the_chosen_head_alone_labels_images_and_stays_chosen():
     assert float(loss) == pytest.approx(expected, rel=1e-4)
     learner.method.end_epoch(BatchContext.of(learner, state))
     assert int(learner.method.heads.chosen) == 2
+
+
+def test_scan_has_its_own_settings():
+    config = of_system("scan-cifar-10")
+    own, train = settings_of(config), config.train
+    assert lengths(config) == [500, 200, 100]
+    assert own.heads_lr * train.batch_size / 256 == pytest.approx(1e-4)
+    assert train.lr * train.batch_size / 256 == pytest.approx(0.4)
+    assert config.sections["simclr"]["temperature"] == 0.1
+    assert (own.neighbours, own.balance_weight, own.confidence) == (20, 5.0, 0.99)

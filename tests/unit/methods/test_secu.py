@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import built, of_system
 from helpers.small import CPU, digits, quick_config
 from propos.common.errors import InputError
+from propos.methods import settings_of, stages_of
 from propos.methods.secu import Centres, centre_agreement, centre_learning
 from propos.runs import RunFolder
 from propos.training import Silent
@@ -222,3 +224,14 @@ def test_a_checkpoint_keeps_the_labels_and_refuses_those_of_centres_that_do_not_
     save_checkpoint(run, learner, state)
     with pytest.raises(InputError, match=r"centres\.memory\.labels20: does not fit the method's memory"):
         load_checkpoint(run, started()[0], Silent())
+
+
+def test_secu_has_its_own_settings():
+    secu = of_system("secu-cifar-10")
+    own = settings_of(secu)
+    assert built(secu).centres.sizes == tuple(range(10, 101, 10))
+    rate = secu.train.lr * secu.train.batch_size / 256
+    assert (rate, rate * stages_of(secu)[0].rates["centres"].scale) == pytest.approx((0.2, 1.2))
+    assert (secu.train.warmup, secu.train.epochs, secu.train.weight_decay) == (11, 401, 1e-4)
+    assert (own.dual_step, own.temperature, own.centre_temperature) == (0.1, 0.05, 0.05)
+    assert (secu.views.crop_scale, secu.views.saturation, secu.views.hue) == ((0.3, 1.0), 0.2, 0.1)

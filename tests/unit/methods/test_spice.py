@@ -8,8 +8,10 @@ import torch
 import torch.nn.functional as F
 
 from helpers import oracle
+from helpers.recipes import built, lengths, of_system, widths
 from helpers.staged import next_epoch, opened
 from propos.clustering import nearest_neighbours
+from propos.methods import settings_of, stages_of
 from propos.methods.spice import agreed_labels, prototype_labels, several_labels
 from propos.training.m_step import m_step
 
@@ -96,3 +98,21 @@ def test_labels_of_prototypes_follow_the_heads_while_the_network_is_frozen():
     assert not torch.equal(learner.method.tables["prototype_labels"], before)
     now = learner.method.online.backbone.state_dict()
     assert all(torch.equal(now[name], tensor) for name, tensor in backbone.items())
+
+
+def test_spice_has_its_own_settings():
+    config = of_system("spice-cifar-10")
+    own, moco, train = settings_of(config), config.sections["moco"], config.train
+    assert lengths(config) == [1000, 240, 480]
+    assert (own.pretext, config.network.backbone, own.heads) == ("moco", "resnet18", 10)
+    assert train.lr * train.batch_size / 256 == pytest.approx(0.015)
+    assert (train.batch_size, train.warmup, train.weight_decay, train.schedule) == (128, 0, 1e-4, "cosine")
+    assert (moco["temperature"], config.network.momentum, moco["queue_size"]) == (0.2, 0.999, 12800)
+    heads, network = stages_of(config)[1:]
+    assert (heads.train["optimiser"], heads.train["weight_decay"]) == ("adam", 0.0)
+    assert heads.train["lr"] * train.batch_size / 256 == pytest.approx(0.005)
+    networks = built(config)
+    assert widths(networks.heads) == (networks.online.features, 10) * 10
+    assert network.train["lr"] * train.batch_size / 256 == pytest.approx(0.03)
+    assert (network.train["weight_decay"], network.train["decay_norms"]) == (5e-4, False)
+    assert (own.neighbours, own.confidence) == (100, 0.99)

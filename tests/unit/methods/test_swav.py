@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from scipy.optimize import linear_sum_assignment
 
 from helpers import oracle
+from helpers.recipes import built, of_system, widths
 from helpers.small import CPU, digits, quick_config
+from propos.methods import settings_of
 from propos.methods.swav import balanced_codes, code_prediction, sinkhorn
 from propos.training.e_step import e_step
 from propos.training.learner import build_learner
@@ -195,3 +197,17 @@ def test_a_step_pushes_both_views_of_its_images_into_the_queue():
 def test_there_is_no_queue_by_default():
     learner, *_ = started()
     assert learner.method.queue is None
+
+
+def test_swav_has_its_own_settings():
+    config = of_system("swav-imagenet-1k", 1000)
+    networks, own, train, views = built(config), settings_of(config), config.train, config.views
+    assert widths(networks.online.projector) == (2048, 128)
+    assert networks.prototypes(torch.zeros(2, 128)).shape == (2, 3000)
+    assert (own.temperature, own.queue_size) == (0.1, 0)
+    assert (train.optimiser, train.batch_size, train.epochs, train.warmup) == ("lars", 4096, 400, 10)
+    assert train.lr * train.batch_size / 256 == pytest.approx(4.8)
+    assert (train.weight_decay, train.decay_norms, train.schedule) == (1e-6, True, "cosine")
+    assert (config.network.bn_groups, config.network.backbone) == (1, "resnet50")
+    assert (views.size, views.crop_scale, views.blur, views.grey) == (224, (0.08, 1.0), (0.5, 0.5), 0.2)
+    assert (views.brightness, views.contrast, views.saturation, views.hue, views.jitter) == (0.8, 0.8, 0.8, 0.2, 0.8)

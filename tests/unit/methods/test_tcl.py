@@ -9,10 +9,12 @@ import safetensors.torch
 import torch
 
 from helpers import oracle
+from helpers.recipes import built, lengths, of_system, widths
 from helpers.small import quick_config, quick_train
 from helpers.staged import next_epoch, opened
 from propos.common.errors import InputError, Interrupted
 from propos.losses import nt_xent
+from propos.methods import settings_of
 from propos.methods.tcl import confident_images, labelled_contrast
 from propos.runs import RunFolder
 from propos.training.m_step import m_step
@@ -104,3 +106,21 @@ def test_labels_of_other_clusters_or_images_are_refused(tmp_path, change):
     newest.with_name(f"999999-{hashlib.sha256(content).hexdigest()[:32]}.safetensors").write_bytes(content)
     with pytest.raises(InputError, match=r"method\.tables\.labels: does not fit the method's memory"):
         quick_train(run=run, **settings)
+
+
+def test_tcl_has_its_own_settings():
+    config = of_system("tcl-cifar-10")
+    networks, own = built(config), settings_of(config)
+    features = networks.online.features
+    assert lengths(config) == [1000, 200]
+    assert widths(networks.online.projector) == (features, features, 128)
+    assert widths(networks.head) == (features, features, 10)
+    train, views = config.train, config.views
+    assert (train.optimiser, train.schedule, train.weight_decay, train.warmup) == ("adam", "constant", 1e-4, 0)
+    # Four devices of 256 images, each normalising its own, at 1e-4.
+    assert (train.batch_size, config.network.bn_groups) == (1024, 4)
+    assert train.lr * train.batch_size / 256 == pytest.approx(1e-4)
+    assert (own.temperature, own.cluster_temperature, own.confidence) == (0.5, 1, 0.99)
+    assert (views.size, views.plain, views.blur, views.crop_scale) == (224, "centre", (1.0, 0.0), (0.2, 1.0))
+    assert (views.brightness, views.contrast, views.saturation, views.hue) == (0.4, 0.4, 0.2, 0.1)
+    assert (config.strong.operations, config.strong.cutout * 224) == (4, 75)

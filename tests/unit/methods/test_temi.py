@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from helpers import oracle
+from helpers.recipes import of_system
+from propos.methods import settings_of
 from propos.methods.temi import weighted_information
 
 RNG = np.random.default_rng(0)
@@ -41,3 +43,10 @@ def test_no_gradient_reaches_teachers_or_shares():
     shares = torch.tensor(SHARES, requires_grad=True)
     weighted_information(students, teachers, shares, 0.6).sum().backward()
     assert [each.grad is None for each in (*students, *teachers, shares)] == [False, False, True, True, True]
+
+
+def test_temi_has_its_own_settings():
+    config = of_system("temi-dino")
+    own = settings_of(config)
+    assert (own.heads, own.neighbours, config.network.momentum) == (16, 50, 0.996)
+    assert own.heads_lr * config.train.batch_size / 256 == pytest.approx(4e-4)
