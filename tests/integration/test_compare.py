@@ -220,7 +220,7 @@ def test_each_method_has_the_settings_that_it_reads():
         "dcboost": {*shared, "propos.sigma"},
     }
     on_byol = CompareRequest("digits", ["propos", "dcboost"], settings={**given, "dcboost.pretext": "byol"})
-    assert set(on_byol.request("dcboost").settings) == {*shared, "byol.predictor_rate", "dcboost.pretext"}
+    assert set(on_byol.method_request("dcboost").settings) == {*shared, "byol.predictor_rate", "dcboost.pretext"}
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path, capsys):
