@@ -13,7 +13,7 @@ from helpers.small import CPU, digits, quick_config
 from propos.common.errors import Interrupted
 from propos.distributed import any_process, gather, gather_on_first, join_process_group, rank, share
 from propos.methods import find_method, stages_of
-from propos.networks.norm import BatchGroups, BatchNorm, set_groups
+from propos.networks.norm import BatchGroups, BatchNorm, in_groups
 from propos.runs import RunFolder
 from propos.training import Silent, train
 from propos.training.checkpoint_validation import memories_of
@@ -125,8 +125,8 @@ def batch_norm(groups, precision=torch.float32):
     x, weights = (tensor[share(ROWS)].to(precision) for tensor in rows())
     x = x.clone().requires_grad_()
     norm = BatchNorm(CHANNELS)
-    set_groups(norm, BatchGroups.of(ROWS, groups))
-    y = norm(x)
+    with in_groups(norm, BatchGroups.of(ROWS, groups)):
+        y = norm(x)
     (y * weights).sum().backward()
     return {"y": y.detach(), "dx": x.grad, "mean": norm.running_mean, "var": norm.running_var}
 

@@ -6,7 +6,7 @@ from propos.networks.encoder import Encoder
 from propos.networks.frozen_backbone import FrozenBackbone
 from propos.networks.memory import Bank, Memory, Neighbours, Queue, labels_of
 from propos.networks.mlp import Float32, Mlp, initialise_small, mlp_layers, reinitialise
-from propos.networks.norm import BatchGroups, BatchNorm, set_groups
+from propos.networks.norm import BatchGroups, BatchNorm, in_groups
 from propos.networks.precision import autocast
 from propos.networks.pretrained import (
     EXTRA,
@@ -49,6 +49,7 @@ __all__ = [
     "backbone",
     "feature_width",
     "find_pretrained",
+    "in_groups",
     "initialise_small",
     "installed",
     "labels_of",
@@ -56,7 +57,6 @@ __all__ = [
     "origin_of",
     "read_pretrained",
     "reinitialise",
-    "set_groups",
     "smallest_side",
     "trunk_features",
 ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,180 +15,314 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from propos.distributed import share, sum_over_processes, world_size
+from propos.distributed import each_process, rank, shares, world_size
+from propos.distributed.transfer import send
 
 
 @dataclass(frozen=True)
 class BatchGroups:
-    """The groups of a batch, and this process's rows of each."""
+    """The groups of a batch, and each process's rows of them."""
 
-    here: tuple[int, ...]  # this process's rows in each group
-    whole: tuple[int, ...]  # all processes' rows in each group
-    shared: bool  # whether a group lies on several processes
+    of_processes: tuple[tuple[int, ...], ...]  # each process's rows in each group
+    process: int = 0  # this one
+    shared: bool = False  # whether a group lies on several processes
     passes: int = 1  # the number of concatenated batches that the groups belong to
 
     @classmethod
     def of(cls, batch: int, groups: int) -> BatchGroups:
         """Divide a batch into groups of consecutive rows."""
-        bounds, part = [batch * number // groups for number in range(groups + 1)], share(batch)
-        spans = list(pairwise(bounds))
-        here = tuple(max(0, min(stop, part.stop) - max(start, part.start)) for start, stop in spans)
+        spans = list(pairwise(batch * number // groups for number in range(groups + 1)))
+        of_processes = tuple(
+            tuple(max(0, min(stop, part.stop) - max(start, part.start)) for start, stop in spans)
+            for part in shares(batch)
+        )
         # If every process has equally many groups, its share consists of whole groups.
-        return cls(here, tuple(stop - start for start, stop in spans), shared=groups % world_size() != 0)
+        return cls(of_processes, rank(), shared=groups % world_size() != 0)
+
+    @property
+    def here(self) -> tuple[int, ...]:
+        """This process's rows in each group."""
+        return self.of_processes[self.process]
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """This process's rows in each of the groups that it has rows of."""
+        return tuple(rows for rows in self.here if rows)
 
     def joined(self, views: int) -> BatchGroups:
         """Return the groups of a batch in which each group holds several views of its images."""
-        here, whole = (tuple(views * rows for rows in each) for each in (self.here, self.whole))
-        return replace(self, here=here, whole=whole)
+        return replace(self, of_processes=tuple(tuple(views * rows for rows in each) for each in self.of_processes))
 
     def concatenated(self, views: int) -> BatchGroups:
         """Return the groups of several concatenated batches, each with statistics of its own."""
-        return replace(self, here=views * self.here, whole=views * self.whole, passes=views)
+        return replace(self, of_processes=tuple(views * each for each in self.of_processes), passes=views)
 
 
-ALONE = BatchGroups((), (), shared=False)
+ALONE = BatchGroups(((),))
+
+
+class Statistics(NamedTuple):
+    """The mean and 1/√(variance + ε) of each group that this process has rows of, and a channel's values in a row."""
+
+    means: Sequence[Float[Tensor, " C"]]
+    inverse: Sequence[Float[Tensor, " C"]]
+    values: int
 
 
 class BatchNorm(_BatchNorm):
     """Batch norm over rows or images; one group in one process is torch's own, to the bit.
 
     The running buffers are updated by the mean of the groups' statistics, so that their mean over processes equals
-    the buffers of one process.
+    the buffers of one process. `in_groups` updates those of all batch norms together, after the pass.
     """
 
     def __init__(self, features: int, eps: float = 1e-5) -> None:
         super().__init__(features, eps)
         self.groups = ALONE
         self.recomputing = False  # whether this pass repeats one that the buffers already contain
+        self.statistics: Statistics | None = None  # of this pass, which the buffers do not contain yet
 
     def forward(self, x: Float[Tensor, "b C ..."]) -> Float[Tensor, "b C ..."]:
         """Normalise with the statistics of each row's group; in eval mode, with the running ones."""
         groups = self.groups
         if not self.training or (len(groups.here) < 2 and not groups.shared):
             if self.training and self.recomputing:
-                mean, variance = self._buffer("running_mean").clone(), self._buffer("running_var").clone()
+                mean, variance = self.get_buffer("running_mean").clone(), self.get_buffer("running_var").clone()
                 return F.batch_norm(x, mean, variance, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
             return super().forward(x)
         assert sum(groups.here) == len(x), f"{len(x)} rows for groups of {groups.here}"
+        made = _Grouped.apply(x, self.weight, self.bias, self.eps, groups)  # type: ignore[no-untyped-call]
+        normalised: Tensor = made[0]
         if not self.recomputing:
-            self._buffer("num_batches_tracked").add_(1)
-        return self._over_processes(x) if groups.shared else self._on_this_process(x)
+            self.statistics = Statistics(made[1::2], made[2::2], x[0, 0].numel())
+        return normalised
 
     def _check_input_dim(self, input: Tensor) -> None:
         assert input.ndim in (2, 4)
 
-    def _buffer(self, name: str) -> Tensor:
-        return self.get_buffer(name)
 
-    def _on_this_process(self, x: Tensor) -> Tensor:
-        """Normalise groups that are all on this process."""
-        running = [self._buffer("running_mean"), self._buffer("running_var")]
-        sizes = [rows for rows in self.groups.here if rows]
-        moved = [torch.stack([buffer] * len(sizes)) for buffer in running]
-        parts = [
-            F.batch_norm(part, mean, variance, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
-            for part, mean, variance in zip(x.split(sizes), *moved, strict=True)
-        ]
-        for buffer, each in zip(running, moved, strict=True):
-            if not self.recomputing:
-                buffer.copy_(each.mean(dim=0))
-        return torch.cat(parts)
-
-    def _over_processes(self, x: Tensor) -> Tensor:
-        """Normalise groups that are shared by several processes."""
-        normalised, means, variances = _Shared.apply(x, self.weight, self.bias, self.eps, self.groups)  # type: ignore[no-untyped-call]
-        result: Tensor = normalised
-        if self.recomputing:
-            return result
-        counts = _counts(self.groups, x)[:, 0].to(variances.dtype)
-        unbiased = variances * (counts / (counts - 1))
-        for name, statistics in (("running_mean", means), ("running_var", unbiased)):
-            buffer = self._buffer(name)
-            for of_pass in statistics.chunk(self.groups.passes):
-                buffer.lerp_(of_pass.mean(dim=0).to(buffer.dtype), self.momentum or 0.0)
-        return result
-
-
-class _Shared(torch.autograd.Function):
-    """Batch norm with statistics of all processes' rows: one small message each way."""
+class _Grouped(torch.autograd.Function):
+    """Batch norm of groups by torch's kernels, each writing its group's rows to their place in the result."""
 
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float, groups: BatchGroups
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        sums = torch.stack([_sums(part) for part in x.split(groups.here)])
-        means, squares = sum_over_processes(sums).div_(_counts(groups, x)).unbind(dim=1)
-        variances = (squares - means.square()).clamp_(min=0).to(weight.dtype)
-        means = means.to(weight.dtype)
-        scales = weight * torch.rsqrt(variances + eps)
-        ctx.save_for_backward(x, weight, means, variances)
+    ) -> tuple[Tensor, ...]:
+        y = torch.empty_like(x)
+        parts, outs = x.split(groups.rows), y.split(groups.rows)
+        if groups.shared:
+            statistics = _statistics_over_processes(parts, eps, groups)
+            for part, out, of_group in zip(parts, outs, statistics, strict=True):
+                _normalise(part, weight, bias, *of_group, eps, out)
+        else:
+            statistics = list(weight.new_empty((len(parts), 2, len(weight))))
+            for part, out, (mean, inverse) in zip(parts, outs, statistics, strict=True):
+                torch.ops.aten.native_batch_norm.out(
+                    part, weight, bias, None, None, True, 0.0, eps, out=out, save_mean=mean, save_invstd=inverse
+                )
+        flat = [each for of_group in statistics for each in of_group]
+        ctx.save_for_backward(x, weight, *flat)
         ctx.eps, ctx.groups = eps, groups
-        ctx.mark_non_differentiable(means, variances)
-        by_row = _rows(groups, x)
-        return torch.addcmul(by_row(bias - means * scales), x, by_row(scales)).to(x.dtype), means, variances
+        ctx.mark_non_differentiable(*flat)
+        ctx.set_materialize_grads(False)
+        return y, *flat
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, means, variances = ctx.saved_tensors
+    def backward(ctx: Any, gradient: Tensor, *_: None) -> tuple[Tensor | None, ...]:
+        x, weight, *flat = ctx.saved_tensors
         groups: BatchGroups = ctx.groups
-        pairs = zip(gradient.split(groups.here), x.split(groups.here), means, variances, strict=True)
-        of_weight, of_bias = torch.stack([_of_weight_and_bias(*each, weight, ctx.eps) for each in pairs], dim=1)
-        sums = torch.stack([of_weight, of_bias], dim=1).double()
-        slope, level = sum_over_processes(sums).div_(_counts(groups, x)).to(weight.dtype).unbind(dim=1)
-        # w/σ · (g − level − slope · (x − mean)/σ)
-        inverse = torch.rsqrt(variances + ctx.eps)
-        scales = weight * inverse
-        factor = -scales * inverse * slope
-        by_row = _rows(groups, x)
-        of_x = torch.addcmul(by_row(-scales * level - factor * means), x, by_row(factor))
-        of_x.addcmul_(gradient, by_row(scales))
-        return of_x.to(x.dtype), of_weight.sum(dim=0), of_bias.sum(dim=0), None, None
+        if groups.shared and gradient.stride() != x.stride():  # CUDA's kernel takes them for equal
+            gradient = torch.empty_like(x).copy_(gradient)
+        pieces = list(zip(gradient.split(groups.rows), x.split(groups.rows), flat[::2], flat[1::2], strict=True))
+        if groups.shared:
+            made = [_sums(*piece, weight, ctx.eps) for piece in pieces]
+            exchanged = _exchanged([each for *_, slope, level in made for each in (slope, level)], groups)
+            sources = _sources(groups, x[0, 0].numel(), x.device)
+            of_parts = [
+                _of_input(*piece, weight, exchanged[source.places].sum(dim=0), source)
+                for piece, source in zip(pieces, sources, strict=True)
+            ]
+            of_parameters = [each for of_part in made for each in of_part[:2]]
+        else:
+            kernel, wanted = torch.ops.aten.native_batch_norm_backward, [True, True, True]
+            all_made = [kernel(g, part, weight, None, None, *rest, True, ctx.eps, wanted) for g, part, *rest in pieces]
+            of_parts = [of_part for of_part, _, _ in all_made]
+            of_parameters = [each for _, *both in all_made for each in both]
+        if len(pieces) == 1:  # a copy would be needless
+            return of_parts[0], *of_parameters, None, None
+        of_weight, of_bias = torch.stack(of_parameters).view(len(pieces), 2, -1).sum(dim=0)
+        return torch.cat(of_parts), of_weight, of_bias, None, None
 
 
-def _of_weight_and_bias(
-    gradient: Tensor, x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor, eps: float
-) -> Float[Tensor, "2 C"]:
-    """Return the gradients of weight and bias: the sums of gradient · normalised x, and of the gradient."""
-    if not len(x):
-        return weight.new_zeros((2, len(weight)))
-    kernel, wanted = torch.ops.aten.native_batch_norm_backward, [False, True, True]
-    # As in training with these statistics: CUDA's kernel takes no others.
-    _, of_weight, of_bias = kernel(
-        gradient, x, weight, None, None, mean, torch.rsqrt(variance + eps), True, eps, wanted
-    )
-    return torch.stack([of_weight, of_bias])
+# On a GPU each of the next five is one kernel, those of torch's SyncBatchNorm: half precision is not promoted.
 
 
-def _sums(part: Float[Tensor, "b C ..."]) -> Float[Tensor, "2 C"]:
-    """Return the sums of values and of squares per channel in double precision, so that the variance is accurate."""
-    channels = part.shape[1]
-    if not len(part):
-        return torch.zeros((2, channels), dtype=torch.float64, device=part.device)
-    count = part.numel() // channels
-    untouched = torch.zeros(
-        channels, dtype=torch.float32, device=part.device
-    )  # in float32, so that statistics of half precision are float32
+def _mean_and_inverse(part: Float[Tensor, "b C ..."], eps: float) -> tuple[Float[Tensor, " C"], Float[Tensor, " C"]]:
+    """Return mean and 1/√(variance + ε) of each channel, of half precision in float32."""
+    if part.device.type != "cpu":
+        return torch.batch_norm_stats(part, eps)
+    untouched = torch.zeros(part.shape[1])  # the statistics have the precision of these
     mean, variance = torch.batch_norm_update_stats(part, untouched, untouched.clone(), 0.0)
-    mean, variance = mean.double(), variance.double()
-    return torch.stack([mean, variance + mean.square()]).mul_(count)
+    return mean, variance.add_(eps).rsqrt_()
 
 
-def _counts(groups: BatchGroups, x: Tensor) -> Float[Tensor, "G 1 1"]:
-    """Return the number of values of a channel in each group."""
-    return _on_device(groups.whole, x.device).double().mul_(x[0, 0].numel())[:, None, None]
+def _combined(
+    of_parts: Float[Tensor, "n 2 C"], counts: Float[Tensor, " n"], eps: float
+) -> tuple[Float[Tensor, " C"], Float[Tensor, " C"]]:
+    """Return mean and 1/√(variance + ε) of a group from those of its parts."""
+    means, inverse = of_parts.unbind(dim=1)
+    if means.device.type != "cpu":
+        return torch.batch_norm_gather_stats_with_counts(means, means, inverse, None, None, 0.0, eps, counts)
+    shares, means, variances = (counts / counts.sum())[:, None], means.double(), inverse.double() ** -2 - eps
+    mean = (shares * means).sum(dim=0)
+    variance = (shares * (variances + (means - mean).square())).sum(dim=0)
+    return mean.float(), (variance + eps).rsqrt().float()
+
+
+def _normalise(
+    part: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, inverse: Tensor, eps: float, out: Tensor
+) -> None:
+    """Write (x − mean) · inverse · weight + bias of a group's rows."""
+    if part.device.type != "cpu":
+        torch.batch_norm_elemt(part, weight, bias, mean, inverse, eps, out=out)
+        return
+    scale = weight * inverse
+    torch.addcmul(_by_channel(bias - mean * scale, part), part, _by_channel(scale, part), out=out)
+
+
+def _sums(
+    gradient: Tensor, part: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of weight and bias, and the sums of gradient · (x − mean) and of the gradient."""
+    if part.device.type != "cpu":
+        made = torch.batch_norm_backward_reduce(gradient, part, mean, inverse, weight, True, True, True)
+        level, slope, of_weight, of_bias = made
+        return of_weight, of_bias, slope, level
+    kernel, wanted = torch.ops.aten.native_batch_norm_backward, [False, True, True]
+    _, of_weight, of_bias = kernel(gradient, part, weight, None, None, mean, inverse, True, eps, wanted)
+    return of_weight, of_bias, of_weight / inverse, of_bias
+
+
+def _of_input(
+    gradient: Tensor,
+    part: Tensor,
+    mean: Tensor,
+    inverse: Tensor,
+    weight: Tensor,
+    sums: Float[Tensor, "2 C"],
+    source: _Source,
+) -> Tensor:
+    """Return the gradient of a group's rows: weight · inverse · (g − level/n − (x − mean) · inverse² · slope/n)."""
+    slope, level = sums
+    if part.device.type != "cpu":
+        return torch.batch_norm_backward_elemt(gradient, part, mean, inverse, weight, level, slope, source.whole)
+    scale, count = weight * inverse, source.whole
+    factor = -scale * inverse.square() * (slope / count)
+    of_part = torch.addcmul(
+        _by_channel(-scale * (level / count) - factor * mean, part), part, _by_channel(factor, part)
+    )
+    return of_part.addcmul_(gradient, _by_channel(scale, part)).to(part.dtype)
+
+
+def _by_channel(values: Float[Tensor, " C"], part: Float[Tensor, "b C ..."]) -> Float[Tensor, "C ..."]:
+    return values.view(-1, *[1] * (part.ndim - 2))
+
+
+def _statistics_over_processes(
+    parts: Sequence[Tensor], eps: float, groups: BatchGroups
+) -> list[tuple[Float[Tensor, " C"], Float[Tensor, " C"]]]:
+    """Return the mean and 1/√(variance + ε) of the groups that this process has rows of, by one small message."""
+    exchanged = _exchanged([each for part in parts for each in _mean_and_inverse(part, eps)], groups)
+    sources = _sources(groups, parts[0][0, 0].numel(), parts[0].device)
+    return [_combined(exchanged[source.places], source.counts, eps) for source in sources]
+
+
+def _exchanged(own: Sequence[Float[Tensor, " C"]], groups: BatchGroups) -> Float[Tensor, "W*k 2 C"]:
+    """Return two values of each group of every process; processes with fewer groups than others fill up with 0."""
+    local, slots = torch.stack(list(own)), _slots(groups)
+    if len(local) < 2 * slots:
+        local = F.pad(local, (0, 0, 0, 2 * slots - len(local)))
+    return each_process(local).view(-1, 2, local.shape[1])
+
+
+def _slots(groups: BatchGroups) -> int:
+    """Return the largest number of groups that a process has rows of."""
+    return max(sum(rows > 0 for rows in each) for each in groups.of_processes)
+
+
+class _Source(NamedTuple):
+    """Where the parts of a group are among the values of all processes, and how many values of a channel they have."""
+
+    places: slice | Int[Tensor, " n"]
+    counts: Float[Tensor, " n"]
+    whole: Int[Tensor, " 1"]  # their sum
 
 
 @cache
-def _on_device(rows: tuple[int, ...], device: torch.device) -> Int[Tensor, " G"]:
-    """Return the groups' numbers of rows on a device, cached: every batch norm needs them."""
-    return torch.tensor(rows, device=device)
+def _sources(groups: BatchGroups, values: int, device: torch.device) -> list[_Source]:
+    """Return the sources of the groups that this process has rows of."""
+    places: dict[int, list[int]] = {}
+    for process, each in enumerate(groups.of_processes):
+        present = [group for group, rows in enumerate(each) if rows]
+        for slot, group in enumerate(present):
+            places.setdefault(group, []).append(process * _slots(groups) + slot)
+    sources = []
+    for group, rows in enumerate(groups.here):
+        if rows:
+            counts = [each[group] * values for each in groups.of_processes if each[group]]
+            numbers = torch.tensor(counts).float(), torch.tensor([sum(counts)], dtype=torch.int32)
+            sources.append(_Source(_regular(places[group], device), *(send(each, device) for each in numbers)))
+    return sources
 
 
-def _rows(groups: BatchGroups, x: Tensor) -> Callable[[Float[Tensor, "G C"]], Float[Tensor, "b C ..."]]:
-    """Return a function that expands values of the groups to the rows of x."""
-    here = _on_device(groups.here, x.device)
-    group = torch.arange(len(here), device=x.device).repeat_interleave(here, output_size=len(x))
-    return lambda values: values[group].view(len(x), -1, *[1] * (x.ndim - 2))
+def _regular(places: list[int], device: torch.device) -> slice | Int[Tensor, " n"]:
+    """Return places as a slice, which needs no copy, if they are equally far apart."""
+    step = places[1] - places[0] if len(places) > 1 else 1
+    evenly = range(places[0], places[-1] + 1, step)
+    return slice(evenly.start, evenly.stop, step) if list(evenly) == places else send(torch.tensor(places), device)
+
+
+@torch.no_grad()
+def _update_buffers(norms: Sequence[BatchNorm], groups: BatchGroups) -> None:
+    """Move the running statistics of all batch norms by those of their last pass: a few operations for all of them."""
+    seen = [norm.statistics for norm in norms if norm.statistics is not None]
+    factors, eps, unbiased = [], [], []
+    for share, count in _shares(groups):
+        for norm, statistics in zip(norms, seen, strict=True):
+            values = count * statistics.values
+            factors.append(share)
+            eps.append(norm.eps)
+            unbiased.append(share * values / (values - 1))
+    means = torch._foreach_mul(_by_group([statistics.means for statistics in seen]), factors)
+    variances = torch._foreach_pow(_by_group([statistics.inverse for statistics in seen]), -2)
+    torch._foreach_sub_(variances, eps)
+    torch._foreach_mul_(variances, unbiased)
+    widths = [norm.num_features for norm in norms]
+    by_pass = (torch.cat(each).view(groups.passes, -1, sum(widths)).sum(dim=1) for each in (means, variances))
+    buffers = [norm.get_buffer(name) for name in ("running_mean", "running_var") for norm in norms]
+    (momentum,) = {norm.momentum for norm in norms}
+    for of_pass in zip(*by_pass, strict=True):
+        torch._foreach_lerp_(buffers, [piece for row in of_pass for piece in row.split(widths)], momentum or 0.0)
+    torch._foreach_add_([norm.get_buffer("num_batches_tracked") for norm in norms], groups.passes)
+    for norm in norms:
+        norm.statistics = None
+
+
+def _by_group(of_norms: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """Return tensors of each batch norm's groups in order of the groups."""
+    return [tensor for of_group in zip(*of_norms, strict=True) for tensor in of_group]
+
+
+def _shares(groups: BatchGroups) -> Iterator[tuple[float, int]]:
+    """Yield the share in the buffers, and the rows on all processes, of each group that this process has rows of.
+
+    With these shares the mean over processes is the mean over groups, also where groups are on unequally many.
+    """
+    for group, rows in enumerate(groups.here):
+        if rows:
+            of_processes = [each[group] for each in groups.of_processes if each[group]]
+            share = len(groups.of_processes) * groups.passes / (len(groups.here) * len(of_processes))
+            yield share, sum(of_processes)
 
 
 def recomputing(network: nn.Module) -> AbstractContextManager[None]:
@@ -208,8 +342,13 @@ def _recomputing(norms: list[tuple[BatchNorm, BatchGroups]]) -> Iterator[None]:
             norm.recomputing, norm.groups = False, groups
 
 
-def set_groups(network: nn.Module, groups: BatchGroups) -> None:
-    """Set the groups of the next batch in every batch norm of a network."""
-    for module in network.modules():
-        if isinstance(module, BatchNorm):
-            module.groups = groups
+@contextmanager
+def in_groups(network: nn.Module, groups: BatchGroups) -> Iterator[None]:
+    """Let the batch norms of a network normalise one batch in groups; then update their running statistics."""
+    norms = [module for module in network.modules() if isinstance(module, BatchNorm)]
+    for norm in norms:
+        norm.groups = groups
+    yield
+    passed = [norm for norm in norms if norm.statistics is not None]
+    if passed:
+        _update_buffers(passed, groups)

@@ -15,7 +15,7 @@ from propos.distributed import gather, gather_together, share
 from propos.distributed.transfer import send
 from propos.methods import Stage
 from propos.methods.seeds import derive, generator
-from propos.networks import BatchGroups, autocast, reinitialise, set_groups
+from propos.networks import BatchGroups, autocast, in_groups, reinitialise
 from propos.training.e_step import unassigned
 from propos.training.learner import Learner
 from propos.training.state import State
@@ -104,20 +104,27 @@ class BatchContext:
         return generator(self.learner.seed, purpose, *self.when)
 
     def _pass(self, module: Callable[[Tensor], Tensor], views: Any) -> list[Tensor]:
-        """Pass views separately, or together if batch norm is joint or its messages can be shared."""
-        network = self.learner.config.network
-        groups, count = BatchGroups.of(self.size, network.bn_groups), len(views)
+        """Pass views separately, or together if batch norm is joint, its messages can be shared or a device computes.
+
+        Batch norm has the same statistics either way. A CPU gains nothing from fewer, larger operations. A pretrained
+        network may have other batch norms than ours.
+        """
+        network, count = self.learner.config.network, len(views)
+        groups = BatchGroups.of(self.size, network.bn_groups)
         joint = network.joint_views and count > 1
-        behind = groups.shared and not joint and count > 1
-        set_groups(
-            self.learner.method, groups.joined(count) if joint else groups.concatenated(count) if behind else groups
-        )
+        on_device = self.learner.device.type != "cpu" and self.learner.config.start.network is None
+        behind = (groups.shared or on_device) and not joint and count > 1
+        arranged = groups.joined(count) if joint else groups.concatenated(count) if behind else groups
         if not joint and not behind:
-            return [module(view) for view in views]
-        rows = [rows for rows in groups.here if rows]
-        if behind or len(rows) == 1:
-            return list(module(torch.cat(list(views))).chunk(count))
+            return [self._through(module, view, arranged) for view in views]
+        if behind or len(groups.rows) == 1:
+            return list(self._through(module, torch.cat(list(views)), arranged).chunk(count))
         # A group holds all views of its images.
+        rows = groups.rows
         mixed = [piece for pieces in zip(*(view.split(rows) for view in views), strict=True) for piece in pieces]
-        made = module(torch.cat(mixed)).split([each for each in rows for _ in range(count)])
+        made = self._through(module, torch.cat(mixed), arranged).split([each for each in rows for _ in range(count)])
         return [torch.cat(made[place::count]) for place in range(count)]
+
+    def _through(self, module: Callable[[Tensor], Tensor], batch: Tensor, groups: BatchGroups) -> Tensor:
+        with in_groups(self.learner.method, groups):
+            return module(batch)

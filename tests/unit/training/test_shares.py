@@ -27,7 +27,8 @@ def test_a_share_has_the_views_its_images_have_in_the_whole_batch():
 
 def test_a_batch_is_cut_into_consecutive_groups_by_hand():
     groups = BatchGroups.of(13, 4)
-    assert groups.here == groups.whole == (3, 3, 3, 4)
+    assert groups.of_processes == ((3, 3, 3, 4),)
+    assert groups.here == (3, 3, 3, 4)
     assert not groups.shared
     assert groups.joined(2).here == (6, 6, 6, 8)
     assert groups.concatenated(2).here == (3, 3, 3, 4, 3, 3, 3, 4)
