@@ -77,8 +77,8 @@ class _Sending:
         for tensors, flat, work in self.under_way:
             work.wait()
             flat /= world_size()
-            for tensor, mean in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
-                _flat(tensor).copy_(mean)
+            means = flat.split([tensor.numel() for tensor in tensors])
+            torch._foreach_copy_([_flat(tensor) for tensor in tensors], list(means))
 
 
 def _gradients(parameters: Sequence[nn.Parameter]) -> list[Tensor]:

@@ -14,6 +14,8 @@ from torch import Tensor
 from propos.distributed.process_group import rank, world_size
 
 PIECE_BYTES = 64 * 2**20  # of a message when rows are collected on the first process
+# Torch renames it from 2.13 on.
+_gather_into: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 FEW_BYTES = 64 * 2**10  # up to this size tensors are gathered and summed instead of reduced
 
 
@@ -53,9 +55,18 @@ def all_gather(local: Tensor) -> Tensor:
     """Return every process's tensor, all of one shape, stacked in rank order; no gradient passes."""
     if world_size() == 1:
         return local[None]
-    parts = [torch.empty_like(local, memory_format=torch.contiguous_format) for _ in range(world_size())]
-    dist.all_gather(parts, local.detach().contiguous())
-    return torch.stack(parts)
+    return _all_gather(local)
+
+
+def _all_gather(local: Tensor) -> Tensor:
+    """Return every process's tensor; NCCL writes them next to each other, without a copy for each."""
+    local = local.detach().contiguous()
+    whole = local.new_empty((world_size(), *local.shape))
+    if local.device.type == "cpu":
+        dist.all_gather(list(whole.unbind()), local)
+    else:
+        _gather_into(whole, local)
+    return whole
 
 
 def gather_rows(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total: int) -> Float[Tensor, "M D"]:
@@ -149,11 +160,11 @@ class _Gather(torch.autograd.Function):
     def forward(ctx: Any, local: Tensor, total: int) -> Tensor:
         ctx.share = share(total)
         rows = [span.stop - span.start for span in shares(total)]
+        if len(set(rows)) == 1:
+            return _all_gather(local).flatten(0, 1)
         padded = local.new_zeros((max(rows), *local.shape[1:]))
         padded[: len(local)] = local
-        parts = [torch.empty_like(padded) for _ in rows]
-        dist.all_gather(parts, padded)
-        return torch.cat([part[:filled] for part, filled in zip(parts, rows, strict=True)])
+        return torch.cat([part[:filled] for part, filled in zip(_all_gather(padded), rows, strict=True)])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
