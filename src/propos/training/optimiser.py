@@ -25,12 +25,12 @@ def build_optimiser(
     groups = [group for rate, alike in by_rate.items() for group in _groups(alike, {"rate": rate}, settings)]
     if settings.optimiser == "lars":
         return Lars(groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay)
-    fused = device.type in ("cpu", "cuda")
+    kernels: dict[str, Any] = {"fused": True} if device.type in ("cpu", "cuda") else {"foreach": True}
     if settings.optimiser in ("adam", "adamw"):
         kind = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.AdamW
-        return kind(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=fused)
+        return kind(groups, lr=settings.lr, weight_decay=settings.weight_decay, **kernels)
     return torch.optim.SGD(
-        groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay, fused=fused
+        groups, lr=settings.lr, momentum=settings.sgd_momentum, weight_decay=settings.weight_decay, **kernels
     )
 
 
