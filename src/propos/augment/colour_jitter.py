@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.augment.colour import CHROMA, GREY, LUMA
@@ -24,17 +24,17 @@ HUE = len(AFFINE)
 def jitter_in_turn(views: Float[Tensor, "V B C S S"], draw: ViewDraw) -> Float[Tensor, "V B C S S"]:
     """Apply each view's colour choices to pixels in [0, 1] in its own order, clip after each, then take its colours."""
     count, batch, channels, size, _ = views.shape
-    pixels = views.reshape(count * batch, channels, size * size)
-    order = draw.order.flatten(0, 1)
-    factors = {name: getattr(draw, name).flatten() for name in AFFINE}
-    for place in range(HUE):
-        pixels = _changed(pixels, factors, order, place, order[:, HUE] > place)
+    pixels, parts = views.reshape(count * batch, channels, size * size), _parts(views.device)
+    matrices, blends = _rounds(draw, channels, parts)
+    for number, (matrix, blend) in enumerate(zip(matrices, blends, strict=True)):
+        if number == HUE and channels == 3:
+            pixels = shift_hue(pixels, draw.hue.flatten())
+        luma = pixels.mean(dim=-1, keepdim=True)
+        if channels == 3:
+            luma = parts.luma @ luma
+        pixels = torch.baddbmm(blend * luma, matrix, pixels).clamp_(0, 1)
     if channels == 3:
-        pixels = shift_hue(pixels, draw.hue.flatten())
-    for place in range(1, HUE + 1):
-        pixels = _changed(pixels, factors, order, place, order[:, HUE] < place)
-    if channels == 3:
-        parts, grey = _parts(pixels.device), draw.grey.flatten()[:, None, None]
+        grey = draw.grey.flatten()[:, None, None]
         pixels = torch.where(grey, parts.grey, parts.identity) @ pixels
     return pixels.view(count, batch, channels, size, size)
 
@@ -48,36 +48,29 @@ class _Parts:
     chroma: Float[Tensor, "3 3"]
     luma: Float[Tensor, "1 3"]
     sixths: Float[Tensor, "3 1"]  # how far red, green and blue are from the end of the circle of hues
+    turns: Int[Tensor, "6 1"]  # of the rounds: three before the hue's turn, three after it
+    sides: Int[Tensor, "6 1"]  # 1 before it, -1 after it
 
 
 @cache
 def _parts(device: torch.device) -> _Parts:
     """Return them, sent there once."""
-    made = torch.eye(3), GREY, CHROMA, LUMA[None], torch.tensor([[5.0], [3.0], [1.0]])
+    rounds = torch.tensor([[0], [1], [2], [1], [2], [3]]), torch.tensor([[1], [1], [1], [-1], [-1], [-1]])
+    made = torch.eye(3), GREY, CHROMA, LUMA[None], torch.tensor([[5.0], [3.0], [1.0]]), *rounds
     return _Parts(*(part.to(device) for part in made))
 
 
-def _changed(
-    pixels: Float[Tensor, "N C P"],
-    factors: dict[str, Float[Tensor, " N"]],
-    order: Int[Tensor, "N 4"],
-    place: int,
-    here: Bool[Tensor, " N"],
-) -> Float[Tensor, "N C P"]:
-    """Apply the change whose turn it is to each view that is `here`."""
-    one = torch.ones_like(factors["brightness"])
-    brightness, contrast, saturation = (
-        torch.where(here & (order[:, number] == place), factors[name], one)[:, None, None]
-        for number, name in enumerate(AFFINE)
-    )
-    gain = brightness * contrast
-    if pixels.shape[1] == 1:
-        matrix, luma = gain, pixels.mean(dim=-1, keepdim=True)
-    else:
-        parts = _parts(pixels.device)
-        matrix = gain * (parts.identity + (saturation - 1) * parts.chroma)
-        luma = parts.luma @ pixels.mean(dim=-1, keepdim=True)
-    return torch.baddbmm((1 - contrast) * luma, matrix, pixels).clamp_(0, 1)
+def _rounds(draw: ViewDraw, channels: int, parts: _Parts) -> tuple[Float[Tensor, "6 N C C"], Float[Tensor, "6 N 1 1"]]:
+    """Return for each round and view the matrix of the change whose turn it is, and its share of the mean luma."""
+    order = draw.order.flatten(0, 1).T
+    here = (order[HUE] - parts.turns) * parts.sides > 0
+    factors = torch.stack([getattr(draw, name).flatten() for name in AFFINE])
+    chosen = torch.where(here[:, None] & (order[:HUE] == parts.turns[:, None]), factors, 1.0)
+    brightness, contrast, saturation = chosen[..., None, None].unbind(dim=1)
+    matrix = brightness * contrast
+    if channels == 3:
+        matrix = matrix * (parts.identity + (saturation - 1) * parts.chroma)
+    return matrix, 1 - contrast
 
 
 def shift_hue(pixels: Float[Tensor, "N 3 P"], turns: Float[Tensor, " N"]) -> Float[Tensor, "N 3 P"]:

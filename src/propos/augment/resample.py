@@ -140,8 +140,9 @@ def _taps(
     edge = pixels if isinstance(pixels, int) else pixels[:, None, None]
     index = torch.floor(centres - reach + 0.5) + torch.arange(most, device=start.device)
     weight = (1 - (index + 0.5 - centres).abs() / reach).clamp(min=0)
-    weight = weight * ((index >= 0) & (index < edge))
-    return index.clamp(min=0).clamp(max=edge - 1).long(), weight / weight.sum(dim=-1, keepdim=True)
+    inside = index.clamp(0, edge - 1) if isinstance(edge, int) else index.clamp(min=0).clamp(max=edge - 1)
+    weight = weight * (index == inside)
+    return inside.long(), weight / weight.sum(dim=-1, keepdim=True)
 
 
 def weighted_row_sums(
