@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.config import ViewSettings
-from propos.distributed.transfer import send
+from propos.distributed.transfer import send_together
 
 CROP_ATTEMPTS = 10
 ON_HOST = ("blur", "solarise")
@@ -39,9 +39,9 @@ class ViewDraw:
 
         The host makes a list of these; reading its length from the device would wait for it.
         """
-        return ViewDraw(
-            **{name: value if name in ON_HOST else send(value, device) for name, value in vars(self).items()}
-        )
+        moved = [name for name in vars(self) if name not in ON_HOST]
+        sent = send_together([getattr(self, name) for name in moved], device)
+        return replace(self, **dict(zip(moved, sent, strict=True)))
 
     def of(self, part: slice) -> ViewDraw:
         """Return the choices for some of the images."""

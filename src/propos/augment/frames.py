@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.data import Source
-from propos.distributed.transfer import send
+from propos.distributed.transfer import send_together
 
 USUAL_CROP = 7 / 8  # of the shorter side, which the usual test transform leaves
 
@@ -25,7 +25,7 @@ class Frames:
 
     def to(self, device: torch.device) -> Frames:
         """Move them to the device of the images."""
-        return Frames(**{name: send(value, device) for name, value in vars(self).items()})
+        return Frames(*send_together([self.rows, self.columns, self.lying], device))
 
     def of(self, part: slice) -> Frames:
         """Return those of some of the images."""

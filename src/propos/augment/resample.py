@@ -41,15 +41,19 @@ def resample(
         rows, columns = frames.rows, frames.columns
         across, down = _lying(across, down, frames.lying)
 
-    index, weight = _taps(*down, rows, height, size)
+    if frames is None and height == width:  # both axes at once
+        start, extent, mirrored = (torch.stack(pair) for pair in zip(down, across, strict=True))
+        (index, other_index), (weight, other_weight) = _taps(start, extent, mirrored, height, height, size)
+    else:
+        index, weight = _taps(*down, rows, height, size)
+        other_index, other_weight = _taps(*across, columns, width, size)
     index = index[:, :, None] + height * numbers[: batch * channels].view(batch, channels, 1, 1)
     weight = (weight / 255)[:, :, None].expand(index.shape)
     lowered = weighted_row_sums(images.float().reshape(-1, width), index, weight)
 
-    index, weight = _taps(*across, columns, width, size)
-    index = index + width * numbers[: views * batch].view(views, batch, 1, 1)
+    index = other_index + width * numbers[: views * batch].view(views, batch, 1, 1)
     table = lowered.view(views * batch, channels * size, width).transpose(1, 2).reshape(-1, channels * size)
-    squares = weighted_row_sums(table, index, weight).view(views, batch, size, channels * size).transpose(2, 3)
+    squares = sums_of_rows(table, index, other_weight).view(views, batch, size, channels * size).transpose(2, 3)
     squares = squares.reshape(views, batch, channels, size, size)
     return squares if frames is None else torch.where(frames.lying[:, None, None, None], squares.mT, squares)
 
@@ -120,14 +124,14 @@ def _lying(across: Axis, down: Axis, lying: Bool[Tensor, " B"]) -> tuple[Axis, A
 
 
 def _taps(
-    start: Float[Tensor, "V B"],
-    extent: Float[Tensor, "V B"],
-    flip: Bool[Tensor, "V B"],
+    start: Float[Tensor, "*A V B"],
+    extent: Float[Tensor, "*A V B"],
+    flip: Bool[Tensor, "*A V B"],
     pixels: int | Int[Tensor, " B"],
     most_pixels: int,
     size: int,
-) -> tuple[Int[Tensor, "V B S K"], Float[Tensor, "V B S K"]]:
-    """Return the input pixels, along one axis, that each output pixel is a weighted sum of, and their weights.
+) -> tuple[Int[Tensor, "*A V B S K"], Float[Tensor, "*A V B S K"]]:
+    """Return the input pixels, along an axis, that each output pixel is a weighted sum of, and their weights.
 
     All images have the same number of pixels, or each its own, at most `most_pixels`.
     """

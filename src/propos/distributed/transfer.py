@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -16,6 +16,18 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type == "cuda":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=device.type != "mps")
+
+
+def send_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+    """Copy several small tensors of the host to a device as one message of bytes, as `send` does."""
+    if device.type == "cpu":
+        return list(tensors)
+    # The widest first, so that each starts at a multiple of its width.
+    places = sorted(range(len(tensors)), key=lambda place: -tensors[place].itemsize)
+    sent = send(torch.cat([tensors[place].contiguous().view(-1).view(torch.uint8) for place in places]), device)
+    pieces = sent.split([tensors[place].nbytes for place in places])
+    made = {place: piece.view(tensors[place].dtype) for place, piece in zip(places, pieces, strict=True)}
+    return [made[place].view(tensor.shape) for place, tensor in enumerate(tensors)]
 
 
 class StagingBuffer:
