@@ -21,6 +21,14 @@ def binary_cross_entropy(probabilities: Float[Tensor, "*N"], true: Bool[Tensor, 
     return -torch.where(true, log_prob(probabilities), log_prob(1 - probabilities))
 
 
+def both_ways(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Return two pairs of views as one pair of stacks, for losses that take several pairs and return their mean.
+
+    They compute both in the same operations; `symmetric` calls any loss twice.
+    """
+    return torch.stack([first[0], second[0]]), torch.stack([first[1], second[1]])
+
+
 def symmetric(
     loss: Callable[..., Float[Tensor, ""]], first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor], *shared: object
 ) -> Float[Tensor, ""]:

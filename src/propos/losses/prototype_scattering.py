@@ -10,8 +10,8 @@ from propos.losses.prototypes import mean_of_present, membership, prototypes
 
 
 def prototype_scattering(
-    online: Float[Tensor, "B D"],
-    target: Float[Tensor, "B D"],
+    online: Float[Tensor, "*V B D"],
+    target: Float[Tensor, "*V B D"],
     labels: Int[Tensor, " B"],
     temperature: float,
     clusters: int | None = None,
@@ -24,9 +24,9 @@ def prototype_scattering(
     """
     members, present = membership(labels, online.dtype, clusters)
     ours, twins = prototypes(online, members), prototypes(target.detach(), members)
-    logits = (ours @ ours.T / temperature).masked_fill(~present, -torch.inf)
-    own = (ours * twins).sum(dim=1) / temperature
+    logits = (ours @ ours.mT / temperature).masked_fill(~present, -torch.inf)
+    own = (ours * twins).sum(dim=-1) / temperature
     # The diagonal holds μ_k·μ'_k, the rest μ_k·μ_j: one softmax over each row is Eq. 4.
-    diagonal = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
-    logits = torch.where(diagonal, own[:, None], logits)
-    return mean_of_present(torch.logsumexp(logits, dim=1) - own, present)
+    diagonal = torch.eye(len(present), dtype=torch.bool, device=logits.device)
+    logits = torch.where(diagonal, own[..., None], logits)
+    return mean_of_present(torch.logsumexp(logits, dim=-1) - own, present)

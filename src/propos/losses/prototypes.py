@@ -28,13 +28,14 @@ def membership(
     return members.to(dtype), members.any(dim=1)
 
 
-def prototypes(embeddings: Float[Tensor, "B D"], members: Float[Tensor, "P B"]) -> Float[Tensor, "P D"]:
+def prototypes(embeddings: Float[Tensor, "*V B D"], members: Float[Tensor, "P B"]) -> Float[Tensor, "*V P D"]:
     """Return the normalised sum of each cluster's normalised embeddings; 0 where there are none."""
-    return F.normalize(members @ F.normalize(embeddings, dim=1), dim=1)
+    return F.normalize(members @ F.normalize(embeddings, dim=-1), dim=-1)
 
 
-def mean_of_present(values: Float[Tensor, " P"], present: Bool[Tensor, " P"]) -> Float[Tensor, ""]:
+def mean_of_present(values: Float[Tensor, "*V P"], present: Bool[Tensor, " P"]) -> Float[Tensor, ""]:
     """Return the mean over the clusters that are present; 0 without any."""
+    present = present.expand_as(values)
     return torch.where(present, values, 0).sum() / present.sum().clamp(min=1)
 
 

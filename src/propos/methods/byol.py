@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from propos.config import Positive
-from propos.losses import alignment, symmetric
+from propos.losses import alignment, both_ways
 from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
 from propos.methods.stage import Rate, Stage
@@ -50,7 +50,7 @@ class Byol(Method):
         pa, pb = ctx.encode(self.predictor, za, zb)
         ta, tb, pa, pb = ctx.gather(ta, tb, pa, pb)
         ctx.report_embeddings(ta, tb)
-        return {"alignment": symmetric(alignment, (pa, tb), (pb, ta))}
+        return {"alignment": alignment(*both_ways((pa, tb), (pb, ta)))}
 
     def after_step(self, ctx: StepContext) -> None:
         """Move the target network."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from propos.config import Positive
-from propos.losses import alignment, cluster_balance, cluster_contrast, symmetric
+from propos.losses import alignment, both_ways, cluster_balance, cluster_contrast
 from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
 from propos.methods.stage import Rate, Stage
@@ -60,7 +60,7 @@ class ByolCc(Method):
         ya, yb = (each.softmax(dim=1) for each in logits)
         ctx.report_embeddings(ta, tb)
         return {
-            "alignment": symmetric(alignment, (pa, tb), (pb, ta)),
+            "alignment": alignment(*both_ways((pa, tb), (pb, ta))),
             "cluster_contrast": cluster_contrast(ya, yb, self.settings.cluster_temperature),
             "cluster_balance": cluster_balance(ya) + cluster_balance(yb),
         }

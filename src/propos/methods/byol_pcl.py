@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from propos.config import NotNegative, Positive
-from propos.losses import alignment, symmetric
+from propos.losses import alignment, both_ways
 from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import Clustered
 from propos.methods.pcl import Clusterings, Numbers, check_clusters, starts_after_warmup
@@ -73,7 +73,7 @@ class ByolPcl(Method):
         pa, pb = ctx.encode(self.predictor, za, zb)
         za, zb, ta, tb, pa, pb = ctx.gather(za, zb, ta, tb, pa, pb)
         ctx.report_embeddings(ta, tb)
-        losses = {"alignment": symmetric(alignment, (pa, tb), (pb, ta))}
+        losses = {"alignment": alignment(*both_ways((pa, tb), (pb, ta)))}
         if settings.prototypes_weight and batch.clustered and ctx.epoch >= self.setup.train.warmup:
             losses["prototypes"] = settings.prototypes_weight * self.clusterings.contrast(batch.images, za, zb)
         return losses

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from propos.config import Config, NotNegative, Positive
-from propos.losses import nt_xent, prototype_scattering, symmetric
+from propos.losses import both_ways, nt_xent, prototype_scattering
 from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
 from propos.methods.stage import Stage, Start
@@ -69,8 +69,9 @@ class CcPsl(Method):
         ctx.report_embeddings(za, zb)
         losses = {"contrast": nt_xent(za, zb, settings.temperature)}
         if settings.psl_weight and batch.clustered and ctx.epoch >= self._psl_start(settings, self.setup):
-            shared = batch.labels, settings.psl_temperature, ctx.clusters
-            losses["psl"] = settings.psl_weight * symmetric(prototype_scattering, (za, zb), (zb, za), *shared)
+            ours, theirs = both_ways((za, zb), (zb, za))
+            psl = prototype_scattering(ours, theirs, batch.labels, settings.psl_temperature, ctx.clusters)
+            losses["psl"] = settings.psl_weight * psl
         return losses
 
     @staticmethod

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from propos.config import NotNegative
-from propos.losses import alignment, confident_labels, confident_pull, membership, prototypes, symmetric
+from propos.losses import alignment, both_ways, confident_labels, confident_pull, membership, prototypes, symmetric
 from propos.methods.base import Batch, StepContext
 from propos.methods.images import AllImages
 from propos.methods.pairs import Pairs
@@ -83,7 +83,7 @@ class DcBoost(BuildsOn):
         pa, pb = ctx.encode(predictor, za + na, zb + nb)
         za, zb, ta, tb, pa, pb = ctx.gather(za, zb, ta, tb, pa, pb)
         ctx.report_embeddings(*((ta, tb) if self.pairs.symmetric else (ta,)))
-        losses = {"instances": symmetric(alignment, (pa, tb), (pb, ta))}
+        losses = {"instances": alignment(*both_ways((pa, tb), (pb, ta)))}
         if batch.clustered and ctx.epoch >= self.clusters_start:
             for name, loss in (("pull", confident_pull), ("push", confident_push)):
                 losses[name] = symmetric(loss, (za, tb), (zb, ta), batch.labels, ctx.clusters)

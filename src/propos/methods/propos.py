@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from propos.config import Fraction, NotNegative, Positive
 from propos.losses import (
     alignment,
+    both_ways,
     confident_pull,
     mean_of_present,
     membership,
@@ -130,7 +131,7 @@ class ProPos(Method):
     def loss_terms(self, views: ViewOutputs, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return PSA, PSL once it has started, and our additional losses (the paper's Eq. 12 is psa + psl)."""
         settings, (za, zb, ta, tb, pa, pb) = self.settings, views
-        losses = {"psa": symmetric(alignment, (pa, tb), (pb, ta))}
+        losses = {"psa": alignment(*both_ways((pa, tb), (pb, ta)))}
         if settings.psl_weight and self._psl_started(ctx) and batch.clustered:
             losses["psl"] = settings.psl_weight * self._prototype_loss(views, batch, ctx)
         pulls = bool(settings.pull_weight) and ctx.epoch >= self._pull_start(settings, self.setup)
@@ -160,7 +161,8 @@ class ProPos(Method):
             return symmetric(prototype_alignment, (pa, tb), (pb, ta), *shared)
         if self.settings.prototypes == "uniform":
             return (prototype_uniformity(za, *shared) + prototype_uniformity(zb, *shared)) / 2
-        return symmetric(prototype_scattering, (za, tb), (zb, ta), *shared)
+        ours, theirs = both_ways((za, tb), (zb, ta))
+        return prototype_scattering(ours, theirs, *shared)
 
     def _psl_started(self, ctx: StepContext) -> bool:
         """Return whether PSL and the noise take part."""

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from helpers import oracle
-from propos.losses import alignment, symmetric
+from propos.losses import alignment, both_ways, symmetric
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND, THIRD, FOURTH = RNG.normal(size=(4, 12, 5))
@@ -30,6 +30,12 @@ def test_a_symmetric_loss_is_the_mean_of_both_directions():
     a, b, ta, tb = map(torch.tensor, (FIRST, SECOND, THIRD, FOURTH))
     expected = (oracle.alignment(FIRST, FOURTH) + oracle.alignment(SECOND, THIRD)) / 2
     assert float(symmetric(alignment, (a, tb), (b, ta))) == pytest.approx(expected)
+
+
+def test_the_alignment_of_two_stacked_pairs_is_the_mean_of_both():
+    a, b, ta, tb = map(torch.tensor, (FIRST, SECOND, THIRD, FOURTH))
+    expected = (oracle.alignment(FIRST, FOURTH) + oracle.alignment(SECOND, THIRD)) / 2
+    assert float(alignment(*both_ways((a, tb), (b, ta)))) == pytest.approx(expected)
 
 
 def test_a_symmetric_loss_passes_further_arguments_to_both_directions():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import oracle
-from propos.losses import prototype_scattering
+from propos.losses import both_ways, prototype_scattering, symmetric
 
 
 def batch(seed, size=12, dimension=5, clusters=4):
@@ -75,6 +75,21 @@ def test_absent_clusters_with_rows_of_their_own_take_no_part(case, clusters):
         lambda x: oracle.prototype_scattering(x, target, labels, 0.5),
         online,
     )
+
+
+@pytest.mark.parametrize("clusters", [None, 6, 1000])
+def test_the_scattering_of_two_stacked_pairs_is_the_mean_of_both(clusters):
+    (first, target, labels), (second, other, _) = CASES["ordinary"], batch(7)
+    labels = torch.tensor(np.append(labels[1:], -1))
+    pairs = [
+        tuple(torch.tensor(each, requires_grad=True) for each in pair) for pair in ((first, target), (second, other))
+    ]
+    apart = symmetric(prototype_scattering, *pairs, labels, 0.5, clusters)
+    together = prototype_scattering(*both_ways(*pairs), labels, 0.5, clusters)
+    torch.testing.assert_close(together, apart)
+    for online, _ in pairs:
+        gradients = [torch.autograd.grad(loss, online, retain_graph=True)[0] for loss in (together, apart)]
+        torch.testing.assert_close(*gradients)
 
 
 @pytest.mark.parametrize("clusters", [None, 6])

@@ -51,12 +51,12 @@ def marked(case, method):
 
 
 # What a step of the first stage sends to the device: the positions, the images and the draws of two random views.
-SENT = 12
+SENT = 3
 # And in some methods more: noise, an order for batch norm, the images of a plain view; a third view; a strong one.
 MORE_SENT = {
     **dict.fromkeys(["propos", "propos-alignment-only", "propos-no-psl", "propos-uniformity-only", "dcboost"], 1),
     **dict.fromkeys(["moco", "pcl", "spice", "dccm", "dec", "idec", "iic", "pica"], 1),
-    "mice": 11,
+    "mice": 2,
     "tcl": 41,
 }
 
