@@ -53,7 +53,7 @@ def resample(
 
     index = other_index + width * numbers[: views * batch].view(views, batch, 1, 1)
     table = lowered.view(views * batch, channels * size, width).transpose(1, 2).reshape(-1, channels * size)
-    squares = sums_of_rows(table, index, other_weight).view(views, batch, size, channels * size).transpose(2, 3)
+    squares = weighted_row_sums(table, index, other_weight).view(views, batch, size, channels * size).transpose(2, 3)
     squares = squares.reshape(views, batch, channels, size, size)
     return squares if frames is None else torch.where(frames.lying[:, None, None, None], squares.mT, squares)
 

@@ -55,16 +55,11 @@ def all_gather(local: Tensor) -> Tensor:
     """Return every process's tensor, all of one shape, stacked in rank order; no gradient passes."""
     if world_size() == 1:
         return local[None]
-    return _all_gather(local)
-
-
-def _all_gather(local: Tensor) -> Tensor:
-    """Return every process's tensor; NCCL writes them next to each other, without a copy for each."""
     local = local.detach().contiguous()
     whole = local.new_empty((world_size(), *local.shape))
     if local.device.type == "cpu":
         dist.all_gather(list(whole.unbind()), local)
-    else:
+    else:  # NCCL writes them next to each other, without a copy for each
         _gather_into(whole, local)
     return whole
 
@@ -161,10 +156,10 @@ class _Gather(torch.autograd.Function):
         ctx.share = share(total)
         rows = [span.stop - span.start for span in shares(total)]
         if len(set(rows)) == 1:
-            return _all_gather(local).flatten(0, 1)
+            return all_gather(local).flatten(0, 1)
         padded = local.new_zeros((max(rows), *local.shape[1:]))
         padded[: len(local)] = local
-        return torch.cat([part[:filled] for part, filled in zip(_all_gather(padded), rows, strict=True)])
+        return torch.cat([part[:filled] for part, filled in zip(all_gather(padded), rows, strict=True)])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:

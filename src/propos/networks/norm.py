@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from propos.distributed import each_process, rank, shares, world_size
+from propos.distributed import all_gather, rank, shares, world_size
 from propos.distributed.transfer import send
 
 
@@ -242,7 +242,7 @@ def _exchanged(own: Sequence[Float[Tensor, " C"]], groups: BatchGroups) -> Float
     local, slots = torch.stack(list(own)), _slots(groups)
     if len(local) < 2 * slots:
         local = F.pad(local, (0, 0, 0, 2 * slots - len(local)))
-    return each_process(local).view(-1, 2, local.shape[1])
+    return all_gather(local).view(-1, 2, local.shape[1])
 
 
 def _slots(groups: BatchGroups) -> int:

@@ -104,7 +104,7 @@ def test_two_batches_in_one_pass_are_the_two_passes(shape, shared):
     """Each has statistics of its own, and the buffers contain first the one and then the other."""
     together, apart, groups = learnt(), learnt(), BatchGroups(((4, 5),), shared=shared)
     batches = drawn(*shape), drawn(*shape, seed=1)
-    with in_groups(together, groups.behind(2)):
+    with in_groups(together, groups.concatenated(2)):
         y = together(torch.cat(batches))
     for batch, made in zip(batches, y.chunk(2), strict=True):
         with in_groups(apart, groups):
