@@ -1,7 +1,8 @@
 """The wait policy of OpenMP's threads, which has to be set before torch is imported.
 
-Active waiting is fastest on an idle machine, and slowest if other programs need its cores: each thread then waits for
-one that is not running (docs/speed.md). It changes no result.
+With up to three threads, each pass through a network has one and waits for none (`propos.networks.parallel`). With
+more, active waiting is fastest on an idle machine, and slowest if other programs need its cores: each thread then waits
+for one that is not running (docs/speed.md). It changes no result.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from propos.common.plurals import counted
 
+MANY = 4  # threads, from which on a pass has several
 # Number of samples of the load, and seconds between them.
 LOOKS, BETWEEN = 50, 0.01
 OWN = (
@@ -35,22 +37,24 @@ def set_wait_policy() -> str | None:
     """
     if any(name.startswith(OWN) for name in os.environ):
         return None
-    others = busy_threads()
-    if others is None:
-        return None
-    settings, sentence = choice(_cores(), os.cpu_count() or 1, quota(), others)
+    settings, sentence = choice(_cores(), os.cpu_count() or 1, quota(), busy_threads)
     os.environ.update(settings)
     return sentence
 
 
-def choice(cores: int, machine: int, limit: int | None, others: float) -> tuple[Mapping[str, str], str]:
-    """Return the settings for a process with this many of the machine's cores and this many busy threads of others."""
+def choice(
+    cores: int, machine: int, limit: int | None, others: Callable[[], float | None]
+) -> tuple[Mapping[str, str], str]:
+    """Return the settings for a process with so many of the machine's cores; `others()` counts other busy threads."""
     threads = cores if limit is None else min(cores, limit)
     number = {} if threads == cores else {"OMP_NUM_THREADS": str(threads)}
-    using = f"Using {counted(threads, 'thread')}"
-    if machine - others > threads - 0.5:
+    using, passive = f"Using {counted(threads, 'thread')}", {**number, "OMP_WAIT_POLICY": "PASSIVE"}
+    if threads < MANY:
+        return passive, f"{using}."
+    busy = others()
+    if busy is None or machine - busy > threads - 0.5:
         return number, f"{using} (active wait: the machine is idle)."
-    return {**number, "OMP_WAIT_POLICY": "PASSIVE"}, f"{using} (passive wait: other programs use the machine)."
+    return passive, f"{using} (passive wait: other programs use the machine)."
 
 
 def busy_threads() -> float | None:

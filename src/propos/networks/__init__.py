@@ -7,6 +7,7 @@ from propos.networks.frozen_backbone import FrozenBackbone
 from propos.networks.memory import Bank, Memory, Neighbours, Queue, labels_of
 from propos.networks.mlp import Float32, Mlp, initialise_small, mlp_layers, reinitialise
 from propos.networks.norm import BatchGroups, BatchNorm, in_groups
+from propos.networks.parallel import pass_rows, pass_views, threads_of_a_pass
 from propos.networks.precision import autocast
 from propos.networks.pretrained import (
     EXTRA,
@@ -55,8 +56,11 @@ __all__ = [
     "labels_of",
     "mlp_layers",
     "origin_of",
+    "pass_rows",
+    "pass_views",
     "read_pretrained",
     "reinitialise",
     "smallest_side",
+    "threads_of_a_pass",
     "trunk_features",
 ]

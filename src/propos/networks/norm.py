@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -17,6 +18,20 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from propos.distributed import all_gather, rank, shares, world_size
 from propos.distributed.transfer import send
+
+# Where this thread's pass collects the updates of buffers; None: it makes them.
+_UPDATES: ContextVar[list[Callable[[], None]] | None] = ContextVar("updates", default=None)
+
+
+@contextmanager
+def deferred_updates() -> Iterator[list[Callable[[], None]]]:
+    """Return a context in which batch norms of this thread collect the updates of their buffers in a list."""
+    updates: list[Callable[[], None]] = []
+    token = _UPDATES.set(updates)
+    try:
+        yield updates
+    finally:
+        _UPDATES.reset(token)
 
 
 @dataclass(frozen=True)
@@ -79,23 +94,29 @@ class BatchNorm(_BatchNorm):
     def __init__(self, features: int, eps: float = 1e-5) -> None:
         super().__init__(features, eps)
         self.groups = ALONE
-        self.recomputing = False  # whether this pass repeats one that the buffers already contain
         self.statistics: Statistics | None = None  # of this pass, which the buffers do not contain yet
 
     def forward(self, x: Float[Tensor, "b C ..."]) -> Float[Tensor, "b C ..."]:
         """Normalise with the statistics of each row's group; in eval mode, with the running ones."""
-        groups = self.groups
+        groups, updates = self.groups, _UPDATES.get()
         if not self.training or (len(groups.here) < 2 and not groups.shared):
-            if self.training and self.recomputing:
-                mean, variance = self.get_buffer("running_mean").clone(), self.get_buffer("running_var").clone()
-                return F.batch_norm(x, mean, variance, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
-            return super().forward(x)
+            if not self.training or updates is None:
+                return super().forward(x)
+            mean, variance = (torch.zeros_like(self.get_buffer(name)) for name in ("running_mean", "running_var"))
+            updates.append(lambda: self._update(mean, variance))
+            return F.batch_norm(x, mean, variance, self.weight, self.bias, True, 1.0, self.eps)
         assert sum(groups.here) == len(x), f"{len(x)} rows for groups of {groups.here}"
         made = _Grouped.apply(x, self.weight, self.bias, self.eps, groups)  # type: ignore[no-untyped-call]
         normalised: Tensor = made[0]
-        if not self.recomputing:
+        if updates is None:
             self.statistics = Statistics(made[1::2], made[2::2], x[0, 0].numel())
         return normalised
+
+    def _update(self, mean: Tensor, variance: Tensor) -> None:
+        """Add a batch's statistics to the running ones."""
+        self.get_buffer("num_batches_tracked").add_(1)
+        for name, statistics in (("running_mean", mean), ("running_var", variance)):
+            self.get_buffer(name).lerp_(statistics, self.momentum or 0.0)
 
     def _check_input_dim(self, input: Tensor) -> None:
         assert input.ndim in (2, 4)
@@ -334,12 +355,13 @@ def recomputing(network: nn.Module) -> AbstractContextManager[None]:
 def _recomputing(norms: list[tuple[BatchNorm, BatchGroups]]) -> Iterator[None]:
     present = [norm.groups for norm, _ in norms]
     for norm, groups in norms:
-        norm.recomputing, norm.groups = True, groups
+        norm.groups = groups
     try:
-        yield
+        with deferred_updates():  # which are dropped: the buffers already contain them
+            yield
     finally:
         for (norm, _), groups in zip(norms, present, strict=True):
-            norm.recomputing, norm.groups = False, groups
+            norm.groups = groups
 
 
 @contextmanager

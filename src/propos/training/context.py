@@ -15,7 +15,7 @@ from propos.distributed import gather, gather_together, share
 from propos.distributed.transfer import send
 from propos.methods import Stage
 from propos.methods.seeds import derive, generator
-from propos.networks import BatchGroups, autocast, in_groups, reinitialise
+from propos.networks import BatchGroups, autocast, in_groups, pass_views, reinitialise
 from propos.training.e_step import unassigned
 from propos.training.learner import Learner
 from propos.training.state import State
@@ -116,7 +116,7 @@ class BatchContext:
         behind = (groups.shared or on_device) and not joint and count > 1
         arranged = groups.joined(count) if joint else groups.concatenated(count) if behind else groups
         if not joint and not behind:
-            return [self._through(module, view, arranged) for view in views]
+            return self._separately(module, views, arranged)
         if behind or len(groups.rows) == 1:
             return list(self._through(module, torch.cat(list(views)), arranged).chunk(count))
         # A group holds all views of its images.
@@ -124,6 +124,19 @@ class BatchContext:
         mixed = [piece for pieces in zip(*(view.split(rows) for view in views), strict=True) for piece in pieces]
         made = self._through(module, torch.cat(mixed), arranged).split([each for each in rows for _ in range(count)])
         return [torch.cat(made[place::count]) for place in range(count)]
+
+    def _separately(self, module: Callable[[Tensor], Tensor], views: Any, groups: BatchGroups) -> list[Tensor]:
+        """Pass views one by one; on a CPU at the same time if batch norm has one group."""
+        learner = self.learner
+        if learner.device.type != "cpu" or len(views) == 1 or len(groups.here) > 1:
+            return [self._through(module, view, groups) for view in views]
+
+        def passed(view: Tensor) -> Tensor:
+            with autocast(learner.device, learner.schedule.settings.precision):
+                return module(view)
+
+        with in_groups(learner.method, groups):
+            return pass_views(module, views, passed)
 
     def _through(self, module: Callable[[Tensor], Tensor], batch: Tensor, groups: BatchGroups) -> Tensor:
         with in_groups(self.learner.method, groups):

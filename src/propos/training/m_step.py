@@ -11,7 +11,7 @@ from torch import Tensor
 from propos.data import Source
 from propos.distributed import average_gradients, share
 from propos.distributed.transfer import send
-from propos.networks import BatchNorm, EmaCopy
+from propos.networks import BatchNorm, EmaCopy, threads_of_a_pass
 from propos.training.batch import StepBatch
 from propos.training.context import BatchContext
 from propos.training.learner import Learner, is_part, trained_parameters
@@ -19,6 +19,7 @@ from propos.training.optimiser import set_rates
 from propos.training.state import State
 
 
+@threads_of_a_pass()
 def m_step(
     learner: Learner, source: Source, positions: Int[Tensor, " A*B"], state: State
 ) -> dict[str, Float[Tensor, ""]]:
