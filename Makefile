@@ -102,15 +102,15 @@ bench-step: $(VENV)/.peers
 bench-kmeans: $(VENV)/.peers
 	$(BIN)/python benchmarks/kmeans.py
 
-# Defaults alone, beside others' methods, on every set; hours on two cores, and it goes on where it stopped.
+# Defaults compared with other methods on every set; hours on two cores, and it resumes.
 bench-defaults: $(VENV)/.peers
 	$(BIN)/python benchmarks/defaults.py
 
-# With and without mirrored views, seed by seed; hours on two cores, and it goes on where it stopped.
+# With and without flipped views, seed by seed; hours on two cores, and it resumes.
 bench-mirrored: $(STAMP)
 	$(BIN)/python benchmarks/mirrored.py
 
-# All methods at equal processor time, beside others'; hours on two cores, and it goes on where it stopped.
+# All methods at equal processor time, compared with others; hours on two cores, and it resumes.
 bench-methods: $(VENV)/.peers
 	$(BIN)/python benchmarks/methods.py
 
@@ -147,7 +147,7 @@ bench-threads: $(STAMP)
 bench-pretrained: $(STAMP)
 	$(BIN)/python benchmarks/pretrained.py
 
-# What is made of photographs that the network saw, beside others' ways: PHOTOS=folder, with a folder for each kind.
+# Clusters of photographs by pretrained features, compared with other methods: PHOTOS=folder, with a folder for each kind.
 bench-frozen: $(VENV)/.peers
 	$(BIN)/python benchmarks/frozen.py $(PHOTOS)
 

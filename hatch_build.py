@@ -50,7 +50,7 @@ def source_hash(root: Path) -> str:
 
 
 def node_on_path() -> str | None:
-    """Return the machine's Node if it can run Vite 8 (20.19, or 22.12 and newer) and has npm beside it."""
+    """Return the machine's Node if it can run Vite 8 (20.19, or 22.12 and newer) and has npm."""
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
         return None

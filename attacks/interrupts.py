@@ -21,7 +21,7 @@ LATEST = 3.0
 
 
 def main() -> None:
-    """Interrupt as often as the first argument says, 200 times unless told."""
+    """Interrupt as often as the first argument says (default: 200 times)."""
     count, draw = int(sys.argv[1]) if len(sys.argv) > 1 else 200, random.Random(0)
     ends: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as place:

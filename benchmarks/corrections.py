@@ -93,7 +93,7 @@ def one_step(run: Run) -> Int[np.ndarray, " N"]:
 
 
 def measure(out: Path, seed: int, way: str, epochs: int, more: int, count: int) -> Row:
-    """Correct a copy of the base run, go on from it, and score the answer, asked images and all others apart."""
+    """Correct a copy of the base run, continue it, and score the result, corrected images and all others separately."""
     base = base_run(out, seed, epochs)
     rows = chosen(base, way, count, seed)
     corrected, learnt = out / f"corrected-{way}-{seed}", out / f"learnt-{way}-{seed}"

@@ -1,4 +1,4 @@
-"""Spherical k-means beside faiss and scikit-learn, beside a bare matrix product, and within an epoch of ProPos.
+"""Spherical k-means compared with faiss and scikit-learn, with a bare matrix product, and with an epoch of ProPos.
 
 Everything compared is run in turn, round by round, in one process; times and cosines are medians over rounds, ratios
 medians of the ratios within a round.

@@ -1,4 +1,4 @@
-"""Exact cosine neighbours beside faiss's, and what some of a million vectors take in time and memory, on one core."""
+"""Exact cosine neighbours compared with faiss's, and the time and memory for some of a million vectors, on one core."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from side_by_side import compare, peak_memory, verdict
 NEAREST = 50
 DIMENSION = 256
 TARGET = 1.2  # times faiss's, which keeps no more than the best while it multiplies
-ROOM = 100  # MB beside the vectors
+ROOM = 100  # MB in addition to the vectors
 
 
 def unit_vectors(count: int) -> torch.Tensor:
@@ -27,7 +27,7 @@ def unit_vectors(count: int) -> torch.Tensor:
 
 
 def among_many(count: int, queries: int) -> None:
-    """Look up some of so many vectors; a line of time, and of memory beside the vectors themselves."""
+    """Look up some of many vectors; print the time, and the memory in addition to the vectors."""
     draw, bank = torch.Generator().manual_seed(0), torch.empty(count, DIMENSION)
     for part in bank.split(2**14):
         part.copy_(F.normalize(torch.randn(part.shape, generator=draw), dim=1))
@@ -37,7 +37,7 @@ def among_many(count: int, queries: int) -> None:
     what = f"{queries:,} of {count:,} × {DIMENSION}, k = {NEAREST}"
     print(f"{what}: {1000 * each:.1f} ms of the processor each, {each * count / 3600:.1f} h for all")
     if more is not None:
-        held = f"{more:,.0f} MB beside the vectors' own {bank.nbytes / 2**20:,.0f}"
+        held = f"{more:,.0f} MB in addition to the vectors' {bank.nbytes / 2**20:,.0f}"
         print(f"{'ok    ' if more <= ROOM else 'missed'} {what}: {held}, target {ROOM}")
 
 

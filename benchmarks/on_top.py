@@ -35,7 +35,7 @@ HURTS = 0.002
 
 
 def finished(out: Path, **request: Any) -> Run:
-    """Return a run: what is there, gone on with where it stopped, or made anew."""
+    """Return a run: the finished one, the stopped one resumed, or a new one."""
     if out.exists() and Run.open(out).finished:
         return Run.open(out)
     again: dict[str, Any] = {"resume": True} if out.exists() else request

@@ -1,6 +1,6 @@
 """Measure how long a training step waits for its images: read on demand, and read ahead by a thread.
 
-A step is a pause of the length given, in which the host has nothing to do, as beside a GPU. Both ways take turns, epoch
+A step is a pause of the length given, in which the host has nothing to do, as with a GPU. Both ways take turns, epoch
 by epoch, on the same source; what is shown is the median wait of a step.
 """
 

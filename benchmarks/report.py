@@ -1,7 +1,7 @@
 """Measure the cost of writing and opening a report of 60,000 images, and of a million points.
 
 Digits are shifted and made noisy until there are enough of them; embeddings are points about ten directions. Seconds
-on the clock stand beside seconds of processor time, which other work on the machine does not change.
+on the clock are given next to seconds of processor time, which other work on the machine does not change.
 """
 
 from __future__ import annotations

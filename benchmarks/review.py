@@ -125,7 +125,7 @@ async def posted(app, body, query):
 
 
 def look(page, what):
-    """Time, in the system's Chromium, from a key to a page that is laid out anew."""
+    """Time, in the system's Chromium, from a key to the updated page."""
     with new_tab() as tab:
         tools = tab.context.new_cdp_session(tab)
         tools.send("Performance.enable", {"timeDomain": "threadTicks"})

@@ -72,7 +72,7 @@ def _draws_letters(path: str) -> bool:
 
 
 def textures(count: int, side: int = 32, kinds: int = 10, seed: int = 0) -> ArraySource:
-    """Return grey textures: noise of a kind's own scale, direction and stretch, turned and lit anew each time."""
+    """Return grey textures: noise of a kind's own scale, direction and stretch, rotated and lit at random."""
     draw = np.random.default_rng(seed)
     across, down = np.meshgrid(np.fft.fftfreq(side), np.fft.fftfreq(side))
     images, labels = np.empty((count, side, side, 1), np.uint8), np.arange(count) % kinds

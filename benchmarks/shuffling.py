@@ -1,4 +1,4 @@
-"""Batch norm in four shuffled slices, as the paper trained, beside one over the whole batch: CIFAR-10, ResNet-18 at a
+"""Batch norm in four shuffled slices, as in the paper, compared with one over the whole batch: CIFAR-10, ResNet-18 at a
 quarter of its width, views of 16 px, a fixed short length. Results are written as they come; started again, it resumes.
 """
 

@@ -1,7 +1,7 @@
 """Measure the overhead of a training step over its bare passes, and the cost of views compared with kornia's.
 
 Everything compared is timed in turn, round by round, in one process; a ratio is the median over rounds of the two
-times of a round. Targets are for time on the clock. The same ratio in processor time stands beside it: on a quiet
+times of a round. Targets are for time on the clock. The same ratio in processor time is given next to it: on a quiet
 machine the two agree; where they do not, something else held the processors and the first says little.
 """
 

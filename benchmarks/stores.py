@@ -1,4 +1,4 @@
-"""Photographs kept as squares of 256 beside photographs kept in their shape, shorter side 256: room and time.
+"""Photographs cached as squares of 256, or in their shape with a shorter side of 256: disk space and time.
 
 Everything compared is timed in turn, round by round, in one process and on one thread. The photographs are generated,
 in sizes and shares like ImageNet's.

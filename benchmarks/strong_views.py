@@ -1,4 +1,4 @@
-"""Strong views of a batch beside the same views made by Pillow one by one, on one core."""
+"""Strong views of a batch compared with the same views made by Pillow one by one, on one core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to choose K, on the embeddings a run has when scattering would start, beside the true number of classes.
+"""Ways to choose K, on the embeddings of a run when PSL would start, compared with the true number of classes.
 
 Each source is trained as `propos run` would train it without -k. Besides the two scores that are used, prediction
 strength, the eigengap of a graph of neighbours and HDBSCAN say what they would have chosen. Labels only score.

@@ -65,7 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--loads", type=int, nargs="+", default=[0, 2, 5], help="busy programs beside the run")
+    parser.add_argument("--loads", type=int, nargs="+", default=[0, 2, 5], help="busy programs next to the run")
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), help="which to compare")
     given = parser.parse_args()
     settings = {name: SETTINGS[name] for name in given.settings}

@@ -26,5 +26,5 @@ def on_page_content(content: str, **_: object) -> str:
 def _set(escaped: str, display: str) -> str:
     found = convert(html.unescape(escaped).strip(), display=display)
     # A prime is high by itself: as an exponent, browsers without a font for mathematics raise it out of the line.
-    beside = r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>'
-    return PRIMED.sub(beside, PRIMED_BELOW.sub(rf"<msub>{beside}\2</msub>", found))
+    primed = r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>'
+    return PRIMED.sub(primed, PRIMED_BELOW.sub(rf"<msub>{primed}\2</msub>", found))

@@ -1,7 +1,7 @@
 """Make a folder of pictures to practise on: python examples/photos.py photos [COUNT].
 
-Eight kinds of scenes, drawn at random and as noisy as photographs, in one flat folder; beside it `truth.csv` says which
-is which, for scoring. Nothing is downloaded.
+Eight kinds of scenes, drawn at random and as noisy as photographs, in one flat folder, with `truth.csv` next to it for
+scoring. Nothing is downloaded.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ MOVED = 5  # of the images of this run's cluster 0, which are in the other's cou
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run, and beside it one that has its images in the other order, its numbers turned by 4, and five elsewhere."""
+    """A run, and another with its images in reverse order, its cluster ids shifted by 4, and five images moved."""
     root = tmp_path_factory.mktemp("against")
     run = folder_run(root)
     table = run.table
@@ -36,7 +36,7 @@ def report(run):
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_those_who_moved_are_shown_and_the_others_lie_on_the_diagonal(open_report, run, viewport):
+def test_images_that_moved_are_listed_and_the_others_lie_on_the_diagonal(open_report, run, viewport):
     page = open_report("comparison", viewport)
     assert page.locator("h1").inner_text() == "Compared with other"
     assert "196 images (97.5 %) are in clusters that match, 5 in others" in page.locator(".lead").inner_text()

@@ -23,7 +23,7 @@ def first_of(window, cluster):
 
 
 @pytest.mark.full
-def test_what_an_older_page_splits_off_is_taken_in_beside_what_others_did(folder, from_file, tmp_path, capsys):
+def test_splits_of_an_older_page_are_added_to_the_edits_of_others(folder, from_file, tmp_path, capsys):
     table = Run.open(folder).table
     window = from_file()
     theirs = next(name for name, cluster in zip(table.images, table.cluster, strict=True) if cluster == 7)

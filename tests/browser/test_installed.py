@@ -56,7 +56,7 @@ def installed(archives, tmp_path_factory):
     venv.create(home, with_pip=False, symlinks=True)
     scheme = {"base": str(home), "platbase": str(home)}
     packages, programs = (Path(sysconfig.get_path(name, "venv", scheme)) for name in ("purelib", "scripts"))
-    # A line of a .pth file is a folder to look in: the editable install beside the packages is not followed.
+    # A line of a .pth file is a folder to look in: the editable install next to the packages is not followed.
     (packages / "borrowed.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install"]
     quiet = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", "--no-compile"]

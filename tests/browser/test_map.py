@@ -68,7 +68,7 @@ def show_dots(page):
     page.evaluate(FRAMES)
 
 
-def test_few_images_are_thumbnails_and_fill_the_map_beside_its_legend(map_page):
+def test_few_images_are_thumbnails_and_fill_the_map_next_to_its_legend(map_page):
     number_at(map_page)
     assert map_page.locator("#show").input_value() == "thumbnails"
     keys, bar = map_page.locator(".keys").bounding_box(), map_page.locator("footer").bounding_box()

@@ -63,7 +63,7 @@ def on_a_share(rank, world):
         "buffer": buffer,
         "sent before the end": events.index("pass ended"),
         "sent": events.count("sent"),
-        "beside an unused head": net["layers"][0].weight.grad,
+        "with an unused head": net["layers"][0].weight.grad,
     }
 
 
@@ -100,4 +100,4 @@ def test_what_no_loss_reads_has_no_gradient_and_holds_nothing_up(processes):
     first, second = rows()
     (passed(net, first, 1.0) + 3 * passed(net, second, 1.0)).backward()
     for process in processes:
-        torch.testing.assert_close(process["beside an unused head"], net["layers"][0].weight.grad)
+        torch.testing.assert_close(process["with an unused head"], net["layers"][0].weight.grad)

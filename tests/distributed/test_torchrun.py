@@ -107,7 +107,7 @@ def test_embeddings_kept_on_the_way_are_those_of_all_images(one, two):
     np.testing.assert_allclose(*kept, atol=1e-2)
 
 
-def test_one_process_asked_to_end_ends_all_at_one_step(images, two, tmp_path):
+def test_a_signal_to_one_process_ends_all_at_the_same_step(images, two, tmp_path):
     out, hold = tmp_path / "run", Hold(tmp_path, MOMENT)
     pair = torchrun.Pair(forked.command, "run", "--no-report", images, *ARGUMENTS, "--out", out, "--quiet", hold=hold)
     hold.reached(pair)
@@ -126,7 +126,7 @@ def test_a_run_resumes_on_as_many_processes_with_the_same_bits(two, stopped, tmp
 
 
 @pytest.mark.full
-def test_a_run_of_two_processes_goes_on_in_one(one, stopped, tmp_path):
+def test_a_run_of_two_processes_resumes_in_one(one, stopped, tmp_path):
     out = copied(stopped, tmp_path)
     result = command.run("run", "--no-report", "--resume", "--out", out, "--quiet", env=ALONE)
     assert result.code == 0, result.err
@@ -134,7 +134,7 @@ def test_a_run_of_two_processes_goes_on_in_one(one, stopped, tmp_path):
     assert np.array_equal(clusters(out), clusters(one))
 
 
-def test_a_run_of_one_process_goes_on_in_two(images, one, tmp_path):
+def test_a_run_of_one_process_resumes_in_two(images, one, tmp_path):
     out, hold = tmp_path / "run", Hold(tmp_path, MOMENT)
     settings = ["--no-report", *ARGUMENTS, "--out", out, "--quiet"]
     process = command.start("run", images, *settings, env=ALONE, hold=hold)

@@ -279,7 +279,7 @@ def in_header(content, rng):
 
 
 def in_checkpoint(content, rng):
-    """Change a tensor or the plain state of a checkpoint; whoever writes it gives it its right name again."""
+    """Change a tensor or the plain state of a checkpoint; the caller renames it by its new hash."""
     tensors = safetensors.numpy.load(content)
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     state, words = json.loads(header["__metadata__"]["state"]), "as it was"

@@ -154,7 +154,7 @@ def images_read():
 
 
 def two_stage_run(folder):
-    """Return the clusters and weights of a run in two stages, whole, and stopped at the border and gone on with."""
+    """Return the clusters and weights of a run in two stages, whole, and stopped at the border and resumed."""
     source, settings = digits(), quick_config(**two_stages.QUICK)
     whole = train(settings, source, CPU, Silent())
     run = RunFolder.create(folder / "staged", {}, settings) if rank() == 0 else None

@@ -1,4 +1,4 @@
-"""The two-stage method of docs/methods.md, known by its name to whoever imports this."""
+"""The two-stage method of docs/methods.md, registered under its name on import."""
 
 import re
 from pathlib import Path

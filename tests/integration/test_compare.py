@@ -212,7 +212,7 @@ def test_each_method_has_the_settings_that_it_reads():
     given = {"train.lr": 0.1, "propos.sigma": 0.01, "byol.predictor_rate": 2.0, "simclr.temperature": 0.2}
     request = CompareRequest("digits", ["propos", "byol", "dcboost"], settings=given)
     kept = {method: set(request.method_request(method).settings) for method in request.methods}
-    # SimCLR is none of them: whoever reads its settings there is told so.
+    # SimCLR is not compared: settings of its section are an error.
     shared = {"train.lr", "simclr.temperature"}
     assert kept == {
         "propos": {*shared, "propos.sigma"},

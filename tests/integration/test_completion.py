@@ -55,7 +55,7 @@ def test_a_command_is_completed(tmp_path, shell, asked):
     assert "evaluate" not in done.stdout
 
 
-def test_bash_completes_after_it_was_started_anew(tmp_path):
+def test_bash_completes_in_a_new_shell(tmp_path):
     done = ask(tmp_path, "bash", "-c", f"{PROPOS} --install-completion; true")
     assert "bash completion installed" in done.stdout, done.stderr
     script = """
@@ -75,7 +75,7 @@ def test_bash_completes_after_it_was_started_anew(tmp_path):
     ids=["a command", "an option"],
 )
 def test_a_terminal_completes_what_is_typed(tmp_path, shell, typed, added):
-    """A person's shell, started anew after the installation, is given keys and shows what it makes of them."""
+    """A shell, started after the installation, gets keys and shows the completions."""
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} on this machine")
     done = ask(tmp_path, shell, "-c", f"{PROPOS} --install-completion; true")

@@ -34,7 +34,7 @@ def grown(tmp_path_factory):
     return folder
 
 
-def test_a_grown_folder_goes_on_and_old_images_keep_their_numbers(grown, tmp_path, capsys):
+def test_a_run_continues_with_added_images_and_keeps_cluster_ids(grown, tmp_path, capsys):
     arguments = ["--from", grown / "run", "--out", tmp_path / "more", "--set", "train.lr=0.0001"]
     result = command(capsys, "run", grown / "photos", *arguments)
     assert result.code == 0, result.err

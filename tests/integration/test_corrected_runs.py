@@ -1,4 +1,4 @@
-"""Corrections hold for whoever reads a run: apply, evaluate, report, predict, the estimator."""
+"""Corrections are applied wherever a run is read: apply, evaluate, report, predict, the estimator."""
 
 import base64
 import csv

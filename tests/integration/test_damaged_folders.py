@@ -48,7 +48,7 @@ READING = {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Return a finished run, one that was gone on from it and stopped, and their images."""
+    """Return a finished run, one that continued it and was stopped, and their images."""
     root = tmp_path_factory.mktemp("damaged")
     images, more = save_digits(root / "images.npz", COUNT), digits(2 * COUNT)
     np.savez(root / "others.npz", images=more.images[COUNT:, ..., 0], labels=more.labels[COUNT:])

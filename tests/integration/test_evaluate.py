@@ -204,7 +204,7 @@ def test_images_that_are_tested_on_are_no_neighbours_and_are_not_learnt_from(fol
     assert said.count("70 test images, 50 of them also among the run's, where they are left out") == 2
 
 
-def test_where_the_runs_images_are_gone_it_is_said_that_they_cannot_be_told_apart(folder, tmp_path, capsys):
+def test_missing_images_of_the_run_are_reported_because_test_images_cannot_be_excluded(folder, tmp_path, capsys):
     shutil.copytree(folder / "run", tmp_path / "run")
     config = tmp_path / "run" / "config.yaml"
     config.write_text(config.read_text().replace(str(folder / "images.npz"), str(tmp_path / "gone.npz")))

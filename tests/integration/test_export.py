@@ -105,7 +105,7 @@ def test_a_dry_run_says_what_would_go_where_and_writes_nothing(run, tmp_path, ca
     assert command(capsys, "export", run.path, "--to", "folders", "-o", out).out.splitlines()[1:] == [left_out]
 
 
-def test_nothing_that_is_there_is_written_over(run, tmp_path, capsys):
+def test_existing_files_are_not_overwritten(run, tmp_path, capsys):
     (tmp_path / "there.csv").write_text("mine")
     source = Path(run.config.source)
     for form, out, words in [

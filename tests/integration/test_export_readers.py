@@ -120,7 +120,9 @@ def test_a_model_is_rebuilt_from_its_tensors_and_settings(tmp_path, capsys):
     out = export(capsys, run, "model", tmp_path / "model")
     embeddings = by_hand(out, source.batch(np.arange(150)))
     np.testing.assert_allclose(embeddings, np.load(out / "embeddings.npy"), atol=1e-4)
-    nearest = (embeddings @ np.load(out / "prototypes.npy").T).argmax(axis=1)  # as trained: the edits are beside it
+    nearest = (embeddings @ np.load(out / "prototypes.npy").T).argmax(
+        axis=1
+    )  # as trained: the edits are a separate file
     table = pandas.read_parquet(out / "clusters.parquet")
     assert (nearest == table["cluster"]).mean() > 0.99  # but for ties
     assert pandas.read_json(out / "edits.jsonl", lines=True)["op"].tolist() == ["merge"]

@@ -42,7 +42,7 @@ def test_they_are_learnt_as_the_same_images_stored_grey(folders, tmp_path, capsy
     new = command(capsys, "predict", tmp_path / "colour", colour, "-o", tmp_path / "new.csv")
     assert new.code == 0, new.err
     more = command(capsys, "run", colour, "--from", tmp_path / "grey", "--epochs", 1, "--out", tmp_path / "more")
-    assert more.code == 0, more.err  # a run on grey files goes on with them
+    assert more.code == 0, more.err  # a run on grey files is continued with them
 
 
 def test_one_image_in_colour_makes_them_colour(tmp_path, capsys):

@@ -80,7 +80,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(images, uninterrup
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_stopped_run_saves_says_how_to_go_on_and_goes_on(images, uninterrupted, tmp_path, number):
+def test_a_stopped_run_saves_prints_how_to_resume_and_resumes(images, uninterrupted, tmp_path, number):
     out, err = stop(tmp_path, images, number)
     assert err.count("\n") == 1
     assert f"propos run --resume --out {out}" in err

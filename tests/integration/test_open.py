@@ -164,7 +164,7 @@ def test_two_windows_lose_nothing(own):
     assert (again["edits"], again["version"]) == ([], 2)
 
 
-def test_two_who_split_off_under_one_id_get_two_clusters(own):
+def test_two_splits_with_the_same_id_give_two_clusters(own):
     server = own()
     names = Run.open(server.folder).table.images
     for number in (1, 2):

@@ -82,8 +82,8 @@ def test_new_images_need_nothing_but_the_run(finished, here, tmp_path, capsys):
     assert [float(row["distance"]) for row in rows] == pytest.approx(finished.table.distance.tolist(), abs=1e-4)
 
 
-def test_corrections_hold_in_the_run_that_goes_on_from_them(finished, here, tmp_path, capsys):
-    """Nothing is trained; images are clustered anew with those a person answered for where they were put."""
+def test_corrections_hold_in_the_run_that_continues(finished, here, tmp_path, capsys):
+    """Nothing is trained; images are clustered again, and corrected images stay in their clusters."""
     folder = shutil.copytree(here / "run", tmp_path / "earlier")
     names = finished.table.images
     green, red, blue = (
@@ -203,7 +203,7 @@ def test_inspect_says_how_long_it_would_take(here):
     assert found.reasons["method"] == "k-means on EfficientNet-Lite0 features, nothing is trained"
 
 
-def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, capsys):
+def test_changed_weights_are_refused_when_a_run_resumes(here, tmp_path, capsys):
     shutil.copytree(here / "run", tmp_path / "run")
     random_weights(tmp_path / "other.pth", seed=1)
     for name in ("clusters.parquet", "model.safetensors"):
@@ -219,7 +219,7 @@ def test_weights_that_changed_are_refused_when_a_run_goes_on(here, tmp_path, cap
     assert "are not the ones that the run started with" in result.err
 
 
-def test_a_run_killed_among_its_features_goes_on_with_them(finished, here, tmp_path, capsys, monkeypatch):
+def test_a_run_killed_while_computing_features_resumes_with_them(finished, here, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
     arguments = ["-k", 3, "--weights", here / "weights.pth", "--labels", "folders", "--no-report", "--quiet"]
     with plan(Request(source=here / "photos", clusters=3, origin=Origin(weights=here / "weights.pth"))):
@@ -317,7 +317,7 @@ def test_grey_photographs_take_the_start_and_characters_do_not(here, tmp_path, m
     assert choose_recipe(Sample(find_source(drawn)), "cpu", pretrained=True)[0] == "small-grey"  # of 104 pixels
 
 
-def test_photographs_are_told_from_drawings(here, tmp_path):
+def test_photographs_are_distinguished_from_drawings(here, tmp_path):
     assert looks_photographic(Sample(find_source(here / "photos")))
     assert not looks_photographic(Sample(find_source(drawings(tmp_path / "drawings"))))
 

@@ -58,7 +58,7 @@ def test_a_killed_reproduction_runs_only_what_is_missing(tmp_path, no_data):
     assert again.code == 0, again.err
     assert "[1/2]" not in again.out
     assert "[2/2]" in again.out
-    assert started(out) == before  # the second went on from where it was
+    assert started(out) == before  # the second was resumed
     assert (out / "cells" / first.key / "model.safetensors").stat().st_mtime_ns == made
     assert all(Run.open(out / "cells" / key).finished for key in before)
     for name in ("figure-3.md", "figure-3.csv", "figure-3.svg", "figure-3.png", "index.html"):
@@ -109,8 +109,8 @@ def test_what_is_measured_afterwards_is_what_evaluate_measures(tmp_path, no_data
     assert [kept["0"]["mean"] for kept in read["preservation"].values()] == [1.0, 1.0, 1.0]
     assert all(0 < kept["0.1"]["mean"] < 1 for kept in read["preservation"].values())
     folder = paths.run(cell)
-    anew = json.loads(command(capsys, "evaluate", folder, "-k", 20, "--json").out)
-    assert read["clusters"]["20"]["nmi"] == pytest.approx(anew["nmi"])
+    again = json.loads(command(capsys, "evaluate", folder, "-k", 20, "--json").out)
+    assert read["clusters"]["20"]["nmi"] == pytest.approx(again["nmi"])
     other = out / "images" / "digits-for-cifar-10-val-200.npz"
     tested = json.loads(command(capsys, "evaluate", folder, "--test", other, "--json").out)
     assert read["validation"]["nmi"] == pytest.approx(tested["test_nmi"])

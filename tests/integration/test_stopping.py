@@ -47,7 +47,7 @@ def interrupt(photos, written, number, *arguments, **keywords):
     hold = Hold(photos.parent, written)
     process = start(*arguments, hold=hold, **keywords)
     hold.reached(process)
-    # The image has been seen and becomes a pipe, which keeps whoever decodes it waiting.
+    # The image has been seen and becomes a pipe, on which the decoder waits.
     os.mkfifo(photos.parent / "pipe")
     (photos.parent / "pipe").replace(photos / f"{IMAGES - 1:03d}.jpg")
     hold.go_on()

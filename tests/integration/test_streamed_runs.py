@@ -1,4 +1,4 @@
-"""A run that decoded its images anew, one of them damaged, is read again as it was made."""
+"""A run that decoded its images in every epoch, one of them damaged, is read and repeated."""
 
 import json
 

@@ -98,7 +98,7 @@ def test_the_written_config_repeats_the_run_and_another_number_forgets_the_range
     assert (config["clusters"], config["suggest"]) == (3, {"range": None})
 
 
-def test_labels_give_the_number_unless_a_range_asks_for_a_choice(tmp_path, capsys):
+def test_labels_give_the_number_of_clusters_unless_a_range_is_given(tmp_path, capsys):
     source = save_digits(tmp_path / "labelled.npz")
     for out, arguments in ((tmp_path / "counted", []), (tmp_path / "chosen", ["-k", "3..5"])):
         assert command(capsys, "run", source, *SETTINGS, *arguments, "--out", out, "--quiet", NO_PAGE).code == 0

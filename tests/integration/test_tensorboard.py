@@ -103,7 +103,7 @@ def test_watching_changes_no_result(watched, images):
     assert not (out / "tensorboard").exists()
 
 
-def test_a_run_that_goes_on_shows_each_epoch_once(watched, images, tmp_path):
+def test_a_resumed_run_logs_each_epoch_once(watched, images, tmp_path):
     out, hold = tmp_path / "run", Hold(tmp_path, "checkpoint/000002-*")
     process = start("run", images, *ARGUMENTS, "--set", "log.tensorboard=true", "--out", out, "--no-report", hold=hold)
     hold.reached(process)

@@ -113,7 +113,7 @@ def test_a_linear_probe_learns_from_what_the_tuned_network_makes_of_whole_images
     )
 
 
-def test_tuning_that_was_stopped_goes_on_to_the_same_bits(finished, here, tmp_path):
+def test_stopped_tuning_resumes_to_the_same_bits(finished, here, tmp_path):
     asked = iter(range(2))
 
     @contextmanager
@@ -152,7 +152,7 @@ def tuned_from(capsys, run, out, *flags, epochs=1):
     return Run.open(out)
 
 
-def test_tuning_goes_on_from_a_run(frozen, tmp_path, capsys):
+def test_tuning_continues_a_run(frozen, tmp_path, capsys):
     after = tuned_from(capsys, frozen.path, tmp_path / "tuned", *LAST_STAGE, "--set", "train.lr=1e-6")
     assert (after.table.cluster == frozen.table.cluster).mean() > 0.9
     assert after.config.method == "propos"
@@ -193,7 +193,7 @@ def test_two_processes_tune_as_one_does(finished, here, tmp_path):
         assert together["losses"] == pytest.approx(alone["losses"], abs=1e-3)
 
 
-def test_everything_learns_where_it_is_asked_for(here, tmp_path, capsys):
+def test_the_whole_network_is_trained_if_that_is_set(here, tmp_path, capsys):
     settings = {"start.learns": "all", "start.norms": "learnt"}
     run = tuned(here, tmp_path / "run", epochs=1, settings=settings)
     assert [name for name in run.weights() if name.startswith("online.backbone.top.stem")]

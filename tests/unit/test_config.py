@@ -123,7 +123,7 @@ def test_a_malformed_assignment_is_refused(assignment):
         Config().with_settings(dict([parse_assignment(assignment)]))
 
 
-def test_a_new_preset_brings_its_own_views_and_keeps_what_is_set_beside_it():
+def test_a_new_preset_brings_its_own_views_and_keeps_other_settings():
     config = Config().with_settings({"views.preset": "digits", "views.rotation": 3.0})
     assert config.views.flip == 0.0
     assert config.views.rotation == 3.0

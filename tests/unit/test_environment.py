@@ -53,7 +53,7 @@ def test_a_number_beyond_the_processes_is_refused(monkeypatch, rank):
 
 
 @pytest.mark.parametrize("missing", ["MASTER_ADDR", "MASTER_PORT"])
-def test_processes_that_cannot_meet_are_told_what_is_missing(monkeypatch, missing):
+def test_processes_that_cannot_connect_say_what_is_missing(monkeypatch, missing):
     told = {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
     for name in told.keys() - {missing}:
         monkeypatch.setenv(name, told[name])

@@ -137,7 +137,7 @@ def test_without_a_number_or_labels_one_is_suggested():
     assert model.cluster_centers_.shape == (model.config_.clusters, 16)
 
 
-def test_fitting_in_a_run_folder_goes_on_where_it_was_stopped(fitted, tmp_path):
+def test_fitting_in_a_run_folder_resumes(fitted, tmp_path):
     settings = {**QUICK, "clusters": 10}
     same = Request(
         source=IMAGES, method="propos", recipe="digits", seed=0, settings=settings, output=Output(command="ProPos.fit")

@@ -63,7 +63,7 @@ def test_one_channel_has_no_saturation_hue_or_grey(photos, chosen):
     np.testing.assert_allclose(ours, images.numpy() / 255, atol=1e-6)
 
 
-def test_grey_is_the_luma_in_every_channel_where_asked(photos, chosen):
+def test_grey_is_the_luma_in_every_channel_of_the_chosen_views(photos, chosen):
     images = photos(2, 3, 10, 10)
     ours = coloured(images, chosen(2, grey=[True, False], saturation=1.3, hue=0.1))
     pixels = images.numpy() / 255

@@ -80,7 +80,7 @@ def test_where_no_box_fits_the_largest_central_one_is_taken(aspect, box):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 1.0])
-def test_flip_grey_and_jitter_happen_as_often_as_asked(share):
+def test_flip_grey_and_jitter_have_the_set_probabilities(share):
     drawn = draw(ViewSettings(flip=share, grey=share, jitter=share))
     for happened in (drawn.flip, drawn.grey, drawn.brightness != 1):
         assert happened.float().mean().item() == pytest.approx(share, abs=0.0 if share in (0, 1) else 0.02)
@@ -158,7 +158,7 @@ def test_aspects_that_no_crop_fits_fall_back_to_the_largest_central_one():
 
 
 @pytest.mark.parametrize(("first", "second"), [(1.0, 0.1), (0.0, 0.2), (0.5, 0.0), (0.3, 1.0)])
-def test_each_view_is_blurred_and_solarised_as_often_as_asked(first, second):
+def test_each_view_is_blurred_and_solarised_with_its_own_probability(first, second):
     drawn = draw(ViewSettings(blur=(first, second), solarise=(second, first)))
     for happened, shares in ((drawn.blur > 0, (first, second)), (drawn.solarise, (second, first))):
         for view, share in zip(happened, shares, strict=True):

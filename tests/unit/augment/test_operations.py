@@ -1,4 +1,4 @@
-"""Strong views: every operation beside Pillow's own on one image at a time, and what is drawn."""
+"""Strong views: every operation compared with Pillow's on one image at a time, and the random choices."""
 
 import numpy as np
 import pytest
@@ -123,7 +123,7 @@ def test_larger_images_are_resized_first():
         torch.testing.assert_close(view, expected, rtol=0, atol=1.01 / 255 / 0.25)
 
 
-def test_an_images_view_does_not_depend_on_who_makes_it():
+def test_an_images_view_does_not_depend_on_the_process():
     images = torch.from_numpy(pictures(3, 16, 20)).permute(0, 3, 1, 2).contiguous()
     whole = strong()(images, drawn())
     part = strong()(images[7:15], drawn(), (20, slice(7, 15)))

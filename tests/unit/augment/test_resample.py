@@ -88,7 +88,7 @@ def test_the_whole_image_at_its_own_size_is_unchanged(photos):
     torch.testing.assert_close(same, images / 255, atol=1e-7, rtol=1e-6)
 
 
-def test_a_flip_mirrors_left_and_right_only_where_asked(photos):
+def test_a_flip_mirrors_left_and_right_of_the_chosen_views_only(photos):
     images = photos(2, 3, 20, 30)
     box = boxes(BOXES[1]).expand(1, 2, 4)
     straight = resample(images, box, flips(False, False), 16)[0]
@@ -141,7 +141,7 @@ def test_a_turn_by_nothing_is_the_resize_where_nothing_shrinks(photos, size):
     )
 
 
-def test_the_border_goes_on_outside_the_image():
+def test_the_border_is_repeated_outside_the_image():
     white = torch.full((1, 1, 10, 10), 255, dtype=torch.uint8)
     corners = resample_rotated(white, boxes(WHOLE), flips(False), torch.tensor([[math.pi / 4]]), 10)
     torch.testing.assert_close(corners, torch.ones(1, 1, 1, 10, 10))

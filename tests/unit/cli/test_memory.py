@@ -32,7 +32,7 @@ def _faults(how: str) -> int:
 
 @pytest.mark.full
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc can be asked")
-def test_memory_that_was_freed_is_taken_again_without_fetching_it_anew():
+def test_freed_memory_is_reused_without_a_request_to_the_system():
     given_back = _faults("given back")
     if given_back < 10_000:
         pytest.skip("this C library keeps freed memory by itself")

@@ -1,4 +1,4 @@
-"""What is there is never written over, so neither is what a command reads."""
+"""Existing files are never overwritten, so inputs are not either."""
 
 import numpy as np
 import pytest

@@ -38,7 +38,7 @@ def test_a_width_that_no_terminal_has_is_not_believed(monkeypatch, said, kept):
     assert os.environ.get("COLUMNS") == kept
 
 
-def test_a_long_line_of_a_list_goes_on_below_itself_on_a_terminal_alone(monkeypatch, capsys):
+def test_a_long_line_of_a_list_is_wrapped_on_a_terminal_only(monkeypatch, capsys):
     text = "été à la plage.jpg: neither a picture 🎉 nor a film"
     say_named("skipped", text)
     assert capsys.readouterr().out == f"skipped        {text}\n"
@@ -105,7 +105,7 @@ def test_a_terminal_of_few_letters_gets_those_it_has(monkeypatch, errors):
 
 
 @pytest.mark.full
-def test_training_goes_on_when_nobody_reads_any_longer(tmp_path):
+def test_training_continues_after_the_reader_has_gone(tmp_path):
     process = start_anew("run", "digits", *as_flags(QUICK), "--no-report", "--out", tmp_path / "run")
     assert process.stdout.readline()
     process.stdout.close()

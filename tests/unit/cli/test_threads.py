@@ -115,7 +115,7 @@ def test_a_persons_own_setting_holds():
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells what is running")
-def test_beside_busy_programs_threads_sleep():
+def test_threads_sleep_next_to_busy_programs():
     spin = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
     # As many as the machine has cores, not as this process may use: it is the machine that is asked.
     busy = [subprocess.Popen(spin, stdout=subprocess.PIPE) for _ in range((os.cpu_count() or 1) + 1)]

@@ -10,7 +10,7 @@ def draws(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def test_a_point_is_averaged_with_those_nearest_to_it():
+def test_a_point_is_averaged_with_its_nearest_neighbours():
     angles = np.deg2rad([0, 10, 30, 90])
     points = torch.tensor(np.stack([np.cos(angles), np.sin(angles)], axis=1)).float()
     made = averaged(points, 1)

@@ -57,7 +57,7 @@ def test_empty_clusters_and_identical_points_take_no_part_in_the_silhouette():
     assert cosine_silhouette(points[:3], torch.tensor([0, 0, 1]), 2) == 0.0
 
 
-def test_only_numbers_of_the_range_are_tried_and_told_to_whoever_waits():
+def test_only_numbers_of_the_range_are_tried_and_reported():
     waiting = []
     found = suggest(mixture(4, seed=0), 6, 9, before_each=waiting.append)
     assert found.tried == (6, 7, 8, 9) == tuple(waiting)
@@ -97,7 +97,7 @@ def test_a_choice_at_the_edge_of_the_range_is_said(lowest, highest, words):
     assert words in suggest(mixture(7, seed=0), lowest, highest).why
 
 
-def test_two_of_many_are_said_to_be_what_untold_images_give():
+def test_a_choice_of_two_clusters_is_reported_as_doubtful():
     assert suggest(mixture(2, seed=0)).why.endswith("if you expect more, ask with -k 5..16.")
 
 
@@ -131,7 +131,7 @@ def test_numbers_above_the_root_of_twice_the_images_are_not_chosen():
     assert "More than 15 are too many to be told of so few images." in found.why
 
 
-def test_they_are_chosen_from_where_nothing_else_is_asked_for():
+def test_doubtful_numbers_are_chosen_if_the_range_has_no_others():
     found = suggest(mixture(30, seed=0, points=4, noise=0.01), 20, 40)
     assert 25 <= found.chosen <= 32  # halves of two images each know the groups only nearly
     assert "too many" not in found.why

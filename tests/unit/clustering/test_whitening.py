@@ -1,4 +1,4 @@
-"""Points without correlations, beside scikit-learn's whitened PCA."""
+"""Whitened points, compared with scikit-learn's whitened PCA."""
 
 import numpy as np
 import torch

@@ -205,7 +205,7 @@ def test_statistics_are_those_of_the_pixels():
     np.testing.assert_allclose(std, (images / 255).std(axis=(0, 1, 2)), atol=1e-12)
 
 
-def test_distinct_images_are_counted_up_to_what_is_asked():
+def test_distinct_images_are_counted_up_to_a_limit():
     images = np.stack([grey(1)[0]] * 5 + [grey(1)[0] + 1])
     assert distinct_images(from_array(images), enough=10) == 2
     assert distinct_images(from_array(grey(3)), enough=2) == 2

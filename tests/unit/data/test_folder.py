@@ -89,13 +89,13 @@ def test_small_images_that_are_not_square_are_squashed_to_their_longer_side(tmp_
     assert source.aspects.tolist() == [64 / 48] * 4
 
 
-def test_images_of_several_sizes_get_the_side_asked_for(tmp_path):
+def test_images_of_several_sizes_get_the_requested_side(tmp_path):
     small_set(tmp_path / "mixed", 28, 28)
     picture(30, 28, 1).save(tmp_path / "mixed" / "z.png")
     assert open_folder(tmp_path / "mixed", 96, workers=0).width == 96
 
 
-def test_channels_may_be_asked_for(tmp_path):
+def test_channels_can_be_requested(tmp_path):
     grey = small_set(tmp_path / "grey", 28, 28)
     assert open_folder(grey, 28, channels=3, workers=0).channels == 3
     colour = small_set(tmp_path / "colour", 28, 28, channels=3)

@@ -93,14 +93,14 @@ def test_statistics_are_of_what_images_fill(folder):
     np.testing.assert_allclose(std, pixels.std(axis=1))
 
 
-def test_an_image_is_known_again_beside_others_of_other_shapes(folder, tmp_path):
+def test_an_image_is_recognised_among_images_of_other_shapes(folder, tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "it.png").write_bytes((folder / "1.png").read_bytes())
     (alone,) = image_digests(open_folder(tmp_path / "one", SIDE, workers=0, shaped=True))
     assert list(image_digests(open_folder(folder, SIDE, workers=0, shaped=True))).index(alone) == 1
 
 
-def test_an_interrupted_building_goes_on_where_it_stopped(folder, monkeypatch):
+def test_an_interrupted_build_resumes(folder, monkeypatch):
     whole = open_folder(folder, SIDE, workers=0, shaped=True).batch(np.arange(6))
     monkeypatch.setattr("propos.data.cache.images.JOB", 2)
     monkeypatch.setenv("PROPOS_CACHE", str(folder.parent / "again"))

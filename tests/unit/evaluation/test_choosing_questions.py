@@ -19,7 +19,7 @@ def nobody(count):
     return np.zeros(count, dtype=bool)
 
 
-def test_the_first_asked_speaks_for_the_crowd_far_from_its_prototype():
+def test_the_first_question_is_about_the_crowd_far_from_its_prototype():
     # Two clusters at 0° and 90°; three images between them at 38° 40° 42°, one outlier at -60°.
     images = by_angle(0, 2, -2, 90, 88, 38, 40, 42, -60)
     cluster = np.array([7, 7, 7, 9, 9, 7, 7, 7, 7])
@@ -64,7 +64,7 @@ def test_groups_lie_between_two_clusters_and_the_largest_comes_first():
     assert questions.alternative.tolist() == ids[second].tolist()
 
 
-def test_who_was_answered_for_is_not_asked_again_and_speaks_for_those_near():
+def test_a_confirmed_image_is_not_asked_again_and_covers_its_neighbours():
     images = by_angle(0, 90, 39, 40, 41, -50)
     cluster, confirmed = np.array([0, 1, 0, 0, 0, 0]), nobody(6)
     first = choose_questions(images, by_angle(0, 90), np.arange(2), cluster, confirmed, 1)
@@ -74,7 +74,7 @@ def test_who_was_answered_for_is_not_asked_again_and_speaks_for_those_near():
     assert again.rows.tolist() == [5]  # the crowd about 40° is spoken for
 
 
-def test_junk_is_not_asked_about_and_no_more_than_there_are():
+def test_junk_is_not_asked_about_and_the_number_of_questions_is_limited():
     images, cluster = by_angle(0, 30, 60, 90), np.array([0, -1, 1, 1])
     questions = choose_questions(images, by_angle(0, 80), np.arange(2), cluster, nobody(4), 100)
     assert sorted(questions.rows.tolist()) == [0, 2, 3]

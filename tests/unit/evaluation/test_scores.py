@@ -41,7 +41,7 @@ def test_scores_of_many_shapes_equal_scikit_learns(images, classes, clusters):
     assert ours == evaluation.scores(evaluation.numbered(labels.astype(str)), found)
 
 
-def test_what_chance_gives_is_the_mean_over_all_ways_to_deal():
+def test_the_expected_information_is_the_mean_over_all_assignments():
     """Four images, two labels of two, clusters of three and one: each permutation by itself."""
     labels, found = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
     ways = [metrics.mutual_info_score(labels, np.array(way)) for way in itertools.permutations(found)]

@@ -70,7 +70,7 @@ def started(epoch=0, **settings):
     return learner, source, state, found
 
 
-def test_images_are_told_apart_first_and_clusterings_found_when_they_are_read():
+def test_instance_discrimination_comes_first_and_clusterings_when_needed():
     learner, source, state, _ = started(train__epochs=40)
     assert learner.stage.first_clusters == 2  # a twentieth of the epochs
     assert (learner.method.clusterings["labels"] == -1).all()

@@ -51,7 +51,7 @@ def test_each_head_has_several_labels_of_its_own():
 
 def test_labels_of_prototypes_by_hand():
     # The first head is most confident of image 0 in its first cluster and of image 3 in its second: each labels three
-    # images (half of six), those nearest to it. The second is most confident of image 5 in both clusters.
+    # images (half of six), the nearest to it. The second is most confident of image 5 in both clusters.
     first, second = torch.tensor([[0.9, 0.7, 0.6, 0.1, 0.2, 0.4], [0.5, 0.5, 0.5, 0.5, 0.5, 0.6]])
     of_first, of_second = (torch.stack([each, 1 - each], dim=1) for each in (first, second))
     of_second[5, 1] = 0.7

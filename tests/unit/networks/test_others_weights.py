@@ -49,7 +49,7 @@ def test_our_own_names_are_read_too(tmp_path):
     assert read_pretrained(None, tmp_path / "weights.pth").network.name == "efficientnet-lite1"
 
 
-def test_weights_that_do_not_fit_are_told_the_first_and_the_nearest(tmp_path, resnet):
+def test_weights_that_do_not_fit_are_refused_with_the_first_missing_name(tmp_path, resnet):
     resnet["layer3.0.conv1.weights"] = resnet.pop("layer3.0.conv1.weight")
     torch.save(resnet, tmp_path / "weights.pth")
     said = refusal(read_pretrained, None, tmp_path / "weights.pth")
@@ -126,7 +126,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     assert "state_dict()" in refusal(read_pretrained, None, tmp_path / "weights.pth")
 
 
-def test_names_and_files_that_are_not_there_are_told_what_to_do(tmp_path):
+def test_missing_names_and_files_are_errors_that_say_what_to_do(tmp_path):
     assert "did you mean resnet18?" in refusal(find_pretrained, "resnet-18")
     assert "--weights FILE" in refusal(read_pretrained, "resnet50")
     assert "is not a file" in refusal(read_pretrained, None, tmp_path / "none.pth")

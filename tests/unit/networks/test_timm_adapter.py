@@ -108,7 +108,7 @@ def test_a_file_holds_weights_that_nothing_is_known_of(tmp_path):
 
 
 @pytest.mark.usefixtures("_collection")
-def test_weights_that_do_not_fit_are_told_the_first_and_the_nearest(tmp_path):
+def test_weights_that_do_not_fit_are_refused_with_the_first_missing_name(tmp_path):
     state = read_pretrained("timm/tiny.lvd142m").state
     state["conv.weights"] = state.pop("conv.weight")
     safetensors.torch.save_file(state, tmp_path / "model.safetensors")

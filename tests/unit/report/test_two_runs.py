@@ -1,4 +1,4 @@
-"""Another run beside a run: images by name, clusters by the best matching."""
+"""Two runs compared: images by name, clusters by the best matching."""
 
 import base64
 from pathlib import Path
@@ -36,14 +36,14 @@ def test_images_go_by_name_and_clusters_by_what_they_share(tmp_path):
     assert found["names"] == ["Cluster 0", "Cluster 1", "Cluster 2"]
 
 
-def test_run_folders_of_one_name_are_told_apart_by_where_they_are(tmp_path, monkeypatch):
+def test_run_folders_of_the_same_name_are_distinguished_by_their_parents(tmp_path, monkeypatch):
     ours = run_of(tmp_path / "a" / "cells" / "run-1", ["a", "b"], [0, 1])
     theirs = run_of(tmp_path / "b" / "cells" / "run-1", ["a", "b"], [0, 1])
     assert compare_runs(ours, theirs)["name"] == "b/cells/run-1"
     monkeypatch.chdir(tmp_path / "b" / "cells")
     assert compare_runs(ours, Run.open(Path("run-1")))["name"] == "b/cells/run-1"
-    beside = run_of(tmp_path / "a" / "cells" / "run-2", ["a", "b"], [0, 1])
-    assert compare_runs(ours, beside)["name"] == "run-2"
+    sibling = run_of(tmp_path / "a" / "cells" / "run-2", ["a", "b"], [0, 1])
+    assert compare_runs(ours, sibling)["name"] == "run-2"
     assert compare_runs(ours, ours)["name"] == "run-1"
 
 

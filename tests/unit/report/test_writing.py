@@ -72,7 +72,7 @@ def test_the_twice_saved_file_is_an_exact_copy(written):
     assert ["0001.png", "copy of 0001.png"] in twins
 
 
-def test_a_report_is_written_anew_over_the_old_one(written):
+def test_a_report_replaces_the_old_one(written):
     (written.path / "report" / "left over.txt").write_text("old")
     write_report(written)
     assert not (written.path / "report" / "left over.txt").exists()

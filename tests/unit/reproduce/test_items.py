@@ -119,7 +119,7 @@ def test_numbers_are_those_the_paper_prints():
     assert paper_number("table-2", "IIC", "CIFAR-20", "NMI") is None
 
 
-@pytest.mark.skipif(not FACTS.is_file(), reason="no transcript of the paper beside the project")
+@pytest.mark.skipif(not FACTS.is_file(), reason="no transcript of the paper next to the project")
 def test_the_transcript_in_the_package_is_whole():
     theirs = json.loads(FACTS.read_text())
     assert paper()["notes"] == theirs.pop("notes")

@@ -64,7 +64,7 @@ def results(tmp_path):
     return found
 
 
-def test_ours_is_the_mean_over_seeds_beside_the_papers(results):
+def test_our_mean_over_seeds_is_next_to_the_papers(results):
     item = assemble(results)
     (table,) = item.parts
     rows = dict(table.rows)
@@ -72,7 +72,7 @@ def test_ours_is_the_mean_over_seeds_beside_the_papers(results):
     assert nmi.ours.mean == pytest.approx(85.0)
     assert nmi.ours.sd == pytest.approx(1.0)
     assert nmi.paper == PaperNumber(85.1, 0.5)
-    assert (nmi.within, accuracy.within) == (True, False)  # 0.1 off; 50 beside 91.6
+    assert (nmi.within, accuracy.within) == (True, False)  # 0.1 off; 50 instead of 91.6
     assert rows["CC"][0].ours.values == (60.0,)  # its cluster head's
     assert rows["CC, by k-means on its instance head"][0].ours.values == (30.0,)
     assert rows["BYOL"][0].ours.why == "data not found"
@@ -169,7 +169,7 @@ def test_kept_cells_make_the_same_curves_and_name_no_place(tmp_path):
     assert not any(str(tmp_path) in path.read_text() for path in kept.out.rglob("*.*") if path.is_file())
 
 
-def test_without_training_what_is_there_is_written_with_what_was_asked_for_before(tmp_path):
+def test_without_training_finished_cells_of_all_requested_items_are_written(tmp_path):
     paths = ReproducePaths(tmp_path)
     for ids, seeds in ((["figure-s1"], 2), (["table-1", "figure-s1"], 1)):
         assert reproduce(ReproduceRequest(find_items(ids), "tiny", seeds), paths, TrainingOptions(), train=False) == []

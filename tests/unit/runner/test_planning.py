@@ -127,7 +127,7 @@ def test_recipes_compute_in_half_precision_on_a_gpu(monkeypatch, device, has_bfl
         ({"recipe": "small-grey"}, 0.5, None),
     ],
 )
-def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
+def test_views_follow_the_images_unless_settings_are_given(asked, flip, said):
     reporter, notes = SilentReporter(), []
     reporter.note = notes.append
     with plan(
@@ -149,7 +149,7 @@ def test_views_follow_the_images_unless_a_person_says_more(asked, flip, said):
         ({"method": "cc"}, 187, True),  # whose cluster head is as wide as there are clusters
     ],
 )
-def test_the_length_follows_the_number_of_images_unless_a_person_says_more(asked, epochs, said):
+def test_the_length_follows_the_number_of_images_unless_it_is_given(asked, epochs, said):
     reporter, notes = SilentReporter(), []
     reporter.note = notes.append
     with plan(Request(source=load_digits().images[:780], clusters=10, **asked), reporter=reporter) as planned:
@@ -181,7 +181,7 @@ def test_a_run_is_known_by_its_images_and_settings_wherever_they_lie(tmp_path):
     assert hash_of(there) != known
 
 
-def test_settings_of_other_images_give_way_to_what_is_asked_for(tmp_path):
+def test_pixel_settings_of_other_images_are_replaced(tmp_path):
     """Of --config's images is known what black and white mean and their mean; of other images it is not."""
     with plan(request_of(digits().images[..., 0] / 16)) as first:
         given = first.config
@@ -215,7 +215,7 @@ def test_a_plan_stops_decoding_when_it_ends_and_when_it_cannot_be_made(photos):
     assert workers() == before
 
 
-def test_a_run_in_memory_goes_on_when_its_images_are_given_again(tmp_path):
+def test_a_run_of_images_in_memory_resumes_when_they_are_given_again(tmp_path):
     images = digits().images[..., 0]
     asked = iter([False, False, True])
     with plan(request_of(images)) as planned, pytest.raises(Interrupted):

@@ -1,4 +1,4 @@
-"""Which run torchrun's restart goes on with."""
+"""The run that a restart by torchrun resumes."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def request_for(out):
         ({"job": None}, False),
     ],
 )
-def test_a_restart_goes_on_with_the_run_of_its_own_job(tmp_path, monkeypatch, began, goes_on):
+def test_a_restart_resumes_the_run_of_its_own_job(tmp_path, monkeypatch, began, goes_on):
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-7")
     info = {"command": COMMAND, "status": "running", "job": "job-7", **began}
@@ -33,7 +33,7 @@ def test_a_restart_goes_on_with_the_run_of_its_own_job(tmp_path, monkeypatch, be
 
 
 @pytest.mark.parametrize(("status", "goes_on"), [("running", True), ("finished", False)])
-def test_a_job_without_a_name_does_not_take_a_finished_run_for_its_own(tmp_path, monkeypatch, status, goes_on):
+def test_a_job_without_an_id_does_not_resume_a_finished_run(tmp_path, monkeypatch, status, goes_on):
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     info = {"command": COMMAND, "status": status, "job": "none"}
@@ -41,6 +41,6 @@ def test_a_job_without_a_name_does_not_take_a_finished_run_for_its_own(tmp_path,
     assert (find_restarted_run(request_for(tmp_path / "run")) is not None) == goes_on
 
 
-def test_a_first_start_goes_on_with_nothing(tmp_path, monkeypatch):
+def test_a_first_start_resumes_nothing(tmp_path, monkeypatch):
     monkeypatch.delenv("TORCHELASTIC_RESTART_COUNT", raising=False)
     assert find_restarted_run(request_for(tmp_path / "run")) is None

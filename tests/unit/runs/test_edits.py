@@ -162,7 +162,7 @@ def test_blank_lines_and_line_ends_of_windows_count_as_lines_only(tmp_path):
         EditLog(written(tmp_path, text), IDS)
 
 
-def test_two_who_write_see_each_other(tmp_path):
+def test_two_writers_see_each_other(tmp_path):
     one, two = EditLog(tmp_path, IDS), EditLog(tmp_path, IDS)
     one.append(numbered(line("split", 1, images=["a"], into=3)), "given")
     two.append(numbered(line("split", 2, images=["b"], into=4)), "given")

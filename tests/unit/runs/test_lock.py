@@ -35,7 +35,7 @@ def holder(tmp_path):
         process.kill()
 
 
-def test_the_second_is_told_who_holds_a_folder(tmp_path, holder):
+def test_the_second_process_is_told_which_one_holds_a_folder(tmp_path, holder):
     since = json.loads((tmp_path / ".lock").read_text())["since"]
     process = f"process {holder.pid} on {socket.gethostname()}, since {since}"
     whole = f"{tmp_path}: {process}, is training into this folder: stop it"

@@ -194,7 +194,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
         Run.open(tmp_path / "nowhere")
 
 
-def test_whoever_mistakes_a_runs_name_is_told_which_there_are(tmp_path, monkeypatch):
+def test_a_misspelt_run_is_an_error_that_lists_the_latest(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for age, name in enumerate(("photos-2", "photos-1", "trips-1", "old-1")):
         (tmp_path / "runs" / name).mkdir(parents=True)

@@ -65,7 +65,7 @@ def test_the_table_has_the_columns_that_are_promised(run):
     assert written["distance"].to_pylist() == pytest.approx([0.1, 0.25])
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path):
+def test_a_failed_write_leaves_only_the_old_file(tmp_path):
     path = tmp_path / "file"
     write_atomically(path, b"old")
 

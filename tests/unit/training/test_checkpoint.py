@@ -39,7 +39,7 @@ def uninterrupted():
 
 # After an E-step, within an epoch before and after scattering starts, and at the last step.
 @pytest.mark.parametrize("calls", [0, 1, 4, 6, 11])
-def test_a_run_stopped_anywhere_goes_on_to_the_same_bits(tmp_path, uninterrupted, calls):
+def test_a_run_stopped_anywhere_resumes_to_the_same_bits(tmp_path, uninterrupted, calls):
     run = new_run(tmp_path / "run")
     with pytest.raises(Interrupted):
         quick_train(run=run, stop=stop_after(calls))

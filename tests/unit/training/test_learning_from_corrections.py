@@ -56,7 +56,7 @@ def taught(earlier, order):
     return train(config, source, CPU, Silent(), start=start_from(earlier, source, CPU))
 
 
-def test_clusters_keep_their_numbers_where_there_is_room_and_say_who_stays(earlier, order):
+def test_clusters_keep_their_ids_where_possible_and_corrections_are_fixed(earlier, order):
     start = start_from(earlier, some_digits(order), CPU)
     corrections = start.corrections
     # Ten clusters, one merged, one new: 1 is free, and 12 becomes it.
@@ -88,7 +88,7 @@ def test_corrections_hold_in_the_run_that_learnt_from_them(taught, order):
     assert (taught.table.cluster >= 0).all()  # what training wrote has a cluster for everyone
 
 
-def test_prototypes_are_the_means_of_those_who_take_part(taught):
+def test_prototypes_are_the_means_of_included_images(taught):
     now = taught.corrected()
     for number in range(10):
         mean = taught.embeddings[now.table.cluster == number].mean(axis=0)
@@ -112,7 +112,7 @@ def test_junk_is_never_drawn_and_leaves_the_embeddings_of_others_as_they_are(ear
 
 
 @pytest.mark.parametrize("balance", [None, torch.arange(10) % 2])
-def test_an_epoch_is_made_of_those_who_take_part(balance):
+def test_an_epoch_consists_of_included_images(balance):
     config = quick_config()
     schedule = Schedule(config.train, config.network, 10, left_out=4)
     drawn = torch.tensor([0, 2, 3, 5, 7, 9])

@@ -102,7 +102,7 @@ def test_other_runs_take_what_is_fastest():
     assert allowed() == before
 
 
-def test_what_torch_was_told_before_holds_again_after_a_failure():
+def test_torchs_settings_are_restored_after_a_failure():
     before = allowed()
     with pytest.raises(ZeroDivisionError), numerics(quick_config(train__deterministic=True).train):
         raise ZeroDivisionError

@@ -46,7 +46,7 @@ def test_what_is_announced_is_read_while_nobody_asks():
     assert [asked.tolist() for asked in source.asked] == ORDER[: AHEAD + 1].tolist()
 
 
-def test_batches_are_those_asked_for_announced_or_not():
+def test_batches_are_the_requested_ones_announced_or_not():
     plain = digits(40)
     with reading_ahead(Recording(plain), CPU) as ahead:
         prefetch(ahead, ORDER)
@@ -76,7 +76,7 @@ def test_positions_past_the_clustered_are_the_unlabelled():
         assert torch.equal(read(ahead, np.array([0, 9]), CPU), torch.from_numpy(source.batch(np.array([0, 9]))))
 
 
-def test_what_goes_wrong_in_reading_is_raised_where_the_batch_is_asked_for():
+def test_a_reading_error_is_raised_where_the_batch_is_requested():
     class Broken(Recording):
         def batch(self, positions):
             raise OSError("the disk is gone")

@@ -145,7 +145,7 @@ def test_an_e_step_embeds_with_the_target_in_evaluation_mode():
         torch.testing.assert_close(found.prototypes[cluster], centre, rtol=1e-4, atol=1e-5)
 
 
-def test_an_e_step_keeps_numbers_stable_and_counts_who_moved():
+def test_an_e_step_keeps_cluster_numbers_and_counts_moved_images():
     learner = build_learner(quick_config(), digits(), CPU)
     first = e_step(learner, digits(), epoch=0, previous=None)
     renamed = (first.labels + 3) % 10

@@ -204,7 +204,7 @@ def test_killed_twenty_times_the_building_still_ends_right(photos, caches):
     assert [path.name for path in caches.iterdir()] == [list_caches()[0].key]
 
 
-def test_killed_with_its_workers_the_building_goes_on(photos):
+def test_a_build_killed_with_its_workers_resumes(photos):
     building = Building(photos, workers=2)
     for _ in range(3):
         building.done()
@@ -279,7 +279,7 @@ def test_two_threads_build_one_cache_together(photos):
 
 
 @pytest.mark.parametrize("limit", [100, 3_000, 7_000])
-def test_a_full_disk_is_an_error_and_building_goes_on_later(photos, caches, limit):
+def test_a_full_disk_is_an_error_and_the_build_resumes_later(photos, caches, limit):
     picture(5, 5).save(photos.with_name("other.png"))
     other = open_folder(photos.with_name("other.png"), 8, workers=0)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -358,7 +358,7 @@ def test_the_lock_is_one_at_a_time(caches):
     assert not (caches / "a.lock").exists()
 
 
-def test_the_lock_is_one_at_a_time_though_its_file_is_removed_under_those_who_wait(caches, monkeypatch):
+def test_the_lock_excludes_others_even_if_its_file_is_removed_while_they_wait(caches, monkeypatch):
     monkeypatch.setattr(store, "_WAIT", 0.0)
     inside, most = 0, 0
 
@@ -387,7 +387,7 @@ def test_the_folder_of_caches_follows_the_environment(monkeypatch, tmp_path):
 
 
 def test_an_image_that_ends_its_decoder_is_skipped_alone(photos, tmp_path):
-    os.mkfifo(tmp_path / "pipe")  # whoever reads it waits, and is killed as a crash would
+    os.mkfifo(tmp_path / "pipe")  # the reader waits, and is killed as by a crash
     entries = scan(photos).images[:3]
     entries.insert(1, replace(entries[0], path=tmp_path / "pipe"))
     with DecodePool(8, 3, workers=1) as pool:

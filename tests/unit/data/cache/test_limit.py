@@ -38,7 +38,7 @@ def test_images_are_kept_up_to_the_limit_and_streamed_above_it(found, monkeypatc
     monkeypatch.setenv("PROPOS_CACHE_LIMIT", f"{NEEDED / 1000} kB")
     assert isinstance(found.open(20), FolderSource)
     monkeypatch.setenv("PROPOS_CACHE_LIMIT", "0")
-    assert isinstance(found.open(20), FolderSource)  # it is there already
+    assert isinstance(found.open(20), FolderSource)  # it exists
     assert isinstance(found.open(20, keep="stream"), StreamedSource)
 
 
@@ -113,7 +113,7 @@ def test_a_streamed_source_is_to_the_bit_what_the_cache_is(found):
         assert np.array_equal(streamed.batch(unexpected), kept.batch(unexpected))
 
 
-def test_damaged_images_are_known_once_they_were_asked_for(found, tmp_path):
+def test_damaged_images_are_known_after_they_were_read(found, tmp_path):
     whole = (tmp_path / "photos" / "4.png").read_bytes()
     (tmp_path / "photos" / "4.png").write_bytes(whole[:-3000])
     with found.open(20, keep="stream") as streamed:

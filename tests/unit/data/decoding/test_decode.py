@@ -209,7 +209,7 @@ def test_lab_becomes_rgb(tmp_path):
     assert np.abs(red.astype(int) - [255, 0, 0]).max() <= 12
 
 
-def test_colour_becomes_grey_where_one_channel_is_asked_for(tmp_path):
+def test_colour_becomes_grey_for_one_channel(tmp_path):
     pixels = decoded(saved(tmp_path, flat((255, 0, 0)), "a.png"), channels=1)
     assert pixels.shape == (8, 8, 1)
     assert pixels[0, 0, 0] == 76  # 0.299 of red

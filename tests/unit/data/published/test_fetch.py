@@ -80,14 +80,14 @@ def test_a_file_that_was_whole_but_not_yet_checked_is_not_fetched_again(archive,
     assert CATALOGUE["cifar-10"].look(tmp_path).images == 240
 
 
-def test_more_than_there_is_to_fetch_is_begun_anew(archive, tmp_path):
+def test_a_partial_download_that_is_too_long_starts_again(archive, tmp_path):
     (tmp_path / "cifar-10-python.tar.gz.part").write_bytes(archive + b"more")
     with serving({"cifar-10-python.tar.gz": archive}) as server:
         fetch(offered("cifar-10", server), tmp_path)
     assert server.asked == [f"bytes={len(archive) + 4}-", None]
 
 
-def test_a_server_without_ranges_is_asked_for_everything(archive, tmp_path):
+def test_a_server_without_ranges_sends_the_whole_file(archive, tmp_path):
     (tmp_path / "cifar-10-python.tar.gz.part").write_bytes(b"other bytes")
     with serving({"cifar-10-python.tar.gz": archive}) as server:
         server.ranges = False

@@ -71,14 +71,14 @@ def test_validation_images_are_taken_from_class_folders(tmp_path):
     assert find_source("imagenet-1k:train+val", data=tmp_path).images == 9
 
 
-@pytest.mark.parametrize("beside", [".", "ILSVRC2012"])
-def test_validation_images_in_one_folder_get_their_classes_from_the_devkit(tmp_path, beside):
+@pytest.mark.parametrize("parent", [".", "ILSVRC2012"])
+def test_validation_images_in_one_folder_get_their_classes_from_the_devkit(tmp_path, parent):
     for number in (1, 2, 4):
         photograph(tmp_path / "ILSVRC2012" / "val" / f"ILSVRC2012_val_{number:08d}.JPEG", number)
     (tmp_path / "ILSVRC2012" / "train").mkdir()
     with pytest.raises(InputError, match=r"ILSVRC2012_devkit_t12/data/meta\.mat: get it from"):
         find_source("imagenet-1k:val", data=tmp_path)
-    devkit(tmp_path / beside, CLASSES, [3, 1, 2, 1])
+    devkit(tmp_path / parent, CLASSES, [3, 1, 2, 1])
     with find_source("imagenet-1k:val", data=tmp_path).open(40) as source:
         assert source.image_names()[2] == "val/ILSVRC2012_val_00000004.JPEG"
         assert source.labels.tolist() == ["n02979186", "n01440764", "n01440764"]

@@ -98,7 +98,7 @@ def test_the_hostile_pickles_are_hostile_to_an_ordinary_reader(tmp_path):
         assert marker.exists(), kind
 
 
-def test_a_refusal_names_what_was_asked_for(tmp_path):
+def test_a_refusal_names_the_requested_source(tmp_path):
     (tmp_path / "batch").write_bytes(pickle.dumps(Asks(eval, "1")))
     with pytest.raises(InputError, match=r"it asks for builtins\.eval"):
         read_pickle(tmp_path / "batch")

@@ -29,7 +29,7 @@ def test_a_byte_is_found_by_image_channel_column_and_row(tmp_path):
     assert pixel.tolist() == [content[place] for place in offset]
 
 
-def test_the_unlabelled_images_are_read_when_they_are_asked_for(tmp_path):
+def test_unlabelled_images_are_read_on_demand(tmp_path):
     stl_10(tmp_path)
     path = tmp_path / "stl10_binary" / "unlabeled_X.bin"
     with path.open("r+b") as file:
