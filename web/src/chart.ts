@@ -1,6 +1,6 @@
 import { el, svg } from "./dom";
 import { colourOf } from "./palette";
-import { count, fixed, spoken } from "./words";
+import { count, fixed, displayName } from "./format";
 
 const WIDTH = 460;
 const HEIGHT = 220;
@@ -15,14 +15,14 @@ type ToPixel = (value: number) => number;
 
 export interface Drawing {
   title: string;
-  words: string;
+  caption: string;
   xLabel: string;
   xs: readonly number[];
   curves: Record<string, Curve>;
   mark?: number; // an x to point out
 }
 
-/** Curves over a shared axis, told apart by colour and by dashes; beside their names stand their values at the mark, or the last. */
+/** Curves over a shared axis, distinguished by colour and dashes; the legend has their values at the mark, else the last ones. */
 export function lineChart(drawing: Drawing): HTMLElement {
   const { xs, curves } = drawing;
   const values = Object.values(curves).flat().filter((value) => value !== null);
@@ -35,7 +35,7 @@ export function lineChart(drawing: Drawing): HTMLElement {
   const names = Object.keys(curves);
   const picture = svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": spokenSummary(drawing) },
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": accessibleSummary(drawing) },
     axes(scale, first, first + span, drawing.xLabel, x, y),
     drawing.mark === undefined ? [] : marked(drawing.mark, x(drawing.mark)),
     names.map((name, place) => line(xs, curves[name] ?? [], x, y, place)),
@@ -43,9 +43,9 @@ export function lineChart(drawing: Drawing): HTMLElement {
   return el(
     "figure",
     { class: "chart" },
-    el("figcaption", {}, el("h2", {}, drawing.title), el("p", { class: "quiet" }, drawing.words)),
+    el("figcaption", {}, el("h2", {}, drawing.title), el("p", { class: "quiet" }, drawing.caption)),
     picture,
-    el("ul", { class: "legend" }, names.map((name, place) => legendEntry(name, told(drawing, curves[name] ?? []), place))),
+    el("ul", { class: "legend" }, names.map((name, place) => legendEntry(name, displayedValue(drawing, curves[name] ?? []), place))),
   );
 }
 
@@ -68,8 +68,8 @@ function line(xs: readonly number[], curve: Curve, x: ToPixel, y: ToPixel, place
   return drawn;
 }
 
-/** The value that stands for a curve. */
-function told({ xs, mark }: Drawing, curve: Curve): number | undefined {
+/** The value of a curve in the legend. */
+function displayedValue({ xs, mark }: Drawing, curve: Curve): number | undefined {
   if (mark !== undefined) return curve[xs.indexOf(mark)] ?? undefined;
   return [...curve].reverse().find((value) => value !== null) ?? undefined;
 }
@@ -79,7 +79,7 @@ function legendEntry(name: string, value: number | undefined, place: number): HT
   const sample = svg("path", { d: "M0 4H24", class: "curve", "stroke-dasharray": DASHES[place % DASHES.length] ?? "" });
   sample.style.stroke = strokeOf(place);
   key.append(sample);
-  return el("li", {}, key, spoken(name), value === undefined ? null : el("strong", {}, short(value)));
+  return el("li", {}, key, displayName(name), value === undefined ? null : el("strong", {}, short(value)));
 }
 
 /** The first curve takes the accent colour. */
@@ -117,7 +117,7 @@ function tick(value: number, step: number): string {
   return step >= 1 ? count(Math.round(value)) : fixed(value, Math.ceil(-Math.log10(step)));
 }
 
-/** A number in as few figures as tell it. */
+/** A number with as few digits as possible. */
 function short(value: number): string {
   const size = Math.abs(value);
   if (size >= 100 || Number.isInteger(value)) return count(value);
@@ -125,12 +125,12 @@ function short(value: number): string {
   return fixed(value, size < 0.1 ? 3 : 2);
 }
 
-function spokenSummary(drawing: Drawing): string {
+function accessibleSummary(drawing: Drawing): string {
   const { title, curves, xLabel, mark } = drawing;
   const ends = Object.entries(curves).map(([name, curve]) => {
     const known = curve.filter((value) => value !== null);
-    const at = mark === undefined ? "" : `, ${short(told(drawing, curve) ?? 0)} at ${mark}`;
-    return `${spoken(name)} from ${short(known[0] ?? 0)} to ${short(known[known.length - 1] ?? 0)}${at}`;
+    const at = mark === undefined ? "" : `, ${short(displayedValue(drawing, curve) ?? 0)} at ${mark}`;
+    return `${displayName(name)} from ${short(known[0] ?? 0)} to ${short(known[known.length - 1] ?? 0)}${at}`;
   });
   return `${title}. Over ${xLabel}: ${ends.join(", ")}`;
 }

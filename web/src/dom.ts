@@ -30,7 +30,7 @@ export function replace(parent: Element, ...children: Child[]): void {
   fill(parent, children);
 }
 
-/** Let an element have these children in this order; those that are there already are left alone. */
+/** Give an element these children in this order; existing ones are not touched. */
 export function arrange(parent: Element, children: readonly Element[]): void {
   const wanted = new Set(children);
   for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
@@ -41,14 +41,14 @@ export function arrange(parent: Element, children: readonly Element[]): void {
   }
 }
 
-/** Set an attribute, or take it away, only where it says something else: what is set is drawn again. */
+/** Set or remove an attribute only if it changes: setting it redraws the element. */
 export function mark(element: Element, name: string, value: string | null): void {
   if (element.getAttribute(name) === value) return;
   if (value === null) element.removeAttribute(name);
   else element.setAttribute(name, value);
 }
 
-/** An element whose content is made again only when it is to show something else. */
+/** An element whose content is rebuilt only if it changes. */
 export class Pane<E extends HTMLElement = HTMLElement> {
   private shown: string | null = null;
 
@@ -80,7 +80,7 @@ function fill(parent: Element, children: Child[]): void {
   }
 }
 
-/** Whether keys are the browser's, such as Ctrl and + or Alt and an arrow. */
-export function meantForBrowser(event: KeyboardEvent): boolean {
+/** Whether a key belongs to the browser, such as Ctrl and + or Alt and an arrow. */
+export function isBrowserShortcut(event: KeyboardEvent): boolean {
   return event.ctrlKey || event.metaKey || event.altKey;
 }

@@ -2,7 +2,7 @@ import { el } from "./dom";
 import type { Report } from "./report";
 import { showDialog } from "./review/dialogs";
 import { JUNK } from "./review/replay";
-import { count, images } from "./words";
+import { count, images } from "./format";
 
 type Cell = string | number | boolean | null;
 type Row = Record<string, Cell>;

@@ -1,7 +1,7 @@
 import { focusOn } from "./gallery";
 import type { Report } from "./report";
 
-/** Remember where the focus is; what is returned gives it to the next image, if what it was on is gone. */
+/** Remember the focus; the returned function gives it to the next image if the focused one is gone. */
 export function focusOf(main: HTMLElement): () => void {
   const active = document.activeElement as HTMLElement | null;
   if (active === null || !main.contains(active)) return () => {};
@@ -34,7 +34,7 @@ function focusThumb(thumb: HTMLElement): void {
   focusOn(grid, [...grid.children].indexOf(thumb));
 }
 
-/** Make the screen again and leave a person where they were: how far down, how much of each list, and in the same place of it. */
+/** Rebuild the screen and keep the scroll position, the length of each list, and the focus. */
 export function keepingPlace(main: HTMLElement, make: () => void): void {
   const lists = (): HTMLElement[] => [...main.querySelectorAll<HTMLElement>(".gallery")];
   const before = lists();

@@ -1,16 +1,16 @@
-import { arrange, el, mark, meantForBrowser } from "./dom";
+import { arrange, el, mark, isBrowserShortcut } from "./dom";
 import type { Report } from "./report";
 import { originalOf } from "./original";
 import { JUNK } from "./review/replay";
 import { described, picture } from "./thumb";
 import { openViewer } from "./viewer";
-import { count } from "./words";
+import { count } from "./format";
 
 const PAGE = 120;
 const GAP = 6; // pixels between pictures, as in `style/gallery.css`
 const CRISP = 64; // up to this side pixels are shown as squares where they are twice as large
 
-/** How many pictures of a size stand side by side, and how far apart they begin. */
+/** The number of pictures of a size in a row, and the distance between their left edges. */
 export function columnsOf(width: number, size: number): { columns: number; pitch: number } {
   const columns = Math.max(1, Math.floor((width + GAP) / (size + GAP)));
   return { columns, pitch: (width + GAP) / columns };
@@ -39,7 +39,7 @@ export class Gallery {
     this.show(images);
   }
 
-  /** Show these images, each as it is by now; who was at one that goes is at the next one that does not. */
+  /** Show these images in their current state; if the focused image is removed, the next one gets the focus. */
   show(images: readonly number[] = this.images): void {
     const place = this.place();
     const before = this.images.slice(0, Math.max(0, place));
@@ -54,7 +54,7 @@ export class Gallery {
     else this.oneInTabOrder();
   }
 
-  /** Where in the list the focus is; −1: elsewhere. */
+  /** The position of the focus in the list; −1: elsewhere. */
   private place(): number {
     return [...this.grid.children].indexOf(document.activeElement as Element);
   }
@@ -81,7 +81,7 @@ export class Gallery {
     return thumb;
   }
 
-  /** Let pictures that are shown larger than their thumbnails be sharp. */
+  /** Load originals for pictures that are shown larger than their thumbnails. */
   private sharpen(): void {
     const { sheets } = this.report;
     const width = this.grid.firstElementChild?.clientWidth ?? 0;
@@ -92,7 +92,7 @@ export class Gallery {
     for (const [image, thumb] of this.thumbs) this.layOriginal(thumb, image);
   }
 
-  /** Show an image's own file over its thumbnail, which stays where the file is gone or no browser shows it. */
+  /** Show an image's file over its thumbnail, which remains if the file is missing or cannot be shown. */
   private layOriginal(thumb: HTMLElement, image: number): void {
     const address = originalOf(this.report, image);
     if (address === null) return;
@@ -116,7 +116,7 @@ export class Gallery {
     else openViewer(this.report, this.images, place);
   }
 
-  /** Move by what is beside, above and below. */
+  /** Move left, right, up and down. */
   private press(event: KeyboardEvent): void {
     const { selection } = this.report;
     const now = this.place();
@@ -125,7 +125,7 @@ export class Gallery {
       event.preventDefault();
       return selection.add(this.images);
     }
-    if (meantForBrowser(event)) return;
+    if (isBrowserShortcut(event)) return;
     if (event.key === " ") {
       event.preventDefault();
       return selection.toggle(this.images, now);
@@ -144,13 +144,13 @@ export class Gallery {
   }
 }
 
-/** What a person has said of an image. */
+/** The mark of an image: confirmed, moved or junk. */
 function markOf(report: Report, image: number): string | null {
   if (report.cluster[image] === JUNK) return "✕";
   return report.review.confirmed(image) ? "✓" : null;
 }
 
-/** Let a thumbnail show whether it is chosen. */
+/** Show on a thumbnail whether it is selected. */
 export function showChosen(report: Report, thumb: HTMLElement): void {
   mark(thumb, "aria-pressed", String(report.selection.images.has(Number(thumb.dataset["image"]))));
 }

@@ -13,7 +13,7 @@ import { startShell } from "./shell";
 // As ProposReport.replay and so on, for tests that compare them with Python's.
 export { Known, after } from "./review/edits";
 export { replay } from "./review/replay";
-export { cohesion } from "./review/words";
+export { cohesion } from "./review/texts";
 
 const root = document.getElementById("app") as HTMLElement;
 const [payload, edits] = [window.PROPOS_REPORT, window.PROPOS_EDITS];

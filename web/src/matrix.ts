@@ -1,7 +1,7 @@
 import { el } from "./dom";
 import { Gallery } from "./gallery";
 import { type Numbers, type Report, imagesWhere } from "./report";
-import { count, images } from "./words";
+import { count, images } from "./format";
 
 /** Images by rows of some other grouping (labels, another run's clusters) and by this run's clusters. */
 export interface Crossing {
@@ -12,7 +12,7 @@ export interface Crossing {
   counts: number[][];
 }
 
-/** What a matrix is called, and what a cell of it leads to and says. */
+/** The texts of a matrix, and the link and text of a cell. */
 export interface Wording {
   corner: string;
   caption: string;
@@ -30,7 +30,7 @@ export interface Cell {
 const MOST_CELLS = 10_000; // of a matrix that can still be drawn and read
 const LARGEST = 8;
 
-/** Count images by rows and clusters as they are by now; those that are in none of either are left out. */
+/** Count images by row and current cluster; images without either are left out. */
 export function countCells(report: Report, of: Numbers, rows: number[], columns: number[]): number[][] {
   const [rowAt, columnAt] = [new Map(rows.map((row, at) => [row, at])), new Map(columns.map((id, at) => [id, at]))];
   const counts = rows.map(() => columns.map(() => 0));
@@ -110,7 +110,7 @@ function cellLink(
     },
     words,
   );
-  // Either so light that dark words can be read on it, or the full accent for light ones.
+  // Either light enough for dark text, or the full accent for light text.
   link.style.setProperty("--share", String(share > 0.5 ? 100 : Math.round(60 * Math.sqrt(share))));
   return link;
 }
@@ -119,7 +119,7 @@ function scrolling(words: string, table: HTMLElement): HTMLElement {
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": words }, table);
 }
 
-/** The images of the cell that was chosen. */
+/** The images of the selected cell. */
 export class OpenCell {
   readonly element: HTMLElement;
   private readonly heading = el("h2");
@@ -145,7 +145,7 @@ export class OpenCell {
     this.list.show(found);
   }
 
-  /** Bring it before the eyes. */
+  /** Scroll it into view. */
   seek(): void {
     this.heading.scrollIntoView({ block: "center" });
   }

@@ -1,6 +1,6 @@
 import type { Report } from "./report";
 
-/** The address of an image's own file, where the run was made of files in a folder; a page from a server asks it for the row. */
+/** The address of an image's file, if the run's source is a folder; a served page asks the server by row. */
 export function originalOf(report: Report, image: number): string | null {
   if (report.originals === null) return null;
   if (report.review.saving !== null) return `original/${image}`;

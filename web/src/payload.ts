@@ -24,7 +24,7 @@ export interface Sheets {
   pitch: number;
   columns: number;
   perSheet: number;
-  tiles: number; // on all sheets, those of images that turned out unreadable included
+  tiles: number; // on all sheets, including those of unreadable images
   files: string[];
 }
 
@@ -65,7 +65,7 @@ export interface Problems {
 
 export interface Chart {
   title: string;
-  words: string;
+  caption: string;
   curves: Record<string, (number | null)[]>;
 }
 

@@ -58,18 +58,18 @@ export interface Report {
   review: Review;
   selection: Selection;
   size: PictureSize;
-  /** The images to ask a person about, block by block, and the cluster that each may rather belong to. */
+  /** The images to check, block by block, and the second most likely cluster of each. */
   questions: ReadonlyMap<number, number>;
-  /** The cluster that an image may rather belong to, if it is asked about and that is another one by now. */
+  /** The second most likely cluster of an image, if it is to be checked and is in another one now. */
   alternativeOf(image: number): number | null;
-  /** All images, those nearest to their prototype first, or those least sure of their cluster. */
+  /** All images, the nearest to their prototype first, or the least confident first. */
   nearestFirst(): Int32Array;
   doubtfulFirst(): Int32Array;
   /** The name of an image in the run's table. */
   keyOf(image: number): string;
   nameOf(image: number): string;
   clusterOf(id: number): Cluster | undefined;
-  /** What a cluster is called. */
+  /** The display name of a cluster. */
   clusterName(id: number): string;
 }
 
@@ -124,7 +124,7 @@ function alternative(report: Report, image: number): number | null {
   return now === null || now === report.cluster[image] || report.clusterOf(now) === undefined ? null : now;
 }
 
-/** Compute something when it is first asked for. */
+/** Compute a value when it is first needed. */
 function once<T>(compute: () => T): () => T {
   let found: T | null = null;
   return () => (found ??= compute());

@@ -7,7 +7,7 @@ import { listenToKeys } from "./review/keys";
 import { JUNK } from "./review/replay";
 import { type Route, parseRoute } from "./route";
 import type { Report } from "./report";
-import { count, counted, images } from "./words";
+import { count, counted, images } from "./format";
 import { comparisonScreen } from "./screens/comparison";
 import { clusterScreen } from "./screens/cluster";
 import { labelsScreen } from "./screens/labels";

@@ -10,7 +10,7 @@ const SMALL = 64; // which lists may always have
 /** How large pictures are in lists; this browser remembers it. */
 export class PictureSize {
   value: number;
-  /** The largest at which pictures are still sharp. */
+  /** The largest size at which pictures are sharp. */
   readonly most: number;
   private readonly listeners = new Set<() => void>();
 

@@ -1,9 +1,9 @@
 import { Pane, el } from "./dom";
 import { showExport } from "./export";
 import type { Report } from "./report";
-import { lookedAt } from "./review/words";
-import { openProblems, openQuestions, problemWords, total } from "./todo";
-import { count, images } from "./words";
+import { reviewedCount } from "./review/texts";
+import { openProblems, openQuestions, problemText, total } from "./todo";
+import { count, images } from "./format";
 
 interface Step {
   screen: string;
@@ -14,7 +14,7 @@ interface Step {
   done: string;
 }
 
-/** What to do first, next and last, and why: the one place that says so. */
+/** The steps of a review in order, with reasons. */
 export class StartHere {
   readonly element = el("section", { class: "start", "aria-labelledby": "start" });
   private readonly pane = new Pane(this.element);
@@ -47,13 +47,13 @@ export class StartHere {
 function stepsOf(report: Report): Step[] {
   const problems = openProblems(report);
   const questions = openQuestions(report).length;
-  const { seen, all } = lookedAt(report);
+  const { seen, all } = reviewedCount(report);
   return [
     {
       screen: "problems",
       title: "Problems",
       left: total(problems),
-      todo: `${problemWords(problems)}.`,
+      todo: `${problemText(problems)}.`,
       why: "First: missing and duplicate images distort the clusters.",
       done: "No unreadable files or duplicates.",
     },

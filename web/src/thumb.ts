@@ -1,6 +1,6 @@
 import { el } from "./dom";
 import type { Report } from "./report";
-import { fixed } from "./words";
+import { fixed } from "./format";
 
 const CRISP = 32; // images up to this side are shown with their pixels
 
@@ -52,7 +52,7 @@ function offset(index: number, scale: number, tiles: number): number {
   return rest === 0 ? 0 : (100 * scale * index) / rest;
 }
 
-/** What a screen reader says of an image. */
+/** The description of an image for screen readers. */
 export function described(report: Report, image: number): string {
   const cluster = report.clusterName(report.cluster[image] as number);
   return `${report.nameOf(image)}, ${cluster}, confidence ${fixed(report.confidence[image] ?? 0, 2)}`;

@@ -1,7 +1,7 @@
 import type { Report } from "./report";
-import { counted } from "./words";
+import { counted } from "./format";
 
-/** What a person has to act on: files, and groups of duplicates. Outliers may well be where they belong. */
+/** Problems that need an action: files, and groups of duplicates. Outliers may be in the right cluster. */
 export interface OpenProblems {
   unreadable: number;
   exact: number;
@@ -10,8 +10,8 @@ export interface OpenProblems {
 
 export function openProblems({ problems, review }: Report): OpenProblems {
   const { counts } = problems;
-  const isNew = (image: number): boolean => !review.lookedAt(image);
-  // A group is settled once at most one of its images is left to look at. Lists may be cut: the rest is as it was.
+  const isNew = (image: number): boolean => !review.isReviewed(image);
+  // A group is done once at most one of its images is not reviewed. Lists may be cut: the rest counts as open.
   const open = (groups: number[][]): number => groups.filter((group) => group.filter(isNew).length > 1).length;
   return {
     unreadable: counts.unreadable,
@@ -23,7 +23,7 @@ export function openProblems({ problems, review }: Report): OpenProblems {
 export const total = ({ unreadable, exact, near }: OpenProblems): number => unreadable + exact + near;
 
 /** The problems that are open, in words. */
-export function problemWords({ unreadable, exact, near }: OpenProblems): string {
+export function problemText({ unreadable, exact, near }: OpenProblems): string {
   const parts = [
     [unreadable, "unreadable file"],
     [exact + near, exact === 0 ? "group of near duplicates" : "group of duplicates"],
@@ -32,7 +32,7 @@ export function problemWords({ unreadable, exact, near }: OpenProblems): string 
   return words.join(", ");
 }
 
-/** The images that are asked about and that nobody has answered for. */
+/** The questions that are not answered yet. */
 export function openQuestions({ questions, review }: Report): number[] {
-  return [...questions.keys()].filter((image) => !review.lookedAt(image));
+  return [...questions.keys()].filter((image) => !review.isReviewed(image));
 }

@@ -17,7 +17,7 @@ export function units(packed: Packed): Float32Array {
   return result;
 }
 
-/** Places of numbers from 0 to `most` that travelled so, from the smallest on, equal ones in their order. */
+/** The positions of such numbers from 0 to `most` in ascending order; equal ones keep their order. */
 export function ascending(values: Float32Array, most: number): Int32Array {
   const levels = Uint16Array.from(values, (value) => Math.round((value / most) * UNIT));
   const next = new Int32Array(UNIT + 2);

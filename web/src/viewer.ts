@@ -1,11 +1,11 @@
-import { el, meantForBrowser, replace } from "./dom";
+import { el, isBrowserShortcut, replace } from "./dom";
 import { originalOf } from "./original";
 import type { Report } from "./report";
 import { picture } from "./thumb";
-import { count, fixed } from "./words";
+import { count, fixed } from "./format";
 
 const ENLARGED = 320;
-const DEEDS = [["Move", "m"], ["Split off", "s"], ["Junk", "j"], ["Confirm", "c"]] as const;
+const ACTIONS = [["Move", "m"], ["Split off", "s"], ["Junk", "j"], ["Confirm", "c"]] as const;
 const CRISP = 64; // up to this side, pixels are shown as squares
 
 /** Show one image large, with the arrow keys leading to its neighbours in the list it came from. */
@@ -36,16 +36,16 @@ export function openViewer(report: Report, images: readonly number[], start: num
     place.textContent = `${count(at + 1)} of ${count(images.length)}`;
     note.textContent = "";
     replace(stage, fullImage(report, image, (words) => (note.textContent = words)));
-    tell();
+    update();
   }
 
-  function tell(): void {
+  function update(): void {
     replace(facts, ...factsOf(report, images[at] as number, () => dialog.close()));
   }
 
   /** A button for each key that means this image. */
   function deeds(): HTMLElement[] {
-    return DEEDS.map(([words, key]) => {
+    return ACTIONS.map(([words, key]) => {
       const click = (): void => void dialog.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
       return el("button", { type: "button", title: `${words} (${key.toUpperCase()})`, click }, words);
     });
@@ -65,9 +65,9 @@ export function openViewer(report: Report, images: readonly number[], start: num
     leave();
     dialog.remove();
   });
-  const leave = report.review.listen(tell);
+  const leave = report.review.listen(update);
   dialog.addEventListener("keydown", (event) => {
-    if (meantForBrowser(event)) return;
+    if (isBrowserShortcut(event)) return;
     if (event.key === "ArrowLeft") move(-1);
     if (event.key === "ArrowRight") move(1);
   });
@@ -104,7 +104,7 @@ function factsOf(report: Report, image: number, leave: () => void): HTMLElement[
   const rows: [string, string | HTMLElement][] = [
     ["Image", report.nameOf(image)],
     ["Cluster", el("a", { href: `#/cluster/${id}`, click: leave }, report.clusterName(id))],
-    ["Reviewed", report.review.lookedAt(image) ? "yes" : "not yet"],
+    ["Reviewed", report.review.isReviewed(image) ? "yes" : "not yet"],
     ["Confidence", fixed(report.confidence[image] ?? 0)],
     ["Distance", fixed(report.distance[image] ?? 0)],
   ];

@@ -1,6 +1,6 @@
 import type { Plot } from "./plot";
 
-/** How positions become pixels just now, for going through all of them: x·sx + dx, y·sy + dy. */
+/** The current transform from positions to pixels: x·sx + dx, y·sy + dy. */
 export interface Affine {
   sx: number;
   dx: number;

@@ -3,7 +3,7 @@ import type { Report } from "../report";
 
 export type By = "cluster" | "label" | "confidence";
 
-/** What the dots' colours say: a code for each image, and for each code its colour, its shape and its name for the legend. */
+/** The colouring of dots: a code for each image, and for each code its colour, shape and name in the legend. */
 export interface Colouring {
   codes: ArrayLike<number>;
   colours: string[];

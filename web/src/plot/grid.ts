@@ -2,7 +2,7 @@ import type { Points } from "./plot";
 
 const CELLS = 128;
 
-/** Dots by place, so that the one under the pointer is found without looking at all. */
+/** An index of dots by position, to find the one under the pointer quickly. */
 export class Grid {
   private readonly starts = new Uint32Array(CELLS * CELLS + 1);
   private readonly images: Uint32Array;

@@ -30,7 +30,7 @@ interface Middle {
   y: number;
 }
 
-/** What lies over the dots: the clusters' numbers and, if asked for, thumbnails. */
+/** The layer over the dots: the clusters' ids and, if switched on, thumbnails. */
 export class Overlay {
   readonly element = el("div", { class: "overlay", "aria-hidden": "true" });
   thumbnails = false;
@@ -53,7 +53,7 @@ export class Overlay {
     this.number();
   }
 
-  /** Put each cluster's number among its images, as they are by now. */
+  /** Place each cluster's id among its current images. */
   number(): void {
     const known = new Map(this.numbers.map((number) => [number.cluster, number]));
     this.numbers = this.report.clusters.length > MOST_NUMBERS ? [] : middles(this.report, this.points, known);
@@ -102,7 +102,7 @@ export class Overlay {
     // The squares move with the map, so that pictures do not jump while it is dragged.
     const [shiftX, shiftY] = [Math.round(dx % side), Math.round(dy % side)];
     this.shown = { cells, side, columns, shiftX, shiftY };
-    this.order ??= telling(this.report);
+    this.order ??= typicalFirst(this.report);
     for (const image of this.order) {
       const px = (this.points.x[image] as number) * sx + dx;
       const py = (this.points.y[image] as number) * sy + dy;
@@ -141,7 +141,7 @@ function cellOf(column: number, row: number, columns: number): number {
   return (Math.floor(row) + 1) * (columns + 1) + Math.floor(column) + 1;
 }
 
-/** Each cluster's number at the median of its dots; those of clusters that stayed the same are known. */
+/** Each cluster's id at the median of its dots; positions of unchanged clusters are reused. */
 function middles(report: Report, points: Points, known: ReadonlyMap<Cluster, Middle>): Middle[] {
   const fresh = report.clusters.filter((cluster) => !known.has(cluster));
   const members = new Map<number, number[]>(fresh.map(({ id }) => [id, []]));
@@ -162,6 +162,6 @@ function median(images: number[], values: Float32Array): number {
 }
 
 /** Images with a picture, the most typical first. */
-function telling(report: Report): number[] {
+function typicalFirst(report: Report): number[] {
   return imagesWhere(report, (image) => (report.slot?.[image] ?? -1) >= 0, report.nearestFirst());
 }

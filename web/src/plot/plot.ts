@@ -1,7 +1,7 @@
 const MARGIN = 32; // pixels around the outermost dots, for their thumbnails
 const NEAREST = 0.05; // of the half side: closer to a few equal positions the map does not begin
 
-/** What the map asks of whatever draws its dots. Positions run from −1 to 1, y upwards, around 0. */
+/** The positions of dots, from −1 to 1, y upwards, around 0. */
 export interface Points {
   x: Float32Array;
   y: Float32Array;
@@ -23,7 +23,7 @@ export interface Listener {
 
 export interface Plot {
   readonly kind: "webgl" | "canvas";
-  /** Whether the dots are there, so that positions can be told; a million take a while. */
+  /** Whether the dots are drawn, so that positions are known; a million take a while. */
   ready(): boolean;
   /** Colour every dot: `codes` are places in `colours`. */
   paint(codes: ArrayLike<number>, colours: string[]): void;

@@ -1,7 +1,7 @@
 import { el, replace } from "../dom";
 import type { Report } from "../report";
 import { picture } from "../thumb";
-import { fixed } from "../words";
+import { fixed } from "../format";
 import type { Plot, Points } from "./plot";
 
 /** The image under the pointer. */

@@ -1,7 +1,7 @@
-import { el, meantForBrowser } from "../dom";
+import { el, isBrowserShortcut } from "../dom";
 import { type Report, imagesWhere } from "../report";
 import { openViewer } from "../viewer";
-import { images } from "../words";
+import { images } from "../format";
 import { affineOf } from "./affine";
 import { canvasPlot } from "./canvas";
 import { type By, type Colouring, colouring, only } from "./colouring";
@@ -36,7 +36,7 @@ export class MapView {
     private readonly report: Report,
     private readonly chosen: (images: number[]) => void,
   ) {
-    this.points = laidWide(pointsOf(report));
+    this.points = laidOnItsSide(pointsOf(report));
     this.colours = colouring(report, "cluster");
     this.hint = tooltip(report, this.points);
     this.overlay = new Overlay(report, this.points, () => this.plot);
@@ -77,7 +77,7 @@ export class MapView {
     this.highlight(null);
   }
 
-  /** Show the clusters as they are by now. */
+  /** Show the current clusters. */
   corrected(): void {
     this.overlay.number();
     this.colourBy(this.by);
@@ -133,7 +133,7 @@ export class MapView {
     if (this.plot !== null) this.hint.show(this.plot, image);
   }
 
-  /** What was drawn round is listed, also when it is nothing; a dot that was clicked is shown large. */
+  /** List the images that were drawn around, even if there are none; show a clicked one large. */
   private select(found: number[]): void {
     if (this.lassoing) this.chosen(found);
     else if (found.length > 0 && !this.overlay.thumbnails) openViewer(this.report, found, 0);
@@ -162,7 +162,7 @@ export class MapView {
       Escape: () => this.lasso(false),
     };
     const action = actions[event.key];
-    if (action === undefined || meantForBrowser(event) || event.target !== this.element) return;
+    if (action === undefined || isBrowserShortcut(event) || event.target !== this.element) return;
     event.preventDefault();
     action();
   }
@@ -173,8 +173,8 @@ function pointsOf(report: Report): Points {
   return { x, y, reach: { x: reachOf(x), y: reachOf(y) } };
 }
 
-/** Lay a map that is higher than wide on its side, as its box is: no direction means anything. */
-function laidWide(points: Points): Points {
+/** Rotate a map that is higher than wide: its directions have no meaning. */
+function laidOnItsSide(points: Points): Points {
   const { x, y, reach } = points;
   return reach.y > reach.x ? { x: y, y: x.map((each) => -each), reach: { x: reach.y, y: reach.x } } : points;
 }

@@ -64,7 +64,7 @@ export function webglPlot(canvas: HTMLCanvasElement, points: Points, listener: L
     },
     lasso: (on) => void plot.set({ mouseMode: on ? "lasso" : "panZoom" }),
     ready: () => ready,
-    // The library refuses to tell positions before it has drawn.
+    // The library knows no positions before it has drawn.
     project: (x, y) => place((image) => (ready ? plot.getScreenPosition(image) : undefined), x, y),
     move(right, up) {
       const [x, y] = plot.get("cameraTarget");
@@ -104,7 +104,7 @@ function hasWebgl(): boolean {
 
 type Where = (image: number) => [number, number] | undefined;
 
-/** The library tells where dots are, not positions; four extreme dots give the scale and the shift. */
+/** The library gives dots in pixels only; four extreme dots give scale and offset. */
 function affine({ x, y }: Points): (where: Where, px: number, py: number) => [number, number] {
   const [left, right] = extremes(x);
   const [bottom, top] = extremes(y);

@@ -1,8 +1,8 @@
 import type { Report } from "../report";
-import { count, images as inWords } from "../words";
+import { count, images as inWords } from "../format";
 import { NEW, askAgreement, askText, candidates, chooseCluster } from "./dialogs";
 import type { Correction } from "./edits";
-import { cohesion, isCluster, told } from "./words";
+import { cohesion, isCluster, describeEdit } from "./texts";
 
 const MOST_NAME = 200;
 const MOST_TEXT = 2_000;
@@ -61,7 +61,7 @@ export class Actions {
       this.report.selection.clear();
       const split = review.make({ op: "split", images: this.keys(images), into });
       if (name !== null) review.make({ op: "rename", cluster: into, name });
-      this.say(told(this.report, split), true);
+      this.say(describeEdit(this.report, split), true);
     });
   }
 
@@ -129,7 +129,7 @@ export class Actions {
       fresh: false,
     };
     chooseCluster(this.report, choice, (into) => {
-      // Before it is made, so that no screen of a cluster that is gone is shown; nor does the way back lead there.
+      // Before the edit is made, so that neither the screen nor the browser's history shows a cluster that is gone.
       if (location.hash === `#/cluster/${id}`) location.replace(`#/cluster/${into}`);
       this.make({ op: "merge", clusters: [id], into });
     });
@@ -138,19 +138,19 @@ export class Actions {
   undo(): void {
     const undone = this.report.review.undo();
     if (undone !== null && "images" in undone) this.focus(undone.images);
-    this.say(undone === null ? "Nothing to undo." : `Undone: ${told(this.report, undone)}`);
+    this.say(undone === null ? "Nothing to undo." : `Undone: ${describeEdit(this.report, undone)}`);
   }
 
   redo(): void {
     const redone = this.report.review.redo();
-    this.say(redone === null ? "Nothing to redo." : `Redone: ${told(this.report, redone)}`);
+    this.say(redone === null ? "Nothing to redo." : `Redone: ${describeEdit(this.report, redone)}`);
   }
 
   private keys(images: readonly number[]): string[] {
     return images.map((image) => this.report.keyOf(image));
   }
 
-  /** How well a cluster holds together, in a sentence. */
+  /** A cluster's tightness, in a sentence. */
   private meaning(id: number): string {
     const cluster = this.report.clusterOf(id);
     return cluster === undefined ? "" : cohesion(cluster).meaning;
@@ -159,6 +159,6 @@ export class Actions {
   private make(correction: Correction, ofImages = false): void {
     if (ofImages) this.report.selection.clear();
     const edit = this.report.review.make(correction);
-    this.say(told(this.report, edit), true);
+    this.say(describeEdit(this.report, edit), true);
   }
 }

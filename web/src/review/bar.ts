@@ -2,12 +2,12 @@ import { el, replace } from "../dom";
 import { saveAs, showExport } from "../export";
 import type { Report } from "../report";
 import { parseRoute } from "../route";
-import { count, images } from "../words";
+import { count, images } from "../format";
 import type { Actions } from "./actions";
 import { showDialog } from "./dialogs";
 import { asLines } from "./edits";
 import { showHelp } from "./help";
-import { lookedAt, seenWords } from "./words";
+import { reviewedCount, reviewedText } from "./texts";
 
 const SAID = 6_000; // milliseconds for which what was done is shown
 
@@ -18,7 +18,7 @@ export interface Bar {
   update(): void;
 }
 
-/** What lies below every screen: what is chosen and can be done with it, how far the review is, and where it is kept. */
+/** The bar below every screen: the selection and its actions, the progress of the review, and where edits are saved. */
 export function reviewBar(report: Report, actions: () => Actions): Bar {
   const { review, selection } = report;
   const said = el("p", { class: "said", role: "status" });
@@ -62,13 +62,13 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
     const { size } = selection.images;
     doing.hidden = size === 0;
     number.textContent = `${images(size)} chosen`;
-    // Elsewhere nothing says which cluster the other one is.
+    // Other screens do not show which cluster the other one is.
     other.hidden = parseRoute(location.hash).screen !== "questions" || !chosen().some((image) => report.alternativeOf(image) !== null);
     choosing.setAttribute("aria-pressed", String(selection.choosing));
     const { undo: canUndo, redo: canRedo } = review.can;
     [undo.disabled, redo.disabled] = [!canUndo, !canRedo];
-    const { seen: done, all } = lookedAt(report);
-    seen.textContent = seenWords(done, all);
+    const { seen: done, all } = reviewedCount(report);
+    seen.textContent = reviewedText(done, all);
     (meter.firstChild as HTMLElement).style.width = `${all === 0 ? 0 : (100 * done) / all}%`;
     replace(where, ...kept(report));
   }
@@ -113,7 +113,7 @@ function download(report: Report): HTMLElement[] {
 
 /** Hand the corrections over as a file, and say what to do with it. */
 function save(report: Report): void {
-  // Each has a name of its own: a browser would call a second one otherwise than the command does.
+  // Each has its own name: a browser would rename a second file, and the shown command would be wrong.
   const name = `edits-${new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, "").replace("T", "-")}.jsonl`;
   saveAs(name, asLines(report.review.unsaved), "application/jsonl");
   const close = el("button", { type: "button", class: "main" }, "Close");

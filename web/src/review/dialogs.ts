@@ -3,13 +3,13 @@ import type { Cluster } from "../payload";
 import type { Report } from "../report";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
-import { count, images } from "../words";
+import { count, images } from "../format";
 import { JUNK } from "./replay";
 
 const MOST_SHOWN = 50; // clusters that are listed at once
 export const NEW = -2; // in the place of a cluster's id: one that is to be made
 
-/** Put up a dialog that is gone once it is closed. */
+/** Show a dialog that is removed when it is closed. */
 export function showDialog(dialog: HTMLDialogElement): void {
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
@@ -18,7 +18,7 @@ export function showDialog(dialog: HTMLDialogElement): void {
   dialog.scrollTop = 0; // the button in focus may be at its end
 }
 
-/** What would break a line or turn the direction of writing: `propos.runs.edits` refuses it in names. */
+/** Characters that break a line or change the direction of writing: `propos.runs.edits` refuses them in names. */
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/u;
 
 interface Question {
@@ -173,7 +173,7 @@ function entry(report: Report, id: number, place: number, take: () => void): HTM
   );
 }
 
-/** Clusters other than some, those nearest to one first. */
+/** Clusters except some, the nearest to one first. */
 export function candidates(report: Report, near: number | null, without: ReadonlySet<number>): Cluster[] {
   const order = new Map((near === null ? [] : (report.firstNearest.get(near) ?? [])).map(([id], place) => [id, place]));
   const rank = ({ id }: Cluster): number => order.get(id) ?? Number.MAX_SAFE_INTEGER;

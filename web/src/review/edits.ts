@@ -34,7 +34,7 @@ export function fromLines(text: string): Edit[] {
 
 const MOST_CLUSTERS = 2 ** 31; // ids are below it
 
-/** Clusters that edits may speak of, and the edits themselves; all that another knows is known here too. */
+/** The clusters that edits may refer to, and the edits; a copy starts with all that another knows. */
 export class Known {
   private readonly clusters = new Set<number>();
   private readonly edits = new Map<string, Edit>();
@@ -78,7 +78,7 @@ export class Known {
 
 /**
  * The edits of one window after those that were saved meanwhile: what is saved already is left out, and what was split
- * off under an id that another took too gets a free one, or the one under which it was saved. `Known.take_in` of
+ * off under an id that another onLog too gets a free one, or the one under which it was saved. `Known.take_in` of
  * `propos.runs.edits` does the same. Returns also which clusters have other ids by now.
  */
 export function after(saved: Known, own: readonly Edit[]): { kept: Edit[]; renumbered: Map<number, number> } {
@@ -106,8 +106,8 @@ function withClusters(edit: Edit, now: (id: number) => number): Edit {
   return changed;
 }
 
-/** What undo and redo would name next: the last edit that counts, and the last that was undone with nothing after it. */
-export class Turns {
+/** The edits that undo and redo apply to next: the last that counts, and the last undone with nothing after it. */
+export class UndoHistory {
   private readonly byId = new Map<string, Edit>();
   private readonly done: Edit[] = [];
   private undone: Edit[] = [];

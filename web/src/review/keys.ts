@@ -4,7 +4,7 @@ import type { Actions } from "./actions";
 import { showHelp } from "./help";
 
 /** The images that a key means: the one shown large, else those chosen, else the one in focus. */
-export function meantImages(report: Report): number[] {
+export function targetImages(report: Report): number[] {
   const { viewed, images } = report.selection;
   if (viewed !== null) return [viewed];
   if (images.size > 0) return [...images];
@@ -13,26 +13,26 @@ export function meantImages(report: Report): number[] {
 }
 
 /** The cluster that a key means: that of the card in focus, else that of the screen. */
-export function meantCluster(): number | null {
+export function targetCluster(): number | null {
   const marked = document.activeElement?.closest<HTMLElement>("[data-cluster]") ?? document.querySelector<HTMLElement>("main > [data-cluster]");
   const id = marked?.dataset["cluster"];
   return id === undefined ? null : Number(id);
 }
 
-/** Let keys do all that can be done; none where a person writes or answers a question. */
+/** Bind keys to actions, except in text fields and dialogs. */
 export function listenToKeys(report: Report, actions: Actions): void {
   const plain: Record<string, () => void> = {
-    m: () => actions.move(meantImages(report)),
-    s: () => actions.split(meantImages(report)),
-    j: () => actions.junk(meantImages(report)),
-    c: () => actions.confirm(meantImages(report)),
-    y: () => actions.confirm(meantImages(report)),
-    o: () => void (parseRoute(location.hash).screen === "questions" && actions.other(meantImages(report))),
-    C: () => actions.confirmCluster(meantCluster()),
-    J: () => actions.junkCluster(meantCluster()),
-    r: () => actions.rename(meantCluster()),
-    d: () => actions.describe(meantCluster()),
-    g: () => actions.merge(meantCluster()),
+    m: () => actions.move(targetImages(report)),
+    s: () => actions.split(targetImages(report)),
+    j: () => actions.junk(targetImages(report)),
+    c: () => actions.confirm(targetImages(report)),
+    y: () => actions.confirm(targetImages(report)),
+    o: () => void (parseRoute(location.hash).screen === "questions" && actions.other(targetImages(report))),
+    C: () => actions.confirmCluster(targetCluster()),
+    J: () => actions.junkCluster(targetCluster()),
+    r: () => actions.rename(targetCluster()),
+    d: () => actions.describe(targetCluster()),
+    g: () => actions.merge(targetCluster()),
     u: () => actions.undo(),
     U: () => actions.redo(),
     v: () => report.selection.choose(!report.selection.choosing),
@@ -64,7 +64,7 @@ function isAnswering(target: Element): boolean {
 /** Go to the cluster after, or before, the one that is shown. */
 function step(report: Report, by: number): void {
   const { clusters } = report;
-  const at = clusters.findIndex(({ id }) => id === meantCluster());
+  const at = clusters.findIndex(({ id }) => id === targetCluster());
   const next = clusters[at < 0 ? (by > 0 ? 0 : clusters.length - 1) : at + by];
   if (next !== undefined && report.selection.viewed === null) location.hash = `#/cluster/${next.id}`;
 }

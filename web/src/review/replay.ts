@@ -31,7 +31,7 @@ export class Replay {
     this.place = Int32Array.from(cluster, (id) => this.number.get(id) as number);
   }
 
-  /** Be what a log makes of the clusters; those of its edits that were undone take no part. */
+  /** Apply a log to the clusters; undone edits are skipped. */
   follow(log: readonly Edit[]): void {
     const goesOn = sharedStart(this.log, log) === this.log.length;
     const fresh = goesOn ? log.slice(this.log.length) : [];
@@ -42,7 +42,7 @@ export class Replay {
     for (let at = same; at < counting.length; at++) this.apply(counting[at] as Edit);
   }
 
-  /** Take back all edits from the first that is none of these in its place; returns how many are left. */
+  /** Undo all edits from the first that differs from these; return the number of those left. */
   private backTo(counting: readonly Edit[]): number {
     const same = sharedStart(
       this.steps.map(({ edit }) => edit),
@@ -63,7 +63,7 @@ export class Replay {
     return new Set(this.whole.map((number) => this.ids[number] as number));
   }
 
-  /** The id of the cluster that one is part of by now; nothing where its splitting off was undone. */
+  /** The id of the cluster that an id refers to now; null if its split was undone. */
   partOf(cluster: number): number | null {
     const number = this.standing(cluster);
     return number === undefined ? null : (this.ids[number] as number);
@@ -158,7 +158,7 @@ export class Replay {
   }
 }
 
-/** Say something of a cluster, or nothing any longer. */
+/** Set or remove the text of a cluster. */
 function write(said: Map<number, string>, id: number, text: string | undefined): Back {
   const before = said.get(id);
   const set = (now: string | undefined): void => void (now === undefined ? said.delete(id) : said.set(id, now));
@@ -176,7 +176,7 @@ function countingOf(log: readonly Edit[]): Edit[] {
   return log.filter(({ id, op }) => op !== "undo" && op !== "redo" && counting.has(id));
 }
 
-/** How many edits two logs begin with alike; what was split off under an id that was taken has another since. */
+/** The number of edits that two logs share at their start; a split may have got another id. */
 export function sharedStart(one: readonly Edit[], other: readonly Edit[]): number {
   const alike = (a: Edit, b: Edit | undefined): boolean =>
     a === b || (b !== undefined && a.id === b.id && ("into" in a ? a.into : null) === ("into" in b ? b.into : null));

@@ -1,11 +1,11 @@
 import type { ReviewPayload } from "../payload";
 import type { Report } from "../report";
 import { integers } from "../unpack";
-import { type Correction, type Edit, Known, Turns, after, fromLines, newEdit } from "./edits";
+import { type Correction, type Edit, Known, UndoHistory, after, fromLines, newEdit } from "./edits";
 import { regroup } from "./regroup";
 import { JUNK, Replay, sharedStart } from "./replay";
 import { type Saving, Server } from "./server";
-import { Shelf } from "./shelf";
+import { BrowserStorage } from "./storage";
 
 type Listener = (regrouped: boolean) => void;
 type Renumbering = (now: ReadonlyMap<number, number>) => void;
@@ -26,13 +26,13 @@ export class Review {
   private readonly written: number;
   private readonly ids: number[];
   private readonly empty: Set<number>; // clusters that training left without an image
-  private readonly shelf: Shelf;
+  private readonly storage: BrowserStorage;
   private readonly server: Server | null;
   private readonly listeners = new Set<Listener>();
-  /** Hears which clusters that were split off here have other ids by now: others had taken theirs. */
+  /** Called with clusters that were split off here and got another id, because theirs was taken. */
   renumbered: Renumbering = () => {};
   private readonly state: Replay;
-  private turns = new Turns();
+  private turns = new UndoHistory();
   private seen: ReadonlyMap<number, number> | null = null;
 
   constructor(
@@ -50,14 +50,14 @@ export class Review {
     this.saved = fromLines(edits);
     this.known = new Known(this.ids, this.saved);
     this.written = payload.written;
-    this.shelf = new Shelf(payload.run);
+    this.storage = new BrowserStorage(payload.run);
     this.server = document.documentElement.dataset["server"] === undefined ? null : new Server();
     this.follow();
-    this.shelf.listen(() => this.server === null && this.follow());
+    this.storage.listen(() => this.server === null && this.follow());
     this.server?.start(
       () => ({ known: this.saved, own: this.own }),
       (log, refused) => this.take(log, refused),
-      () => this.tell(false),
+      () => this.notify(false),
     );
   }
 
@@ -70,15 +70,15 @@ export class Review {
   make(correction: Correction): Edit {
     const edit = newEdit(correction);
     const own = [...this.own, edit];
-    // Mostly no other window has put anything on the shelf since.
-    this.own = this.shelf.read() === this.own ? own : this.together(own);
-    this.shelf.write(this.own);
+    // Usually no other window has stored anything since.
+    this.own = this.storage.read() === this.own ? own : this.together(own);
+    this.storage.write(this.own);
     this.show([...this.saved, ...this.own]);
     this.server?.push();
     return edit;
   }
 
-  /** Let the last edit count no longer; returns it. */
+  /** Undo the last edit and return it. */
   undo(): Edit | null {
     const { undo } = this.turns;
     if (undo !== null) this.make({ op: "undo", edit: undo.id });
@@ -100,19 +100,19 @@ export class Review {
     return new Known([], this.own, this.known).free();
   }
 
-  /** Whether a person said of an image that it is where it belongs. */
+  /** Whether an image is confirmed. */
   confirmed(image: number): boolean {
     return this.state.confirmed[image] === 1;
   }
 
-  /** Whether a person has said where an image belongs, or that it belongs nowhere. */
-  lookedAt(image: number): boolean {
+  /** Whether an image is reviewed: confirmed, moved or junk. */
+  isReviewed(image: number): boolean {
     return this.confirmed(image) || this.report.cluster[image] === JUNK;
   }
 
-  /** How many images of each cluster a person has looked at. */
+  /** The number of reviewed images of each cluster. */
   get seenByCluster(): ReadonlyMap<number, number> {
-    this.seen ??= this.countSeen();
+    this.seen ??= this.countReviewed();
     return this.seen;
   }
 
@@ -141,7 +141,7 @@ export class Review {
 
   /** Whether what only this browser has outlives this window. */
   get kept(): boolean {
-    return this.shelf.kept;
+    return this.storage.kept;
   }
 
   get saving(): Saving | null {
@@ -153,9 +153,9 @@ export class Review {
     return this.server?.refusal ?? null;
   }
 
-  /** What the shelf holds and what was made here, each once, after what the run has. */
+  /** The edits of the storage and of this window, each once, after those of the run. */
   private together(own: readonly Edit[]): Edit[] {
-    const kept = this.shelf.read();
+    const kept = this.storage.read();
     const there = new Set(kept.map(({ id }) => id));
     return this.afterSaved([...kept, ...own.filter(({ id }) => !there.has(id))]);
   }
@@ -180,7 +180,7 @@ export class Review {
     const without = new Set(refused?.edits.map(({ id }) => id));
     if (refused !== null) this.refused = refused.why;
     this.own = this.afterSaved(this.own.filter(({ id }) => !without.has(id)));
-    this.shelf.write(this.own);
+    this.storage.write(this.own);
     this.show([...this.saved, ...this.own]);
   }
 
@@ -188,26 +188,26 @@ export class Review {
     const same = sharedStart(this.edits, edits);
     const goesOn = same === this.edits.length;
     this.edits = edits;
-    if (goesOn && same === edits.length) return this.tell(false);
-    if (!goesOn) this.turns = new Turns();
+    if (goesOn && same === edits.length) return this.notify(false);
+    if (!goesOn) this.turns = new UndoHistory();
     for (const edit of goesOn ? edits.slice(same) : edits) this.turns.add(edit);
     this.state.follow(edits);
     regroup(this.report, this.state, this.empty);
     this.seen = null;
-    this.tell(true);
+    this.notify(true);
   }
 
-  private countSeen(): Map<number, number> {
+  private countReviewed(): Map<number, number> {
     const seen = new Map<number, number>();
     for (let image = 0; image < this.report.count; image++) {
-      if (!this.lookedAt(image)) continue;
+      if (!this.isReviewed(image)) continue;
       const id = this.report.cluster[image] as number;
       seen.set(id, (seen.get(id) ?? 0) + 1);
     }
     return seen;
   }
 
-  private tell(regrouped: boolean): void {
+  private notify(regrouped: boolean): void {
     for (const listener of this.listeners) listener(regrouped);
   }
 }

@@ -1,4 +1,4 @@
-/** The images a person has chosen, on whatever screen. */
+/** The selected images, on any screen. */
 export class Selection {
   readonly images = new Set<number>();
   /** Whether a plain click chooses instead of opening, as fingers need it. */
@@ -16,15 +16,15 @@ export class Selection {
     const image = list[place] as number;
     if (!this.images.delete(image)) this.images.add(image);
     this.anchor = { list, place };
-    this.tell();
+    this.notify();
   }
 
-  /** Choose from where the last choice was made in the same list. */
+  /** Select a range from the last selected image of the same list. */
   extend(list: readonly number[], place: number): void {
     const from = this.anchor?.list === list ? this.anchor.place : place;
     for (let at = Math.min(from, place); at <= Math.max(from, place); at++) this.images.add(list[at] as number);
     this.anchor = { list, place: from };
-    this.tell();
+    this.notify();
   }
 
   /** Begin at a place, if nothing was chosen in this list yet. */
@@ -34,21 +34,21 @@ export class Selection {
 
   add(images: readonly number[]): void {
     for (const image of images) this.images.add(image);
-    this.tell();
+    this.notify();
   }
 
   choose(on: boolean): void {
     this.choosing = on;
-    this.tell();
+    this.notify();
   }
 
   clear(): void {
     this.images.clear();
     this.anchor = null;
-    this.tell();
+    this.notify();
   }
 
-  private tell(): void {
+  private notify(): void {
     for (const listener of this.listeners) listener();
   }
 }

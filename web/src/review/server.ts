@@ -18,25 +18,25 @@ interface Answer {
   edits: Edit[];
 }
 
-type Took = (log: readonly Edit[], refused: { edits: readonly Edit[]; why: string } | null) => void;
+type OnLog = (log: readonly Edit[], refused: { edits: readonly Edit[]; why: string } | null) => void;
 
 /** The server answered that it cannot save now; what was sent is to be sent again. */
 class Refused extends Error {}
 
-/** Saves edits through the server that `propos open` started, and hears from it what other windows saved. */
+/** Saves edits through the server of `propos open`, and receives the edits of other windows. */
 export class Server {
   saving: Saving = "saved";
   /** Why a server that answers does not save; null where it does, or does not answer. */
   refusal: string | null = null;
   private here: () => Here = () => ({ known: [], own: [] });
-  private took: Took = () => {};
+  private onLog: OnLog = () => {};
   private changed: () => void = () => {};
   private busy = false;
   private careful = false; // send one at a time, to find the one that is refused
   private timer = 0;
 
-  start(here: () => Here, took: Took, changed: () => void): void {
-    [this.here, this.took, this.changed] = [here, took, changed];
+  start(here: () => Here, onLog: OnLog, changed: () => void): void {
+    [this.here, this.onLog, this.changed] = [here, onLog, changed];
     document.addEventListener("visibilitychange", () => !document.hidden && this.push());
     this.push();
   }
@@ -81,7 +81,7 @@ export class Server {
     if (!answer.ok) return this.giveWay(known, sent, await answer.text());
     const { since, edits } = (await answer.json()) as Answer;
     if (sent.length > 0) this.careful = false;
-    if (edits.length > 0 || since !== known.length) this.took([...known.slice(0, since), ...edits], null);
+    if (edits.length > 0 || since !== known.length) this.onLog([...known.slice(0, since), ...edits], null);
     const left = this.here().own.length;
     this.say(left > 0 ? "saving" : "saved");
     return left > 0 ? 0 : EVERY;
@@ -94,7 +94,7 @@ export class Server {
       return this.send(known, []);
     }
     this.careful = false;
-    this.took([...known], { edits: [...sent], why });
+    this.onLog([...known], { edits: [...sent], why });
     return 0;
   }
 

@@ -4,12 +4,12 @@ import type { Cluster } from "../payload";
 import { type Report, imagesWhere } from "../report";
 import type { Actions } from "../review/actions";
 import { JUNK } from "../review/replay";
-import { cohesion, seenWords } from "../review/words";
+import { cohesion, reviewedText } from "../review/texts";
 import type { Screen } from "../shell";
 import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
-import { count, fixed, images, percent } from "../words";
+import { count, fixed, images, percent } from "../format";
 
 const ASIDE = "These images belong to no cluster and are not scored. Choose some and move them to bring them back.";
 
@@ -48,7 +48,7 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
   function corrected(): boolean {
     const cluster = report.clusterOf(id);
     if (cluster === undefined) return false;
-    const around = besides(report, cluster);
+    const around = adjacent(report, cluster);
     steps.show(around.map((each) => each && [each.id, each.name]), () => neighbours(report, around));
     heading.show(cluster.name, () => title(report, cluster));
     description.hidden = !report.descriptions.has(id);
@@ -95,7 +95,7 @@ function sentence(report: Report, cluster: Cluster): string {
   const seen = report.review.seenByCluster.get(id) ?? 0;
   const labelled = label !== null && share !== null ? `; ${percent(share)} are labelled “${label}”` : "";
   const { word, meaning } = cohesion(cluster);
-  return `${images(size)}, ${word} (tightness ${fixed(tightness, 2)}; 1 is all alike)${labelled}. ${meaning} ${seenWords(seen, size)}.`;
+  return `${images(size)}, ${word} (tightness ${fixed(tightness, 2)}; 1 is all alike)${labelled}. ${meaning} ${reviewedText(seen, size)}.`;
 }
 
 function section(title: string, words: string | HTMLElement, shown: Gallery): HTMLElement {
@@ -104,7 +104,7 @@ function section(title: string, words: string | HTMLElement, shown: Gallery): HT
 }
 
 /** The clusters before and after one in the list. */
-function besides(report: Report, cluster: Cluster): [before: Cluster | null, after: Cluster | null] {
+function adjacent(report: Report, cluster: Cluster): [before: Cluster | null, after: Cluster | null] {
   const place = report.clusters.indexOf(cluster);
   return [report.clusters[place - 1] ?? null, report.clusters[place + 1] ?? null];
 }

@@ -5,7 +5,7 @@ import type { Comparison, Report } from "../report";
 import { JUNK } from "../review/replay";
 import type { Screen } from "../shell";
 import { swatch } from "../swatch";
-import { count, fixed, images, percent } from "../words";
+import { count, fixed, images, percent } from "../format";
 
 const NONE = "propos report RUN --against OTHER writes this page with another run of the same images next to it.";
 const WORDS = "Rows are the other run's clusters, columns those of this one; matching clusters lie on the diagonal. Choose a cell to see its images.";

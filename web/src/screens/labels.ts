@@ -3,7 +3,7 @@ import { OpenCell, type Wording, countCells, isLarge, matrix } from "../matrix";
 import type { Labels, Report } from "../report";
 import { JUNK } from "../review/replay";
 import type { Screen } from "../shell";
-import { fixed, images, spoken } from "../words";
+import { fixed, images, displayName } from "../format";
 
 const MEANINGS: Record<string, string> = {
   accuracy: "share of images correct under the best one-to-one matching",
@@ -50,7 +50,7 @@ export function labelsScreen(report: Report, label: number | null, cluster: numb
   return { title: () => title, content, corrected, shown: () => cell?.seek() };
 }
 
-/** Count images by label and cluster as they are by now; columns that are new come last. */
+/** Count images by label and current cluster; new columns come last. */
 function recounted(report: Report, labels: Labels): Labels {
   const ids = report.clusters.filter(({ id }) => id !== JUNK).map(({ id }) => id);
   const there = new Set(ids);
@@ -64,7 +64,7 @@ function scores({ scores }: Labels): HTMLElement {
     "dl",
     { class: "scores" },
     Object.entries({ accuracy, nmi, ari, ami }).map(([key, value]) =>
-      el("div", {}, el("dt", {}, spoken(key)), el("dd", {}, fixed(value)), el("dd", { class: "quiet" }, MEANINGS[key] ?? "")),
+      el("div", {}, el("dt", {}, displayName(key)), el("dd", {}, fixed(value)), el("dd", { class: "quiet" }, MEANINGS[key] ?? "")),
     ),
   );
 }

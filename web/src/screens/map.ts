@@ -6,11 +6,11 @@ import { legend } from "../plot/legend";
 import { MapView } from "../plot/view";
 import type { Report } from "../report";
 import type { Screen } from "../shell";
-import { images } from "../words";
+import { images } from "../format";
 
 const WORDS = "Similar images lie close together. Distances between far groups mean little.";
 const HOW = "Click a dot or a picture to see its image. Draw round images, or list what is in view, and they are shown here.";
-const FEW = 2_000; // images up to which thumbnails, of which each hides others, say more than dots
+const FEW = 2_000; // up to this number of images, thumbnails show more than dots although they hide each other
 
 /** The map of all images: hover to see one, draw round some to list them. */
 export function mapScreen(report: Report): Screen {
@@ -40,7 +40,7 @@ export function mapScreen(report: Report): Screen {
     { class: "screen" },
     el("h1", {}, "Map"),
     controls(view, ways, pictures, pictures && report.count <= FEW, drawKeys),
-    el("div", { class: "atlas" }, view.element, el("div", { class: "beside" }, keys, el("p", { class: "quiet" }, WORDS), chosen)),
+    el("div", { class: "atlas" }, view.element, el("div", { class: "side-panel" }, keys, el("p", { class: "quiet" }, WORDS), chosen)),
   );
   const corrected = (): boolean => {
     view.corrected();

@@ -4,12 +4,12 @@ import { Gallery } from "../gallery";
 import { type Report, imagesWhere } from "../report";
 import type { Screen } from "../shell";
 import { JUNK } from "../review/replay";
-import { cohesion } from "../review/words";
+import { cohesion } from "../review/texts";
 import { StartHere } from "../start";
 import { suggestionChart } from "../suggestion";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
-import { count, fixed, images, percent, spoken } from "../words";
+import { count, fixed, images, percent, displayName } from "../format";
 
 const CLUSTERS = "Clusters"; // as `report/settings_text.py` calls the fact
 type Order = [label: string, compare: (a: Cluster, b: Cluster) => number];
@@ -51,10 +51,10 @@ export function overviewScreen(report: Report): Screen {
       return [el("section", { class: "named" }, el("h2", {}, title), list.element)];
     });
     list?.show();
-    found.textContent = wanted === "" ? "" : foundWords(report, shown.length, named.length);
+    found.textContent = wanted === "" ? "" : foundText(report, shown.length, named.length);
     start.show();
-    const told = settings(report);
-    facts.show(told, () => told.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]));
+    const described = settings(report);
+    facts.show(described, () => described.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)]));
     return true;
   }
 
@@ -108,7 +108,7 @@ function matching(report: Report, wanted: string, named: number[]): Cluster[] {
   );
 }
 
-function foundWords(report: Report, clusters: number, named: number): string {
+function foundText(report: Report, clusters: number, named: number): string {
   if (clusters === 0 && named === 0) return "No matches.";
   return `${count(clusters)} of ${count(report.clusters.length)} clusters`;
 }
@@ -149,7 +149,7 @@ function scoreLine(report: Report): HTMLElement | null {
   return el(
     "dl",
     { class: "scores", "aria-label": "Agreement with the labels" },
-    shown.map(([key, value]) => el("div", {}, el("dt", {}, spoken(key)), el("dd", {}, fixed(value)))),
+    shown.map(([key, value]) => el("div", {}, el("dt", {}, displayName(key)), el("dd", {}, fixed(value)))),
   );
 }
 

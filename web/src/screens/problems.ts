@@ -3,7 +3,7 @@ import { Gallery } from "../gallery";
 import type { Report } from "../report";
 import type { Screen } from "../shell";
 import { sizeSlider } from "../size";
-import { count, counted, images } from "../words";
+import { count, counted, images } from "../format";
 
 const MOST_GROUPS = 50;
 

@@ -7,7 +7,7 @@ import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
 import { picture } from "../thumb";
 import { openQuestions } from "../todo";
-import { count, counted, images } from "../words";
+import { count, counted, images } from "../format";
 
 const WORDS = "Checking one of these tells most about other images. Y: it is in the right cluster. O: it belongs to the other cluster. J: junk. M: move to any other. Keys apply to the chosen images, else the image in focus.";
 const WHEN = "They were selected when this page was written; propos ask also uses the corrections made since.";
@@ -50,15 +50,15 @@ export function questionsScreen(report: Report, actions: Actions): Screen {
 type InEach = Map<number, number[]>; // images by the cluster they are in
 
 /** Two clusters with images that may belong to either; one where both are one by now. */
-interface Asked {
+interface QuestionBlock {
   key: string;
   between: number[];
   inEach: InEach;
 }
 
 /** Images that are not checked yet, a block for each pair of clusters. */
-function blocksOf(report: Report): Asked[] {
-  const blocks = new Map<string, Asked>();
+function blocksOf(report: Report): QuestionBlock[] {
+  const blocks = new Map<string, QuestionBlock>();
   for (const image of openQuestions(report)) {
     const [own, other] = [report.cluster[image] as number, report.alternativeOf(image)];
     const between = (other === null ? [own] : [own, other]).sort((one, another) => one - another);

@@ -2,13 +2,13 @@ import { arrange, el } from "../dom";
 import { Gallery, columnsOf } from "../gallery";
 import { type Report, imagesWhere } from "../report";
 import type { Actions } from "../review/actions";
-import { cohesion, lookedAt, seenWords } from "../review/words";
+import { cohesion, reviewedCount, reviewedText } from "../review/texts";
 import type { Screen } from "../shell";
 import { sizeSlider } from "../size";
 import { swatch } from "../swatch";
-import { count, fixed, images } from "../words";
+import { count, fixed, images } from "../format";
 
-const BLOCK = 24; // of its least confident images a cluster goes by, and at least so many are shown where there is room
+const BLOCK = 24; // least confident images that order a cluster; at least as many are shown where there is room
 const HIGH = 0.7; // of the window's height, at most, for the pictures of a block: its buttons stand below them
 const CLUSTERS = 8; // that are shown at once
 const WORDS = "The clusters with the least confident images come first, and of each its least confident images. Choose what does not belong and move it (M) or mark it as junk (J), then confirm the rest. Clusters stay in this order while you work.";
@@ -16,7 +16,7 @@ const DONE = "Every image has been reviewed.";
 
 interface Doubt {
   id: number;
-  left: number[]; // images nobody has looked at, the least confident first
+  left: number[]; // images that are not reviewed, the least confident first
   confidence: number; // the mean of the first of them
 }
 
@@ -29,7 +29,7 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
   const rest = el("p", { class: "quiet" });
   const blocks = new Map<number, Block>();
   let most = BLOCK; // images that are shown of a cluster at once
-  let order: number[] = []; // of the clusters when the screen was entered, so that none moves under a person's hands
+  let order: number[] = []; // of the clusters when the screen was entered, so that none moves during the work
   const again = el("button", { type: "button", click: () => sort() }, "Sort again, worst first");
   const meter = el("span", { class: "meter large", "aria-hidden": "true" }, done);
   const tools = el("div", { class: "tools" }, sizeSlider(report.size));
@@ -38,11 +38,11 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
   let unlisten = (): void => {};
 
   function corrected(): boolean {
-    const { seen, all } = lookedAt(report);
+    const { seen, all } = reviewedCount(report);
     const worst = worstFirst(report);
     const doubts = inOrder(worst);
     again.hidden = doubts.every(({ id }, place) => id === worst[place]?.id);
-    lead.textContent = `${seenWords(seen, all)}.`;
+    lead.textContent = `${reviewedText(seen, all)}.`;
     done.style.width = `${all === 0 ? 0 : (100 * seen) / all}%`;
     words.textContent = doubts.length === 0 ? DONE : WORDS;
     tools.hidden = doubts.length === 0;
@@ -96,10 +96,10 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
   return { title: () => "Review", content, corrected, shown, left };
 }
 
-/** Clusters with images that nobody has looked at. */
+/** Clusters with images that are not reviewed. */
 function worstFirst(report: Report): Doubt[] {
   const left = new Map<number, number[]>();
-  for (const image of imagesWhere(report, (each) => !report.review.lookedAt(each), report.doubtfulFirst())) {
+  for (const image of imagesWhere(report, (each) => !report.review.isReviewed(each), report.doubtfulFirst())) {
     const id = report.cluster[image] as number;
     const own = left.get(id);
     if (own === undefined) left.set(id, [image]);
@@ -145,7 +145,7 @@ class Block {
     const first = count(Math.min(BLOCK, left.length));
     const cluster = this.report.clusterOf(this.id);
     const word = cluster === undefined ? "" : `${cohesion(cluster).word}; `;
-    this.facts.textContent = `${word}${seenWords(seen, seen + left.length)}; mean confidence of its ${first} least confident ${fixed(confidence, 2)}`;
+    this.facts.textContent = `${word}${reviewedText(seen, seen + left.length)}; mean confidence of its ${first} least confident ${fixed(confidence, 2)}`;
     this.these.textContent = `Confirm these ${count(shown.length)}`;
     this.all.textContent = `Confirm all ${images(left.length)} left …`;
     this.all.hidden = left.length === shown.length;

@@ -16,7 +16,7 @@ class Chart:
     """Some curves that share an axis; a missing value is None."""
 
     title: str
-    words: str
+    caption: str
     curves: dict[str, list[float | None]]
 
 
@@ -67,9 +67,9 @@ def warnings_of(history: Sequence[Mapping[str, Any]]) -> list[tuple[int, str]]:
     return [(record["epoch"], warning["text"]) for record in history for warning in record.get("warnings", [])]
 
 
-def _chart(lines: Sequence[Mapping[str, Any]], title: str, words: str, keys: Sequence[str]) -> Chart:
+def _chart(lines: Sequence[Mapping[str, Any]], title: str, caption: str, keys: Sequence[str]) -> Chart:
     curves = {key: [_number(line.get(key)) for line in lines] for key in keys}
-    return Chart(title, words, {key: curve for key, curve in curves.items() if any(v is not None for v in curve)})
+    return Chart(title, caption, {key: curve for key, curve in curves.items() if any(v is not None for v in curve)})
 
 
 def _ratio(measures: Mapping[str, Any]) -> float | None:

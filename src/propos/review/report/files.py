@@ -10,7 +10,7 @@ from propos.common.errors import InputError
 from propos.review.report.payload import GLOBAL
 from propos.runs import Run
 
-VERSION = 7  # of what the page is handed
+VERSION = 8  # of the data that the page reads
 FOLDER, DATA, EDITS = "report", "data.js", "edits.js"
 PAGE = Path(FOLDER) / "index.html"
 PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")

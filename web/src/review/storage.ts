@@ -1,10 +1,10 @@
 import { type Edit, asLines, fromLines } from "./edits";
 
 /** Corrections that this browser keeps for a run; some browsers refuse to keep anything for a file. */
-export class Shelf {
+export class BrowserStorage {
   private readonly key: string;
   private last: { text: string; edits: readonly Edit[] } = { text: "", edits: [] }; // what was read or written before
-  private strange = false; // what is there cannot be read as edits: it may be a newer page's, and is not written over
+  private strange = false; // the content cannot be read as edits: it may be a newer page's, and is not overwritten
   kept = true;
 
   constructor(run: string) {
@@ -39,7 +39,7 @@ export class Shelf {
     }
   }
 
-  /** Hear of what another window of this browser keeps. */
+  /** Listen to changes by other windows of this browser. */
   listen(changed: () => void): void {
     window.addEventListener("storage", (event) => event.key === this.key && changed());
   }

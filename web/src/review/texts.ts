@@ -1,11 +1,11 @@
 import type { Cluster } from "../payload";
 import type { Report } from "../report";
-import { count, images } from "../words";
+import { count, images } from "../format";
 import type { Edit } from "./edits";
 import { JUNK } from "./replay";
 
 /** A description of an edit, in the past tense. */
-export function told(report: Report, edit: Edit): string {
+export function describeEdit(report: Report, edit: Edit): string {
   const name = (id: number): string => report.clusterName(id);
   switch (edit.op) {
     case "rename":
@@ -41,13 +41,13 @@ export function cohesion({ tightness, nearest }: Cluster): { word: string; meani
 }
 
 /** The number of reviewed images. */
-export function lookedAt(report: Report): { seen: number; all: number } {
+export function reviewedCount(report: Report): { seen: number; all: number } {
   let seen = 0;
   for (const each of report.review.seenByCluster.values()) seen += each;
   return { seen, all: report.count };
 }
 
-export const seenWords = (seen: number, all: number): string => `${count(seen)} of ${count(all)} reviewed`;
+export const reviewedText = (seen: number, all: number): string => `${count(seen)} of ${count(all)} reviewed`;
 
 /** Whether a cluster can be named and merged; junk cannot. */
 export const isCluster = (id: number | null): id is number => id !== null && id !== JUNK;

@@ -23,4 +23,4 @@ const SCORES: Record<string, string> = {
 };
 
 /** The display name of a curve or score. */
-export const spoken = (key: string): string => SCORES[key] ?? key;
+export const displayName = (key: string): string => SCORES[key] ?? key;
