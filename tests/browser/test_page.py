@@ -13,7 +13,7 @@ SCREENS = {
     "": "Clusters found",
     "map": "Map",
     "cluster/3": "Cluster 3",
-    "review": "Worst first",
+    "review": "Least confident first",
     "questions": "Most informative images",
     "problems": "Possible problems",
     "labels": "Comparison with labels",

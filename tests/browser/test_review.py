@@ -305,7 +305,7 @@ def test_the_keyboard_alone_does_all_of_it(made, reviewing):
     window.press("n")
     page.wait_for_function("location.hash === '#/cluster/4'")
     window.press("w")
-    page.wait_for_function("document.querySelector('h1').textContent === 'Worst first'")
+    page.wait_for_function("document.querySelector('h1').textContent === 'Least confident first'")
 
 
 def random_log(rng, names, ids, length):

@@ -37,7 +37,7 @@ function choice(id: string, values: string[], changed: (value: string) => void):
 }
 
 function lassoButton(view: MapView): HTMLElement {
-  const button = el("button", { type: "button", id: "lasso", "aria-pressed": "false" }, "Draw round images");
+  const button = el("button", { type: "button", id: "lasso", "aria-pressed": "false" }, "Draw around images");
   view.lassoChanged = (on) => button.setAttribute("aria-pressed", String(on));
   button.addEventListener("click", () => view.lasso(button.getAttribute("aria-pressed") !== "true"));
   button.addEventListener("keydown", (event) => event.key === "Escape" && view.lasso(false));

@@ -9,10 +9,10 @@ import type { Screen } from "../shell";
 import { images } from "../format";
 
 const WORDS = "Similar images lie close together. Distances between far groups mean little.";
-const HOW = "Click a dot or a picture to see its image. Draw round images, or list what is in view, and they are shown here.";
+const HOW = "Click a dot or a picture to see its image. Draw around images, or list what is in view, and they are shown here.";
 const FEW = 2_000; // up to this number of images, thumbnails show more than dots although they hide each other
 
-/** The map of all images: hover to see one, draw round some to list them. */
+/** The map of all images: hover to see one, draw around some to list them. */
 export function mapScreen(report: Report): Screen {
   const chosen = el("section", { "aria-live": "polite", class: "chosen" });
   const keys = el("ul", { class: "keys", "aria-label": "Colours" });

@@ -11,7 +11,7 @@ import { count, fixed, images } from "../format";
 const BLOCK = 24; // least confident images that order a cluster; at least as many are shown where there is room
 const HIGH = 0.7; // of the window's height, at most, for the pictures of a block: its buttons stand below them
 const CLUSTERS = 8; // that are shown at once
-const WORDS = "The clusters with the least confident images come first, and of each its least confident images. Choose what does not belong and move it (M) or mark it as junk (J), then confirm the rest. Clusters stay in this order while you work.";
+const WORDS = "Clusters with the least confident images come first. Each shows its least confident images. Choose what does not belong and move it (M) or mark it as junk (J), then confirm the rest. Clusters stay in this order while you work.";
 const DONE = "Every image has been reviewed.";
 
 interface Doubt {
@@ -33,7 +33,7 @@ export function reviewScreen(report: Report, actions: Actions): Screen {
   const again = el("button", { type: "button", click: () => sort() }, "Sort again, worst first");
   const meter = el("span", { class: "meter large", "aria-hidden": "true" }, done);
   const tools = el("div", { class: "tools" }, sizeSlider(report.size));
-  const content = el("div", { class: "screen" }, el("h1", {}, "Worst first"), lead, meter, words, tools, list, rest, again);
+  const content = el("div", { class: "screen" }, el("h1", {}, "Least confident first"), lead, meter, words, tools, list, rest, again);
   const resized = new ResizeObserver(() => fill());
   let unlisten = (): void => {};
 
