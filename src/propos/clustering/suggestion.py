@@ -24,7 +24,7 @@ POINTS_A_CLUSTER = 64
 SPLITS = 3  # pairs of disjoint halves
 RESTARTS = 4  # of k-means on each half
 EVERY_NUMBER = 40  # numbers tried in longer ranges, in geometric progression
-WEAK = 0.15  # a silhouette below this: clusters run into each other
+WEAK = 0.15  # a silhouette below this: clusters overlap
 FLEETING = 0.6  # a stability below this: other images give other clusters
 AS_GOOD = 0.97  # of the largest product: a smaller difference is within the variation of random halves
 
@@ -119,14 +119,14 @@ def _labels(
 def _why(tried: Sequence[int], chosen_from: int, order: Sequence[int], silhouette: float, stability: float) -> str:
     """Return the reasons for the choice in one line, and doubts or the next best numbers in another."""
     chosen, first, last = tried[order[0]], tried[0], tried[-1]
-    apart = "apart from each other" if silhouette >= WEAK else "hardly apart from each other"
-    again = "found again" if stability >= FLEETING else "hardly found again"
+    separated = "well separated" if silhouette >= WEAK else "hardly separated"
+    stable = "stable" if stability >= FLEETING else "hardly stable"
     reason = (
-        f"{chosen} clusters suggested, of {first} to {last}: {apart} (silhouette {silhouette:.2f}) "
-        f"and {again} in other halves of the images (stability {stability:.2f})."
+        f"{chosen} clusters suggested, of {first} to {last}: {separated} (silhouette {silhouette:.2f}) "
+        f"and {stable} between halves of the images (stability {stability:.2f})."
     )
     if chosen_from < len(tried):
-        reason += f" More than {tried[chosen_from - 1]} are too many to be told of so few images."
+        reason += f" So few images cannot support more than {tried[chosen_from - 1]}."
     return f"{reason}\n{' '.join(_doubts(tried, order, silhouette, stability))}"
 
 
@@ -141,9 +141,9 @@ def _doubts(tried: Sequence[int], order: Sequence[int], silhouette: float, stabi
         doubts.append(f"It is the smallest number tried: look lower with -k 2..{chosen}.")
     elif chosen == first:
         doubts.append(
-            f"Images not yet told apart often give 2: if you expect more, ask with -k {min(5, last)}..{last}."
+            f"Images that are not separated yet often give 2: if you expect more, use -k {min(5, last)}..{last}."
         )
     if silhouette < WEAK or stability < FLEETING:
-        words = "run into each other" if silhouette < WEAK else "change with the images that are looked at"
-        doubts.append(f"The evidence is weak, the groups {words}: if you know a number, give it with -k.")
+        why = "overlap" if silhouette < WEAK else "depend on the sample of images"
+        doubts.append(f"The evidence is weak, the clusters {why}: if you know the number, give it with -k.")
     return doubts or [f"Next best: {' and '.join(str(tried[place]) for place in order[1:3])}."]
