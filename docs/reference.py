@@ -84,7 +84,7 @@ MEANINGS = {
     "network.whitening": "power of its standard deviation by which each component is divided (1: full whitening)",
     "suggest.range": "range from which K is chosen; set by `-k A..B`",
     "estep.embeddings": "embed all images again, or use [the epoch's](kmeans.md#fresh-or-streamed-embeddings)",
-    "estep.every": "epochs between E-steps (the paper's r)",
+    "estep.every": "epochs between E-steps (the paper's r); before clusters are needed, five times as many",
     "estep.restarts": "restarts of k-means",
     "estep.averaged": "on frozen features: neighbours that each image is averaged with to start k-means",
     "train.epochs": "number of epochs; `--epochs` and `--time` also scale the warm-up and keys that end in `_start`",

@@ -18,6 +18,8 @@ from propos.training.learner import Learner
 from propos.training.recorder import Recorder
 from propos.training.stages import clusters_needed, first_clusters
 
+BEFORE = 5  # times as many epochs lie between two E-steps before clusters are needed
+
 
 def first_estep(config: Config) -> int:
     """Return the epoch of the first E-step: if K is to be chosen, the first epoch that needs clusters."""
@@ -27,11 +29,12 @@ def first_estep(config: Config) -> int:
 def estep_due(config: Config, stage: Stage, stage_epoch: int, epoch: int) -> bool:
     """Return whether an epoch starts with an E-step: when the stage first needs clusters, then every r epochs.
 
-    `stage_epoch` is the same epoch, counted from the start of the stage.
+    Before that, fewer E-steps serve the curves alone. `stage_epoch` is counted from the start of the stage.
     """
     needed = first_clusters(config, stage) or 0
-    counted = stage_epoch - needed if stage_epoch >= needed else stage_epoch
-    return epoch >= first_estep(config) and counted % config.estep.every == 0
+    if stage_epoch < needed:
+        return epoch >= first_estep(config) and stage_epoch % (BEFORE * config.estep.every) == 0
+    return epoch >= first_estep(config) and (stage_epoch - needed) % config.estep.every == 0
 
 
 def choose_clusters(recorder: Recorder, source: Source) -> Learner:

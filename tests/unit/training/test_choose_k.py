@@ -44,7 +44,7 @@ def test_without_labels_the_number_stays_open_until_scattering_starts():
     assert esteps(config) == [2]
     assert quick_config(digits()).clusters == 10
     assert quick_config(digits()).suggest.range is None
-    assert esteps(quick_config(digits(), psl_start=2)) == [0, 1, 2]
+    assert esteps(quick_config(digits(), psl_start=2)) == [0, 2]
 
 
 def test_a_range_leaves_the_number_open_even_with_labels():

@@ -173,7 +173,11 @@ def test_an_epochs_order_holds_each_image_once_and_depends_on_seed_and_epoch():
 
 def test_esteps_come_every_r_epochs_counted_from_the_start_of_scattering():
     config = quick_config(estep__every=4, psl_start=6, train__epochs=20)
-    assert esteps(config) == [0, 4, 6, 10, 14, 18]
+    assert esteps(config) == [0, 6, 10, 14, 18]
+
+
+def test_esteps_that_serve_the_curves_alone_are_few():
+    assert esteps(quick_config(psl_start=8, train__epochs=11)) == [0, 5, 8, 9, 10]
 
 
 def test_seeds_differ_by_purpose():
