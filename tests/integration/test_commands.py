@@ -212,6 +212,7 @@ def test_doctor_names_the_device_and_versions(capsys):
     assert result.code == 0
     assert "torch" in result.out
     assert "threads" in result.out
+    assert "fused convolutions (oneDNN)" in result.out
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["recipes"], ["--version"], []])

@@ -112,7 +112,7 @@ def plain_view(
     else:
         pixels = resized(images, size)
     shift, scale = normalisation_tensors(mean, std, images.device)
-    return (pixels - shift) / scale
+    return pixels.sub_(shift).div_(scale)
 
 
 def _in_shape(

@@ -31,8 +31,10 @@ def _findings() -> Iterator[tuple[str, str]]:
 
     import torch
 
+    from propos.networks.fused import why_not_fused
     from propos.training import choose_device
 
+    yield "features", why_not_fused() or "fused convolutions (oneDNN)"
     yield "device", choose_device("auto").type
     yield "threads", str(torch.get_num_threads())
     yield "speed", _speed()

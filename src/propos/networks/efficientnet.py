@@ -66,17 +66,20 @@ class SameConv(nn.Conv2d):
 
 
 class ConvNorm(nn.Module):
-    """A convolution and its batch norm, which `fold_batch_norm` merges."""
+    """A convolution, its batch norm, which `fold_batch_norm` merges into it, and ReLU6 unless it is linear."""
 
-    def __init__(self, inner: int, outer: int, kernel: int, stride: int = 1, groups: int = 1) -> None:
+    def __init__(
+        self, inner: int, outer: int, kernel: int, stride: int = 1, groups: int = 1, linear: bool = False
+    ) -> None:
         super().__init__()
         self.conv: nn.Module = SameConv(inner, outer, kernel, stride, groups)
         self.norm: nn.Module = BatchNorm(outer, eps=EPSILON)
+        self.linear = linear
 
     def forward(self, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
-        """Return the normalised convolution."""
+        """Return the normalised convolution, through ReLU6 unless it is linear."""
         out: Tensor = self.norm(self.conv(x))
-        return out
+        return out if self.linear else F.relu6(out, inplace=True)
 
 
 class InvertedResidual(nn.Module):
@@ -87,13 +90,13 @@ class InvertedResidual(nn.Module):
         wide = inner * expansion
         self.expand = ConvNorm(inner, wide, 1) if expansion > 1 else None
         self.depthwise = ConvNorm(wide, wide, kernel, stride, groups=wide)
-        self.project = ConvNorm(wide, outer, 1)
+        self.project = ConvNorm(wide, outer, 1, linear=True)
         self.adds = stride == 1 and inner == outer
 
     def forward(self, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
         """Return the block's output."""
-        wide = x if self.expand is None else F.relu6(self.expand(x), inplace=True)
-        out: Tensor = self.project(F.relu6(self.depthwise(wide), inplace=True))
+        wide = x if self.expand is None else self.expand(x)
+        out: Tensor = self.project(self.depthwise(wide))
         return out.add_(x) if self.adds else out
 
 
@@ -116,9 +119,13 @@ class EfficientNetLite(nn.Module):
 
     def forward(self, images: Float[Tensor, "B C H W"]) -> Float[Tensor, "B F"]:
         """Return the pooled features of the images."""
-        x = F.relu6(self.stem(images), inplace=True)
-        x = F.relu6(self.head(self.blocks(x)), inplace=True)
-        return x.mean(dim=(2, 3))
+        maps: Tensor = self.head(self.blocks(self.stem(images)))
+        return dense(maps).mean(dim=(2, 3))
+
+
+def dense(maps: Tensor) -> Tensor:
+    """Return feature maps in torch's layout; a network of fused convolutions (`fused.py`) has them in oneDNN's."""
+    return maps.to_dense() if maps.is_mkldnn else maps
 
 
 def fold_batch_norm(network: EfficientNetLite) -> EfficientNetLite:

@@ -7,10 +7,14 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from propos.augment import Shapes, plain_view
+from propos.networks.fused import FUSED, fuse
 from propos.networks.pretrained import Weights, build_frozen
 from propos.networks.tuned import trunk_features, trunk_of
 
 PART = 32  # images at a time: more measured no faster, and take more memory
+# By fused convolutions: glibc gives larger maps back to the system after each layer, where the command does not ask it
+# to keep them; 32 at a time then take twice as long.
+FUSED_PART = 8
 
 
 class FrozenBackbone(nn.Module):
@@ -24,20 +28,30 @@ class FrozenBackbone(nn.Module):
         self.weights = weights
         whole = build_frozen(weights)
         self.network = trunk_of(whole, weights.network.name) if below_last else whole
+        self.fused = fuse(self.network)  # on a CPU, if it can be
         self.features = trunk_features(weights.network) if below_last else weights.network.features
 
     @torch.inference_mode()
     def forward(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes) -> Float[Tensor, "B F"]:
         """Return the features of images; `shapes` are their true shapes."""
-        parts = (slice(start, start + PART) for start in range(0, len(images), PART))
-        return torch.cat([self.network(self._view(images[part], _of(shapes, part))) for part in parts])
+        fused = self.fused if images.device.type == "cpu" else None
+        network, size = (self._plain, PART) if fused is None else (fused, FUSED_PART)
+        parts = (slice(start, start + size) for start in range(0, len(images), size))
+        return torch.cat([network(self._view(images[part], _of(shapes, part))) for part in parts])
+
+    def backend(self, device: torch.device) -> str:
+        """Return what computes the features on a device: their last digits depend on it."""
+        return f"{device.type} {FUSED}" if device.type == "cpu" and self.fused is not None else device.type
+
+    def _plain(self, view: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
+        features: Tensor = self.network(view.contiguous(memory_format=torch.channels_last))
+        return features
 
     def _view(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes) -> Float[Tensor, "B 3 S S"]:
         """Crop the central square, as the weights' own test transform does."""
         coloured = images.expand(-1, 3, -1, -1)  # greyscale as RGB
         network = self.weights.network
-        view = plain_view(coloured, network.side, *network.pixels, network.crop, shapes)
-        return view.contiguous(memory_format=torch.channels_last)
+        return plain_view(coloured, network.side, *network.pixels, network.crop, shapes)
 
 
 def _of(shapes: Shapes, part: slice) -> Shapes:

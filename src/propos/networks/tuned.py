@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from propos.common.errors import InputError
-from propos.networks.efficientnet import EfficientNetLite
+from propos.networks.efficientnet import EfficientNetLite, dense
 from propos.networks.norm import BatchNorm
 from propos.networks.pretrained import Pretrained, Weights, find_pretrained
 from propos.networks.whitening import Whitening
@@ -38,8 +37,8 @@ class Trunk(nn.Module):
 
     def forward(self, images: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
         """Return the feature maps of the images, a row an image."""
-        maps: Tensor = self.blocks(F.relu6(self.stem(images), inplace=True))
-        return maps.flatten(1)
+        maps: Tensor = self.blocks(self.stem(images))
+        return dense(maps).flatten(1)
 
 
 class LastStage(nn.Module):
@@ -54,7 +53,8 @@ class LastStage(nn.Module):
         """Return the pooled features of the maps."""
         side = math.isqrt(rows.shape[1] // self.inner)
         maps = rows.view(-1, self.inner, side, side).contiguous(memory_format=torch.channels_last)
-        return F.relu6(self.head(self.block(maps)), inplace=True).mean(dim=(2, 3))
+        out: Tensor = self.head(self.block(maps))
+        return out.mean(dim=(2, 3))
 
 
 class Tuned(nn.Module):

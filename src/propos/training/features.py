@@ -134,7 +134,8 @@ def prepare_inputs(
 
     with show_task(f"Looking at images with {frozen_backbone.weights.network.name}") as progress:
         part = " below its last stage" if config.start.learns == "last" else ""
-        known = f"{frozen_backbone.weights.network.name}{part} {frozen_backbone.weights.sha256} {device.type}"
+        weights, backend = frozen_backbone.weights, frozen_backbone.backend(device)
+        known = f"{weights.network.name}{part} {weights.sha256} {backend}"
         rows = cached_features(source, known, frozen_backbone.features, batches, see, progress)
     return FeatureSource(source, rows, frozen_backbone.features)
 
