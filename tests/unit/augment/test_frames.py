@@ -116,3 +116,16 @@ def test_the_middle_of_squashed_images_is_that_of_their_true_shape():
         [144 / 512, 16 / 256, 224 / 512, 224 / 256],
     ]
     torch.testing.assert_close(box, torch.tensor(expected))
+
+
+def test_the_middle_of_images_of_the_usual_shorter_side_is_cut_out_unchanged(photos):
+    # Of a side of 59 and a square of 28 the cut begins at 15.5, rounded to the even 16.
+    seen = [photos(1, 3, height, width)[0] for width, height in [(43, 32), (32, 59), (32, 32), (44, 32)]]
+    corners = [(2, 8), (16, 2), (2, 2), (2, 8)]
+    batch, shapes = laid_out(seen)
+    views = plain_view(batch, 28, BLACK, ONE, "centre", shapes)
+    for view, image, (top, left) in zip(views, seen, corners, strict=True):
+        assert torch.equal(view, image[:, top : top + 28, left : left + 28] / 255)
+    # As it is beside an image that has to be resized, when all are resampled.
+    batch, shapes = laid_out([*seen, photos(1, 3, 20, 30)[0]])
+    assert torch.allclose(plain_view(batch, 28, BLACK, ONE, "centre", shapes)[:4], views, atol=1e-4)
