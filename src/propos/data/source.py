@@ -15,6 +15,7 @@ from propos.data.files.entry import Skipped
 STATISTICS_SAMPLE = 10_000
 FINGERPRINT_SAMPLE = 1_000
 CHUNK = 1_024
+FEW = 32  # images that are read at a time where the first may be enough
 
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]  # mean and std per channel of pixels in [0, 1]
 
@@ -127,8 +128,8 @@ def pixel_statistics(source: Source) -> Statistics:
 
 def image_digests(source: Source) -> Iterator[bytes]:
     """Yield a hash of each image's pixels, in order."""
-    for start in range(0, len(source), CHUNK):
-        positions = np.arange(start, min(start + CHUNK, len(source)))
+    for start in range(0, len(source), FEW):
+        positions = np.arange(start, min(start + FEW, len(source)))
         for image, position in zip(source.batch(positions), positions.tolist(), strict=True):
             yield hashlib.blake2b(upright(source, image, position).tobytes(), digest_size=16).digest()
 
