@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from helpers.pretrained import random_weights
-from propos.common.work import unseen
+from propos.common.progress import show_nothing
 from propos.data import from_array, list_caches
 from propos.networks import FrozenBackbone, read_pretrained
 from propos.runner.recipes.pretrained import pretrained
@@ -18,7 +18,7 @@ def test_fused_and_plain_features_are_equal_and_have_caches_of_their_own(tmp_pat
     weights = read_pretrained(None, random_weights(tmp_path / "weights.pth"))
 
     def features(backbone):
-        inputs = prepare_inputs(pretrained(), source, cpu, unseen, frozen_backbone=backbone)
+        inputs = prepare_inputs(pretrained(), source, cpu, show_nothing, frozen_backbone=backbone)
         return inputs.batch(np.arange(len(source)))
 
     fused, plain = FrozenBackbone(weights), FrozenBackbone(weights)
