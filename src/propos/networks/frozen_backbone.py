@@ -12,9 +12,6 @@ from propos.networks.pretrained import Weights, build_frozen
 from propos.networks.tuned import trunk_features, trunk_of
 
 PART = 32  # images at a time: more measured no faster, and take more memory
-# By fused convolutions: glibc gives larger maps back to the system after each layer, where the command does not ask it
-# to keep them; 32 at a time then take twice as long.
-FUSED_PART = 8
 
 
 class FrozenBackbone(nn.Module):
@@ -35,8 +32,8 @@ class FrozenBackbone(nn.Module):
     def forward(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes) -> Float[Tensor, "B F"]:
         """Return the features of images; `shapes` are their true shapes."""
         fused = self.fused if images.device.type == "cpu" else None
-        network, size = (self._plain, PART) if fused is None else (fused, FUSED_PART)
-        parts = (slice(start, start + size) for start in range(0, len(images), size))
+        network = self._plain if fused is None else fused
+        parts = (slice(start, start + PART) for start in range(0, len(images), PART))
         return torch.cat([network(self._view(images[part], _of(shapes, part))) for part in parts])
 
     def backend(self, device: torch.device) -> str:

@@ -13,7 +13,7 @@ from propos.training.features import prepare_inputs
 
 def test_fused_and_plain_features_are_equal_and_have_caches_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
-    pixels = np.random.default_rng(0).integers(0, 256, (10, 64, 64, 3), dtype=np.uint8)  # more than are passed at once
+    pixels = np.random.default_rng(0).integers(0, 256, (10, 64, 64, 3), dtype=np.uint8)
     source, cpu = from_array(pixels, name="ten"), torch.device("cpu")
     weights = read_pretrained(None, random_weights(tmp_path / "weights.pth"))
 
