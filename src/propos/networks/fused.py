@@ -74,7 +74,7 @@ def why_not_fused() -> str | None:
     try:
         _convolution(pixel.to_mkldnn(), weight, None, 0, (1, 1), 1, _RELU6)
     except (AttributeError, RuntimeError):  # the operator is missing, or there is no oneDNN behind it
-        return "plain convolutions, about half as fast: this torch cannot fuse them"
+        return "plain convolutions, slower: this torch cannot fuse them"
     return None
 
 
