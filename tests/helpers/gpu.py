@@ -192,7 +192,9 @@ class _Dispatched(TorchDispatchMode):
     """Takes what names the device and has no tensor of it: tensors that are made there, or sent there."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        kwargs = dict(kwargs or {})
+        if _is_gpu(kwargs.get("device")):  # from a function of torch that is written in Python
+            kwargs["device"] = HIDDEN
         if kwargs.get("pin_memory"):
             made = func(*args, **{**kwargs, "pin_memory": False})
             _current().pin(made)
@@ -444,6 +446,9 @@ def standing_in(bfloat16=True):
             patch.setattr(torch.cuda, name, value)
         patch.setattr(threading.Thread, "run", run_entered)
         patch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
+        # A subclass has no inference tensors.
+        patch.setattr(torch.inference_mode, "__enter__", _enter_no_grad)
+        patch.setattr(torch.inference_mode, "__exit__", _leave_no_grad)
         _there.append(gpu)
         before = torch.__future__.get_overwrite_module_params_on_conversion()
         torch.__future__.set_overwrite_module_params_on_conversion(True)
@@ -453,6 +458,15 @@ def standing_in(bfloat16=True):
         finally:
             torch.__future__.set_overwrite_module_params_on_conversion(before)
             _there.pop()
+
+
+def _enter_no_grad(mode):
+    mode.instead = torch.no_grad()
+    mode.instead.__enter__()
+
+
+def _leave_no_grad(mode, *error):
+    mode.instead.__exit__(*error)
 
 
 class _Properties:
