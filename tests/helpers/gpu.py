@@ -176,7 +176,9 @@ def _outputs(func, args, kwargs, made):
     if len(places) == 1 and places[0] is not None:
         return kwargs[places[0]] if isinstance(places[0], str) else args[places[0]]
     if any(place is not None for place in places):
-        given = [kwargs[place] if isinstance(place, str) else None if place is None else args[place] for place in places]
+        given = [
+            kwargs[place] if isinstance(place, str) else None if place is None else args[place] for place in places
+        ]
         return tuple(
             tree_map_only(torch.Tensor, _wrapped, one) if place is None else known
             for one, known, place in zip(made, given, places, strict=True)
@@ -199,9 +201,7 @@ class _Dispatched(TorchDispatchMode):
             made = func(*args, **{**kwargs, "pin_memory": False})
             _current().pin(made)
             return made
-        ours = kwargs.get("device") == HIDDEN or any(
-            isinstance(leaf, OnGpu) for leaf in tree_leaves((args, kwargs))
-        )
+        ours = kwargs.get("device") == HIDDEN or any(isinstance(leaf, OnGpu) for leaf in tree_leaves((args, kwargs)))
         return _run(func, args, kwargs) if ours else func(*args, **kwargs)
 
 

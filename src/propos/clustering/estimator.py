@@ -37,7 +37,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         tol: convergence: no point has a centre nearer than its own by more than this, in cosine.
         random_state: a seed makes the result the same every time on a CPU.
         device: where to compute, "cpu" (None) or such as "cuda".
-        chunk_size: number of points in a chunk; None fits it to the processor's cache. Results depend on it only in
+        chunk_size: number of points in a chunk; None fits it to the cache or the GPU. Results depend on it only in
             ties within rounding.
         scout_size: with many more points than this, starts are tried on a sample of this size, and the best continue
             to a fixed point on all points. "auto" suits the number of clusters, None runs every start on all points.

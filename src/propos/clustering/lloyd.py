@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from propos.clustering.points import Points
+from propos.clustering.points import CHUNK_ROWS, Points
+from propos.distributed.transfer import send
 
 ONE_HOT_CLUSTERS = 32  # up to this number sums are a matrix product with one-hot labels, above it rows are added
 BLOCK_ROWS = 1024  # rows added up in the points' own precision
 SERVED = 1e-6  # a point this near to its centre gains nothing from a centre of its own
 EQUAL = 1e-5  # inertias that differ by less, a point, are of the same fixed point
-CHECK_EVERY = 8  # iterations between synchronisations with an accelerator; 1 on a CPU
+CHECK_EVERY = 8  # iterations from one wait for an accelerator to the next; 1 on a CPU
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Restarts:
 
     centres: Float[Tensor, "R K D"]
     inertia: Float[Tensor, " R"]
-    iterations: Int[Tensor, " R"]
+    iterations: Int[Tensor, " R"]  # on the host
 
 
 def lloyd(
@@ -46,22 +47,26 @@ def lloyd(
     own by more than tol. An empty cluster gets the point farthest from its centre.
     """
     check_every = check_every or (1 if points.device.type == "cpu" else CHECK_EVERY)
-    ended = Restarts(centres.clone(), *(torch.zeros(len(centres), dtype=kind) for kind in (torch.float64, torch.int64)))
+    inertias = torch.zeros(len(centres), dtype=torch.float64, device=centres.device)
+    ended = Restarts(centres.clone(), inertias, torch.zeros(len(centres), dtype=torch.int64))
     running = torch.arange(len(centres))
     for iteration in range(1, max_iter + 1):
         sums, sizes = cluster_sums(points, centres)
         moved = directions(sums, centres)
         if iteration % check_every == 0 or iteration == max_iter:
             still = largest_move(centres, moved) <= move_tolerance(tol, points.dtype)
-            refilled = refill(points, moved, sizes)
-            done = (still & ~refilled).cpu() | (iteration == max_iter)
-            places = running[done]
-            ended.centres[places.to(centres.device)] = moved[done.to(centres.device)]
-            ended.inertia[places] = inertia(points, sums)[done.to(centres.device)].cpu()
-            ended.iterations[places] = iteration
-            running, moved = running[~done], moved[~done.to(centres.device)]
-            if len(running) == 0:
-                break
+            still, empty = torch.stack([still, (sizes == 0).any(dim=1)]).cpu()  # the host waits only here
+            refilled = refill(points, moved, sizes, empty)
+            done = (still & ~refilled) | (iteration == max_iter)
+            if done.any():
+                here, places = (send(each, centres.device) for each in (done.nonzero()[:, 0], running[done]))
+                ended.centres.index_copy_(0, places, moved.index_select(0, here))
+                ended.inertia.index_copy_(0, places, inertia(points, sums).index_select(0, here))
+                ended.iterations[running[done]] = iteration
+                running, rest = running[~done], (~done).nonzero()[:, 0]
+                if len(running) == 0:
+                    break
+                moved = moved.index_select(0, send(rest, centres.device))
         centres = moved
     return ended
 
@@ -100,6 +105,7 @@ def chunk_sums(
         members.scatter_(1, labels, ones[:, None].expand_as(labels))
         return block_sums(members, rows)
     rows = rows if weights is None else rows * weights[:, None]
+    rows = rows.double() if len(rows) > CHUNK_ROWS else rows
     sums = torch.zeros((columns, rows.shape[1]), dtype=rows.dtype, device=rows.device)
     for restart in labels.unbind(dim=1):
         sums.index_add_(0, restart, rows)
@@ -113,8 +119,13 @@ def count_labels(sizes: Float[Tensor, " C"], labels: Int[Tensor, ...]) -> None:
 
 def block_sums(members: Float[Tensor, "n C"], rows: Float[Tensor, "n D"]) -> Float[Tensor, "C D"]:
     """Return membersᵀ · rows, in double over blocks: a long sum of like values rounds each the same way."""
-    blocks = zip(members.split(BLOCK_ROWS), rows.split(BLOCK_ROWS), strict=True)
-    return torch.stack([part.T @ block for part, block in blocks]).sum(dim=0, dtype=torch.float64)
+    whole = 0 if rows.device.type == "cpu" else len(rows) - len(rows) % BLOCK_ROWS
+    blocks = zip(members[whole:].split(BLOCK_ROWS), rows[whole:].split(BLOCK_ROWS), strict=True)
+    parts = torch.stack([part.T @ block for part, block in blocks])
+    if whole:  # on a GPU whole blocks are one product
+        stacked = (each[:whole].unflatten(0, (-1, BLOCK_ROWS)) for each in (members, rows))
+        parts = torch.cat([parts, torch.einsum("bnc,bnd->bcd", *stacked)])
+    return parts.sum(dim=0, dtype=torch.float64)
 
 
 def nearest(cosines: Float[Tensor, "... K"]) -> Int[Tensor, ...]:
@@ -153,13 +164,18 @@ def best_first(points: Points, inertias: Float[Tensor, " R"]) -> Int[Tensor, " R
     return (inertias / (EQUAL * points.mass)).round().argsort(stable=True)
 
 
-def refill(points: Points, centres: Float[Tensor, "R K D"], sizes: Int[Tensor, "R K"]) -> Tensor:
-    """Put the centres of empty clusters on the worst-served points, in place; return which restarts changed."""
-    changed = torch.zeros(len(centres), dtype=torch.bool, device=centres.device)
-    for restart in (sizes == 0).any(dim=1).nonzero()[:, 0].tolist():
-        empty = (sizes[restart] == 0).nonzero()[:, 0]
-        worst = farthest_points(points, centres[restart], len(empty))
-        centres[restart, empty[: len(worst)]] = worst
+def refill(
+    points: Points, centres: Float[Tensor, "R K D"], sizes: Int[Tensor, "R K"], empty: Bool[Tensor, " R"]
+) -> Bool[Tensor, " R"]:
+    """Put the centres of empty clusters on the worst-served points, in place; return which restarts changed.
+
+    `empty` are the restarts that have empty clusters, on the host.
+    """
+    changed = torch.zeros(len(centres), dtype=torch.bool)
+    for restart in empty.nonzero()[:, 0].tolist():
+        clusters = (sizes[restart] == 0).nonzero()[:, 0]
+        worst = farthest_points(points, centres[restart], len(clusters))
+        centres[restart, clusters[: len(worst)]] = worst
         changed[restart] = len(worst) > 0
     return changed
 

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.clustering.points import spans
+from propos.clustering.points import spans, values_at_a_time
 
-COSINES_AT_A_TIME = 2**22  # 16 MB, which fit the cache
-BANK_AT_A_TIME = 2**14  # rows of the bank: larger products are limited by memory bandwidth
+COSINES_AT_A_TIME = 2**22  # 16 MB, which fit a CPU's cache
+BANK_AT_A_TIME = 2**14  # rows of the bank: on a CPU larger products are limited by memory bandwidth
 
 
 def nearest_in_blocks(
@@ -20,12 +20,14 @@ def nearest_in_blocks(
 ) -> Iterator[tuple[Float[Tensor, "q count"], Int[Tensor, "q count"]]]:
     """Yield the cosines and positions of the bank's unit vectors nearest to some queries, nearest first.
 
-    From `first` on, if given, the queries are the bank's own, and none is its own neighbour. At most
-    `COSINES_AT_A_TIME` cosines are in memory at once, whatever the size of the bank.
+    From `first` on, if given, the queries are the bank's own, and none is its own neighbour. The number of cosines in
+    memory at once does not depend on the size of the bank.
     """
-    for span in spans(len(queries), max(1, COSINES_AT_A_TIME // min(len(bank), BANK_AT_A_TIME))):
+    at_a_time = values_at_a_time(COSINES_AT_A_TIME, queries.device)
+    rows = at_a_time if queries.device.type == "cuda" else BANK_AT_A_TIME
+    for span in spans(len(queries), max(1, at_a_time // min(len(bank), rows))):
         found: list[tuple[Tensor, Tensor]] = []
-        for part in spans(len(bank), BANK_AT_A_TIME):
+        for part in spans(len(bank), rows):
             cosines = queries[span] @ bank[part].T
             if first is not None:
                 cosines.diagonal(first + span.start - part.start).fill_(-torch.inf)

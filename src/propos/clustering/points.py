@@ -16,6 +16,7 @@ CHUNK_VALUES = 2**21  # rows and their cosines of one chunk, in values: 8 MB of 
 PRODUCT_VALUES = 2**23  # cosines at a time with many columns: products of few rows are slow
 CHUNK_ROWS = 8192  # rows that can be summed in single precision
 MANY_COLUMNS = 512
+GPU_PART = 32  # of a GPU's memory, the part that one chunk takes: there a chunk costs its start, and no cache helps
 COPY_BYTES = 96 * 2**20  # data up to this size are normalised once, into a copy
 
 
@@ -53,12 +54,12 @@ class Points:
         return int(self.data.shape[1])
 
     def spans(self, columns: int) -> Iterator[slice]:
-        """Yield chunks of the rows, each small enough for the cache together with `columns` cosines a row."""
-        return spans(len(self), self.chunk_size or rows_per_chunk(self.dimension + columns))
+        """Yield chunks of the rows that fit the cache, or the GPU, together with `columns` cosines a row."""
+        return spans(len(self), self.chunk_size or rows_per_chunk(self.dimension + columns, self.device))
 
     def product_spans(self, columns: int) -> Iterator[slice]:
         """Yield chunks for one product with `columns` centres: long ones where that measured faster."""
-        if self.chunk_size is None and columns >= MANY_COLUMNS:
+        if self.chunk_size is None and columns >= MANY_COLUMNS and self.device.type != "cuda":
             return spans(len(self), max(1, min(CHUNK_ROWS, PRODUCT_VALUES // columns)))
         return self.spans(2 * columns)
 
@@ -121,7 +122,7 @@ def prepare(
         raise InputError(f"k-means: chunk_size is {chunk_size}: choose 1 or more, or None")
     dtype = data.dtype if data.dtype in (torch.float32, torch.float64) else torch.float32
     lengths = torch.empty(len(data), dtype=dtype, device=data.device)
-    for span in spans(len(data), chunk_size or rows_per_chunk(data.shape[1])):
+    for span in spans(len(data), chunk_size or rows_per_chunk(data.shape[1], data.device)):
         lengths[span] = _lengths(data[span].to(dtype), span.start)
     if weights is not None:
         weights = _checked_weights(weights, len(data)).to(data.device, dtype)
@@ -147,9 +148,20 @@ def spans(rows: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
-def rows_per_chunk(values_a_row: int) -> int:
+def rows_per_chunk(values_a_row: int, device: torch.device) -> int:
     """Return the number of rows of a chunk, given the number of values of a row."""
-    return min(max(64, CHUNK_VALUES // values_a_row), CHUNK_ROWS)
+    rows = max(64, values_at_a_time(CHUNK_VALUES, device) // values_a_row)
+    return rows if device.type == "cuda" else min(rows, CHUNK_ROWS)
+
+
+def values_at_a_time(cached: int, device: torch.device) -> int:
+    """Return the number of values to compute at a time: those that stay in a CPU's cache, or a part of a GPU's memory.
+
+    It depends on the memory of the card, not on what is free, so that a run repeats.
+    """
+    if device.type != "cuda":
+        return cached
+    return torch.cuda.get_device_properties(device).total_memory // (GPU_PART * torch.float32.itemsize)
 
 
 def _mass(rows: Tensor, weights: Tensor | None) -> float:

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from propos.clustering.points import Points
+from propos.clustering.points import Points, values_at_a_time
+from propos.distributed.transfer import send
 
 GROUP_VALUES = 2**22  # distances of restarts that are seeded together: 16 MB, and 32 MB of running sums
 
@@ -23,7 +24,7 @@ def seed(
     """Choose the first centres of every restart: by k-means++, or random points."""
     if restarts == 0:
         return torch.zeros((0, clusters, points.dimension), dtype=points.dtype, device=points.device)
-    group = max(1, GROUP_VALUES // max(points.total, 1))
+    group = max(1, values_at_a_time(GROUP_VALUES, points.device) // max(points.total, 1))
     sizes = [min(group, restarts - start) for start in range(0, restarts, group)]
     if seeding == "random":
         return torch.cat([_draw(points, _even(points, size), clusters, generator) for size in sizes])
@@ -66,11 +67,12 @@ def _draw(
     draws = torch.rand((restarts, count), generator=generator, dtype=torch.float64, device=generator.device)
     running = _running_sums(points, distance)
     totals = _totals(points, running)
-    if not bool((totals.sum(dim=0) > 0).all()):  # every point is a centre already: any point will do
+    # Every point may be a centre already: then any point will do. A GPU is not asked, since the host would wait.
+    if points.device.type != "cpu" or not bool((totals.sum(dim=0) > 0).all()):
         hopeless = totals.sum(dim=0) <= 0
         running = torch.where(hopeless[:, None], _running_sums(points, _even(points, restarts)), running)
         totals = _totals(points, running)
-    aims = draws.to(points.device) * totals.sum(dim=0)[:, None] - totals[: points.rank].sum(dim=0)[:, None]
+    aims = send(draws, points.device) * totals.sum(dim=0)[:, None] - totals[: points.rank].sum(dim=0)[:, None]
     here = (aims >= 0) & (aims < totals[points.rank][:, None])
     if len(points) == 0:
         rows = torch.zeros((restarts * count, points.dimension), dtype=points.dtype, device=points.device)

@@ -45,11 +45,12 @@ def yinyang(points: Points, centres: Float[Tensor, "K D"], max_iter: int, tol: f
         iterations += 1
         bounds.update(centres)
         moved = directions(bounds.sums, centres)
-        refilled = bool(refill(points, moved[None], bounds.sizes[None]))
-        still = float(largest_move(centres, moved)) <= move_tolerance(tol, points.dtype)
+        still = largest_move(centres, moved) <= move_tolerance(tol, points.dtype)
+        still, empty = torch.stack([still, (bounds.sizes == 0).any()]).cpu()
+        refilled = refill(points, moved[None], bounds.sizes[None], empty[None])
         bounds.follow(centres, moved)
         centres = moved
-        converged = still and not refilled
+        converged = bool(still & ~refilled)
     repeated = _share_out(points, bounds, centres)
     if repeated:
         centres = directions(bounds.sums, centres)
@@ -100,7 +101,7 @@ class _Bounds:
         if len(doubtful) > SELECT_BELOW * len(self.points):
             yield from self.points.spans(clusters)
         else:
-            size = self.points.chunk_size or rows_per_chunk(self.points.dimension + clusters)
+            size = self.points.chunk_size or rows_per_chunk(self.points.dimension + clusters, self.points.device)
             yield from (doubtful[span] for span in spans(len(doubtful), size))
 
     def follow(self, before: Float[Tensor, "K D"], after: Float[Tensor, "K D"]) -> None:
