@@ -70,6 +70,20 @@ def test_all_other_waits_do_not_depend_on_the_clusters(gpu, clusters):
     assert found.repeated == 0
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_seeds_repeat_where_that_was_asked_for(gpu, weighted):
+    """A GPU's cumulative sums of floats do not repeat, and torch refuses them."""
+    weights = torch.arange(1.0, 501.0) if weighted else None
+    points = groups(500, 5)
+    there = seed(prepare(points, weights, None, False), 20, 2, draw())
+    torch.use_deterministic_algorithms(True)
+    try:
+        here = seed(prepare(points.to(GPU), weights, None, False), 20, 2, draw())
+    finally:
+        torch.use_deterministic_algorithms(False)
+    torch.testing.assert_close(here.cpu(), there)
+
+
 def test_points_that_are_all_centres_already_are_drawn_again(gpu):
     points = prepare(torch.eye(3).to(GPU), None, None, False)
     starts = seed(points, 5, 2, draw()).cpu()

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 import propos
-from helpers.waiting import INDEXING, WAITING
+from helpers.waiting import INDEXING, WAITING, repeats
 
 GPU = torch.device("cuda", 0)
 # What torch's C++ takes the tensors for: a device that runs backward passes in the thread of the caller.
@@ -91,6 +91,8 @@ def _run(func, args, kwargs):
         return _copied(gpu, func, name, args, kwargs)
     if ours:
         _refuse_mixed(name, args, kwargs, tensors)
+        if torch.are_deterministic_algorithms_enabled() and not repeats(name, args):
+            raise RuntimeError(f"{name} does not have a deterministic implementation")
         _note(gpu, name, args, kwargs, tensors)
     elif tensors and target == HIDDEN:
         gpu.wait(f"{name} of {tuple(tensors[0].shape)} from the host")
@@ -436,6 +438,7 @@ def standing_in(bfloat16=True):
             "reset_peak_memory_stats": lambda device=None: None,
             "empty_cache": lambda: None,
             "synchronize": gpu.synchronize,
+            "_sleep": lambda cycles: None,
             "Stream": Stream,
             "Event": Event,
             "stream": gpu.on_stream,

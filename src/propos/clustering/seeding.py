@@ -12,6 +12,7 @@ from torch import Tensor
 from propos.clustering.points import Points, values_at_a_time
 from propos.distributed.transfer import send
 
+FIXED_POINT = 2.0**60  # distances are at most 2, so their weighted mean is at most twice that: it fits 64 bits
 GROUP_VALUES = 2**22  # distances of restarts that are seeded together: 16 MB, and 32 MB of running sums
 
 
@@ -85,7 +86,12 @@ def _draw(
 
 def _running_sums(points: Points, distance: Float[Tensor, "R N"]) -> Float[Tensor, "R N"]:
     probabilities = distance.double()
-    return (probabilities if points.solid is None else probabilities * points.solid).cumsum(dim=1)
+    if points.solid is not None:
+        probabilities = probabilities * points.solid
+    if points.device.type == "cuda" and torch.are_deterministic_algorithms_enabled():
+        # A GPU's sums of floating-point numbers do not repeat, and torch refuses them; those of integers do.
+        return (probabilities * (FIXED_POINT / points.solid_mass)).long().cumsum(dim=1).double()
+    return probabilities.cumsum(dim=1)
 
 
 def _totals(points: Points, running: Float[Tensor, "R N"]) -> Float[Tensor, "W R"]:
