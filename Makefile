@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python $(PIP) --constraint constraints.txt
 # A process of tests for every core; a file's tests stay together, for the sake of what they share.
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
-.PHONY: install demo test test-rest test-all check test-lowest attack format docs release clean
+.PHONY: install demo test test-rest test-all check test-lowest test-gpu attack format docs release clean
 .PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-on-top bench-neighbours bench-mirrored
 
 install: $(PAGE)
@@ -77,6 +77,21 @@ test-lowest: $(PAGE)
 	@$(PYTHON) -m venv --clear $(VENV)-lowest
 	@$(VENV)-lowest/bin/python $(PIP) --constraint constraints-lowest.txt --editable . hypothesis pytest pytest-xdist
 	$(VENV)-lowest/bin/pytest --numprocesses=auto --dist=loadscope tests/unit tests/integration/test_commands.py
+
+# The `===` refuses builds of the same version for a CPU.
+$(VENV)-gpu/.installed: pyproject.toml constraints.txt
+	@echo "Installing into $(VENV)-gpu: torch for CUDA, 5 GB, once"
+	@$(PYTHON) -m venv --clear $(VENV)-gpu
+	@sed 's/^torch==/torch===/' constraints.txt > $(VENV)-gpu/constraints.txt
+	@$(VENV)-gpu/bin/python $(PIP) --constraint $(VENV)-gpu/constraints.txt --editable '.[pretrained]' hypothesis pytest pytest-xdist
+	@touch $@
+
+# Every command and every method's step on a stand-in GPU, with torch's build for CUDA; then the self-test of the real GPU, if
+# there is one.
+test-gpu: $(VENV)-gpu/.installed
+	$(VENV)-gpu/bin/pytest --numprocesses=auto --dist=loadscope tests/gpu
+	@if $(VENV)-gpu/bin/python -c "import torch; raise SystemExit(not torch.cuda.is_available())"; \
+	then $(VENV)-gpu/bin/propos doctor --gpu; else echo "no GPU on this machine: its self-test was not run"; fi
 
 # The check-list of a release: versions, changelog and git first, which takes a second; then everything is tested, and the
 # archives are built and tried.
@@ -164,4 +179,4 @@ bench-suggest: $(STAMP)
 	$(BIN)/python benchmarks/suggest_k.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest runs build dist site web/node_modules src/propos/review/report/page
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-gpu runs build dist site web/node_modules src/propos/review/report/page
