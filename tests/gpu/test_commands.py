@@ -7,17 +7,22 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from helpers.command import command
-from helpers.gpu import standing_in
+from helpers.gpu import GPU, standing_in
 from helpers.interruption import results
 from helpers.pretrained import pictures, random_weights
 from helpers.runs import write_edits
 from helpers.small import QUICK, SHARED, as_flags, digits, save_digits
 from propos import run as propos_run
 from propos.common.errors import Interrupted
+from propos.data import open_source
 from propos.runner import Request, execute_plan, plan
 from propos.runs import Run
+from propos.training import Model
+from propos.training.linear_probe import ProbeSettings
+from propos.training.probing import Classified, linear_accuracy, probe_draws
 
 KEPT = {"keep_epochs": (1,)}
 FAST = as_flags({key: value for key, value in SHARED.items() if key != "train.epochs"})
@@ -87,6 +92,15 @@ def test_evaluate_measures_as_on_a_cpu(folder, said, asked):
     assert here.keys() == there.keys()
     for name, value in there.items():
         assert here[name] == pytest.approx(value, abs=0.05), name
+
+
+def test_the_papers_linear_probe_learns_from_crops_on_the_gpu(folder):
+    """One epoch of it: the command's 90 take too long here."""
+    model, source = Model.from_run(Run.open(folder / "run"), GPU), open_source(folder / "test.npz")
+    classes = torch.from_numpy(source.labels).to(GPU)
+    shown = Classified(source, torch.arange(len(source)), classes)
+    accuracy = linear_accuracy(model, shown, shown, probe_draws(model.config), True, ProbeSettings(epochs=1))
+    assert 0 < accuracy <= 1
 
 
 @pytest.mark.full
