@@ -63,7 +63,7 @@ def test_a_card_that_computes_wrongly_is_found_out(monkeypatch, capsys):
         monkeypatch.setattr(gpu, "_run", wrong)
         result = command(capsys, "doctor", "--gpu")
     assert result.code == 1
-    assert result.err.startswith("the GPU differs from the CPU: training step, float32, ")
+    assert result.err.startswith("propos: the GPU differs from the CPU: training step, float32, ")
     differing = [line.split(" | ")[0].removeprefix("| ") for line in result.out.splitlines() if "DIFFERS" in line]
     assert {"training step, float32", "embedding", "k-means"} <= set(differing)
     assert "| pinned transfer | 0.0e+00 | 0 | ok |" in result.out
