@@ -293,6 +293,9 @@ class Stream:
     def synchronize(self):
         self.run()
 
+    def is_capturing(self):
+        return False
+
 
 class Event:
     """A place in a stream, and when it was recorded."""
@@ -447,6 +450,7 @@ def standing_in(bfloat16=True):
             "get_device_properties": lambda device=None: _Properties(),
         }.items():
             patch.setattr(torch.cuda, name, value)
+        patch.setattr(torch.accelerator, "current_stream", lambda device=None: gpu.stream())
         patch.setattr(threading.Thread, "run", run_entered)
         patch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
         # A subclass has no inference tensors.
