@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from helpers.gpu import GPU, OnGpu, standing_in
 from propos.distributed.transfer import PinnedRing, send
@@ -56,6 +57,15 @@ def here(gpu):
 def test_host_and_device_do_not_mix(here, kind):
     with pytest.raises(RuntimeError):
         MIXED[kind](here, torch.ones(2, 3))
+
+
+@pytest.mark.skipif(torch.version.cuda is None, reason="needs torch's build for CUDA: `make test-gpu`")
+@pytest.mark.parametrize(
+    "kind", [kind for kind in MIXED if kind != "an index of the device"]
+)  # there only a GPU refuses
+def test_torchs_own_fake_tensors_refuse_the_same(kind):
+    with FakeTensorMode(), pytest.raises(RuntimeError):
+        MIXED[kind](torch.empty((2, 3), device="cuda"), torch.ones(2, 3))
 
 
 @pytest.mark.parametrize("kind", WAITING)
