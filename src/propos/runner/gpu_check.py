@@ -29,7 +29,7 @@ from propos.runner.execute import execute_plan
 from propos.runner.planning import plan
 from propos.runner.progress import Stopping
 from propos.runner.request import Length, Request
-from propos.training import Model, usual_precision
+from propos.training import Model, default_precision
 from propos.training.embedding import embed_batches
 from propos.training.estimate import late_state
 from propos.training.learner import Learner, build_learner
@@ -87,11 +87,11 @@ class GpuCheck:
     def classes(self) -> Int[Tensor, " N"]:
         """The class of each image."""
         assert self.source.labels is not None
-        return torch.from_numpy(Classes.among(self.source.labels).numbers(self.source.labels))
+        return torch.from_numpy(Classes.from_labels(self.source.labels).numbers(self.source.labels))
 
     def findings(self) -> Iterator[Finding]:
         """Yield the result of each kind of work as soon as it is known."""
-        precision = usual_precision(self.card)
+        precision = default_precision(self.card)
         yield self._compare("training step, float32", self._steps, SINGLE)
         if precision != "float32":
             yield self._training(precision)
@@ -145,7 +145,7 @@ class GpuCheck:
     def _embedding(self) -> Finding:
         """Compare the embeddings of all images by a network that is not trained yet, and time them."""
         found = self._compare("embedding", lambda device: self._embedded(self._learner(device)), SINGLE)
-        learner = self._learner(self.card, usual_precision(self.card), repeats=False)
+        learner = self._learner(self.card, default_precision(self.card), repeats=False)
         with numerics(learner.config.train):
             return self._timed(found, lambda: self._embedded(learner), len(self.source))
 
