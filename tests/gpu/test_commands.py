@@ -22,7 +22,7 @@ from propos.runner import Request, execute_plan, plan
 from propos.runs import Run
 from propos.training import Model
 from propos.training.linear_probe import ProbeSettings
-from propos.training.probing import Classified, linear_accuracy, probe_draws
+from propos.training.probing import LabelledImages, linear_accuracy, probe_draws
 
 KEPT = {"keep_epochs": (1,)}
 FAST = as_flags({key: value for key, value in SHARED.items() if key != "train.epochs"})
@@ -98,7 +98,7 @@ def test_the_papers_linear_probe_learns_from_crops_on_the_gpu(folder):
     """One epoch of it: the command's 90 take too long here."""
     model, source = Model.from_run(Run.open(folder / "run"), GPU), open_source(folder / "test.npz")
     classes = torch.from_numpy(source.labels).to(GPU)
-    shown = Classified(source, torch.arange(len(source)), classes)
+    shown = LabelledImages(source, torch.arange(len(source)), classes)
     accuracy = linear_accuracy(model, shown, shown, probe_draws(model.config), True, ProbeSettings(epochs=1))
     assert 0 < accuracy <= 1
 
