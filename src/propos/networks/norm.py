@@ -272,7 +272,7 @@ def _slots(groups: BatchGroups) -> int:
 
 
 class _Source(NamedTuple):
-    """Where the parts of a group are among the values of all processes, and how many values of a channel they have."""
+    """The places of a group's parts among the values of all processes, and the number of their values per channel."""
 
     places: slice | Int[Tensor, " n"]
     counts: Float[Tensor, " n"]
