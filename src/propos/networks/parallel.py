@@ -36,9 +36,14 @@ def threads_of_a_pass() -> Iterator[None]:
 
 
 def pass_views(module: Pass, views: Sequence[Tensor], passed: Pass) -> list[Tensor]:
-    """Return `passed(view)`, a pass through the module, of each view; batch norm is updated in the views' order."""
+    """Return `passed(view)`, a pass through the module, of each view; batch norm is updated in the views' order.
+
+    If the module has forward hooks, passes come one after another, so that hooks see the views in order.
+    """
     owner = module.__self__ if inspect.ismethod(module) else module
-    parameters = [each for each in owner.parameters() if each.requires_grad] if isinstance(owner, nn.Module) else []
+    if not isinstance(owner, nn.Module) or _has_hooks(owner):
+        return [passed(view) for view in views]
+    parameters = [each for each in owner.parameters() if each.requires_grad]
     if torch.is_grad_enabled() and parameters:
         return list(_Passes.apply(passed, len(views), *views, *parameters))  # type: ignore[no-untyped-call]
     return _pass_views(passed, views)
@@ -71,6 +76,10 @@ class _Passes(torch.autograd.Function):
         ctx.outputs = None
         of_parameters = [_sum(of_views) for of_views in zip(*(each[1:] for each in found), strict=True)]
         return None, None, *(each[0] for each in found), *of_parameters
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return any(each._forward_hooks or each._forward_pre_hooks for each in module.modules())
 
 
 def _pass_views(passed: Pass, views: Sequence[Tensor]) -> list[Tensor]:

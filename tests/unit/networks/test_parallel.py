@@ -75,6 +75,13 @@ def test_a_function_of_a_module_learns_too(network, views):
     )
 
 
+def test_hooks_see_the_views_in_order(network, views):
+    seen = []
+    network.second.register_forward_hook(lambda *passed: seen.append(passed[2].mean(dim=(2, 3))))
+    for _ in range(20):
+        torch.testing.assert_close(at_once(network, views), seen[-3:], rtol=0, atol=0)
+
+
 def test_a_frozen_network_gives_no_gradient_and_the_mode_holds_on_the_threads(network, views):
     network.requires_grad_(False)
     assert not any(output.requires_grad for output in at_once(network, views))
