@@ -147,8 +147,8 @@ def batch_norm_by_torch(groups):
 
 def images_read():
     """Return the images this process read in each epoch of a short run, E-steps aside."""
-    source = Recording(digits())
-    train(quick_config(source, train__epochs=2), source, CPU, Silent())
+    config, source = quick_config(digits(), train__epochs=2), Recording(digits())
+    train(config, source, CPU, Silent())
     # An E-step reads a share of the images; a step, half a batch of 64.
     return [torch.from_numpy(asked) for asked in source.asked if len(asked) == len(range(64)[share(64)])]
 
