@@ -7,9 +7,8 @@ PAGE   := $(VENV)/.page
 # Says nothing unless something is wrong: twice quiet leaves errors and what a failed build said.
 PIP    := -m pip install --quiet --quiet --disable-pip-version-check
 INSTALL := $(BIN)/python $(PIP) --constraint constraints.txt
-# A worker for every core and one more, since tests of the page and of two processes wait much of their time; a file's
-# tests stay together, for the sake of what they share.
-TESTS  := $(BIN)/pytest --numprocesses=$(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist=loadscope --no-loadscope-reorder
+# A process of tests for every core; a file's tests stay together, for the sake of what they share.
+TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test test-rest test-all check test-lowest test-gpu attack format docs release clean
 .PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-on-top bench-neighbours bench-mirrored
