@@ -98,7 +98,8 @@ class BatchNorm(_BatchNorm):
 
     def forward(self, x: Float[Tensor, "b C ..."]) -> Float[Tensor, "b C ..."]:
         """Normalise with the statistics of each row's group; in eval mode, with the running ones."""
-        groups, updates = self.groups, _UPDATES.get()
+        # torch's compiler cannot look into a context: compiled passes are made one by one, and update their buffers.
+        groups, updates = self.groups, None if torch.compiler.is_compiling() else _UPDATES.get()
         if not self.training or (len(groups.here) < 2 and not groups.shared):
             if not self.training or updates is None:
                 return super().forward(x)

@@ -38,10 +38,11 @@ def threads_of_a_pass() -> Iterator[None]:
 def pass_views(module: Pass, views: Sequence[Tensor], passed: Pass) -> list[Tensor]:
     """Return `passed(view)`, a pass through the module, of each view; batch norm is updated in the views' order.
 
-    If the module has forward hooks, passes come one after another, so that hooks see the views in order.
+    If the module has forward hooks or is compiled, passes come one after another: hooks see the views in order, and
+    torch's compiler is not safe for threads.
     """
     owner = module.__self__ if inspect.ismethod(module) else module
-    if not isinstance(owner, nn.Module) or _has_hooks(owner):
+    if not isinstance(owner, nn.Module) or any(map(_in_order, owner.modules())):
         return [passed(view) for view in views]
     parameters = [each for each in owner.parameters() if each.requires_grad]
     if torch.is_grad_enabled() and parameters:
@@ -78,8 +79,8 @@ class _Passes(torch.autograd.Function):
         return None, None, *(each[0] for each in found), *of_parameters
 
 
-def _has_hooks(module: nn.Module) -> bool:
-    return any(each._forward_hooks or each._forward_pre_hooks for each in module.modules())
+def _in_order(module: nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks or module._compiled_call_impl)
 
 
 def _pass_views(passed: Pass, views: Sequence[Tensor]) -> list[Tensor]:
