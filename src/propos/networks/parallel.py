@@ -41,8 +41,8 @@ def pass_views(module: Pass, views: Sequence[Tensor], passed: Pass) -> list[Tens
     If the module has forward hooks or is compiled, passes come one after another: hooks see the views in order, and
     torch's compiler is not safe for threads.
     """
-    owner = module.__self__ if inspect.ismethod(module) else module
-    if not isinstance(owner, nn.Module) or any(map(_in_order, owner.modules())):
+    owner = _owner(module)
+    if owner is None:
         return [passed(view) for view in views]
     parameters = [each for each in owner.parameters() if each.requires_grad]
     if torch.is_grad_enabled() and parameters:
@@ -50,8 +50,13 @@ def pass_views(module: Pass, views: Sequence[Tensor], passed: Pass) -> list[Tens
     return _pass_views(passed, views)
 
 
-def pass_rows(passed: Callable[[Tensor], Any], rows: Tensor) -> Any:
-    """Return the outputs of a network in eval mode, a tensor or a tuple of them; the batch is passed in two parts."""
+def pass_rows(module: nn.Module, rows: Tensor, passed: Callable[[Tensor], Any]) -> Any:
+    """Return `passed(rows)`, a pass through the module in eval mode: a tensor or a tuple of them.
+
+    The batch is passed in two parts, unless the module has forward hooks or is compiled.
+    """
+    if _owner(module) is None:
+        return passed(rows)
     return _join(_at_once(torch.no_grad()(passed), rows.chunk(PASSES)))
 
 
@@ -79,7 +84,15 @@ class _Passes(torch.autograd.Function):
         return None, None, *(each[0] for each in found), *of_parameters
 
 
-def _in_order(module: nn.Module) -> bool:
+def _owner(module: Pass) -> nn.Module | None:
+    """Return the module that a pass belongs to; None if it has to stay on this thread."""
+    owner = module.__self__ if inspect.ismethod(module) else module
+    if not isinstance(owner, nn.Module) or any(map(_is_watched_or_compiled, owner.modules())):
+        return None
+    return owner
+
+
+def _is_watched_or_compiled(module: nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks or module._compiled_call_impl)
 
 
@@ -116,7 +129,7 @@ def _at_once(action: Callable[..., Result], *arguments: Sequence[Any]) -> list[R
 
 @cache
 def _threads(of_each: int) -> ThreadPoolExecutor:
-    """Return the threads that passes run on, on each of which torch uses so many threads."""
+    """Return the threads that passes run on; on each of them torch uses `of_each` threads."""
     start = torch.set_num_threads
     return ThreadPoolExecutor(PASSES, thread_name_prefix="propos-pass", initializer=start, initargs=(of_each,))
 

@@ -106,10 +106,10 @@ def test_the_number_of_cores_changes_no_bit(network, views, threads):
 
 def test_the_halves_of_a_batch_give_its_outputs(network, views):
     network.eval()
-    made = pass_rows(lambda rows: (network(rows), None), views[0][:15])
+    made = pass_rows(network, views[0][:15], lambda rows: (network(rows), None))
     torch.testing.assert_close(made, (network(views[0][:15]).detach(), None))
     assert not made[0].requires_grad
-    torch.testing.assert_close(pass_rows(network, views[0][:1]), network(views[0][:1]).detach())
+    torch.testing.assert_close(pass_rows(network, views[0][:1], network), network(views[0][:1]).detach())
 
 
 def test_an_error_in_a_pass_is_raised(network, views):
