@@ -45,7 +45,7 @@ def set_wait_policy() -> str | None:
 def choice(
     cores: int, machine: int, limit: int | None, others: Callable[[], float | None]
 ) -> tuple[Mapping[str, str], str]:
-    """Return the settings for a process with so many of the machine's cores; `others()` counts other busy threads."""
+    """Return the settings for a process that may use `cores`; `others()` counts other programs' busy threads."""
     threads = cores if limit is None else min(cores, limit)
     number = {} if threads == cores else {"OMP_NUM_THREADS": str(threads)}
     using, passive = f"Using {counted(threads, 'thread')}", {**number, "OMP_WAIT_POLICY": "PASSIVE"}
