@@ -16,7 +16,8 @@ from propos.runs import Run
 
 def chromium():
     """Return the system's Chromium, or skip with the reason."""
-    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser")
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if found is None:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     return found
