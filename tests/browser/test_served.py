@@ -7,6 +7,7 @@ import pytest
 
 from helpers.chromium import PATIENCE
 from helpers.command import command
+from helpers.quick import quick_cases
 from helpers.served import Served, serving
 from propos.runs import Run
 
@@ -162,7 +163,7 @@ def test_nothing_is_called_saved_that_waits_for_another_answer(folder, address, 
     assert Run.open(folder).corrected.names()[5] == "fives"
 
 
-@pytest.mark.parametrize("written", ["before", "after"])
+@pytest.mark.parametrize("written", quick_cases("after", rest=["before"]))
 def test_a_run_of_junk_alone_is_opened_and_undone(folder, windows, capsys, written):
     """Also where the page was written when no cluster was left."""
     lines = (json.dumps({"v": 1, "id": f"e{number}", "op": "junk", "cluster": number}) for number in range(10))

@@ -10,10 +10,10 @@ OF_IMAGES = [name for name in method_names() if "images" in find_method(name).in
 TRAINED = [name for name in OF_IMAGES if find_method(name).trains]
 
 
-def each(names, *more):
-    """Return parameters for a test of each method that exists; `make test` takes the representative ones."""
+def each(names, *more, quick=REPRESENTATIVE):
+    """Return parameters for a test of each method that exists; `make test` takes the quick ones."""
     return [
-        pytest.param(name, *more, id=name, marks=[] if name in REPRESENTATIVE else pytest.mark.full)
+        pytest.param(name, *more, id=name, marks=[] if name in quick else pytest.mark.full)
         for name in names
         if name in method_names()
     ]

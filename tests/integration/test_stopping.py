@@ -13,6 +13,7 @@ import pytest
 from helpers.awkward import picture
 from helpers.command import start, start_anew
 from helpers.hold import PATIENCE, Hold, wait_for, wait_for_reader
+from helpers.quick import quick_cases
 from helpers.small import QUICK, as_flags, digits, quick_train, save_digits
 from propos.runs import RunFolder
 
@@ -58,8 +59,14 @@ def interrupt(photos, written, number, *arguments, **keywords):
     return process.returncode, err.strip()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+@pytest.mark.parametrize(
+    ("ending", "number"),
+    quick_cases(
+        ("csv", signal.SIGINT),
+        ("parquet", signal.SIGTERM),
+        rest=[("csv", signal.SIGTERM), ("parquet", signal.SIGINT), ("json", signal.SIGINT), ("json", signal.SIGTERM)],
+    ),
+)
 def test_predict_leaves_no_part_of_a_table(photos, finished, tmp_path, number, ending):
     output = tmp_path / f"out.{ending}"
     environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
@@ -85,7 +92,7 @@ def listens(process):
     return bool(caught >> (signal.SIGTERM - 1) & 1)
 
 
-@pytest.mark.parametrize("wait", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("wait", quick_cases(0.3, rest=[0.0, 1.0]))
 def test_at_any_moment_there_is_one_line(photos, tmp_path, wait):
     environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
     # It comes to an end of its own only when it is let go on.
@@ -122,8 +129,10 @@ main()
 
 @pytest.mark.parametrize(
     ("module", "number"),
-    [(module, "SIGINT") for module in ("typer", "numpy.linalg", "torch._C")]
-    + [("numpy.linalg", number) for number in ("SIGTERM", "SIGHUP")],
+    quick_cases(
+        *[("numpy.linalg", number) for number in ("SIGINT", "SIGTERM", "SIGHUP")],
+        rest=[("typer", "SIGINT"), ("torch._C", "SIGINT")],
+    ),
 )
 def test_a_request_to_end_within_an_import_waits_for_its_end(finished, tmp_path, module, number):
     images = tmp_path / "images.npy"

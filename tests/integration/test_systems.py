@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from helpers.awkward import picture
 
 # Others' packages choose their ways by the system's name and are loaded first; Windows' Python opens no folders.
@@ -45,6 +47,7 @@ main()
 """
 
 
+@pytest.mark.full
 def test_importing_everything_and_a_small_run_need_nothing_of_one_system_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "cache"))
     for number in range(8):

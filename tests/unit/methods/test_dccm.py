@@ -216,6 +216,7 @@ def test_the_discriminator_reads_the_places_of_the_first_stages_maps_of_both_vie
         torch.testing.assert_close(seen, F.avg_pool2d(of_view, 2).flatten(2).transpose(1, 2))
 
 
+@pytest.mark.full
 def test_the_discriminator_learns_to_tell_places_of_similar_images_from_those_of_others():
     learner, source, state = started(train__lr=0.02, train__epochs=4)
     before = [parameter.detach().clone() for parameter in learner.method.discriminator.parameters()]

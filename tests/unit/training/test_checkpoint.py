@@ -5,6 +5,7 @@ import pytest
 import safetensors.numpy
 import torch
 
+from helpers.quick import quick_cases
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights, without_times
 from propos.common.errors import InputError, Interrupted, RunFailed
 from propos.runs import Run, RunFolder
@@ -38,7 +39,7 @@ def uninterrupted():
 
 
 # After an E-step, within an epoch before and after scattering starts, and at the last step.
-@pytest.mark.parametrize("calls", [0, 1, 4, 6, 11])
+@pytest.mark.parametrize("calls", quick_cases(1, 6, rest=[0, 4, 11]))
 def test_a_run_stopped_anywhere_resumes_to_the_same_bits(tmp_path, uninterrupted, calls):
     run = new_run(tmp_path / "run")
     with pytest.raises(Interrupted):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from helpers.quick import quick_cases
 from helpers.small import CPU, QUICK, digits, esteps, quick_config, same_weights, without_times
 from propos.common.errors import InputError, Interrupted
 from propos.data.arrays import ArraySource
@@ -100,7 +101,7 @@ def test_epochs_before_the_choice_are_trained_without_clusters(uninterrupted):
 
 # Of 200 images there are three steps an epoch, and the opening of it: the fifth to the ninth question are asked while
 # 2 to 6 clusters are tried, the tenth when the epoch after the choice has been opened.
-@pytest.mark.parametrize("question", [3, 5, 7, 9, 10, 12])
+@pytest.mark.parametrize("question", quick_cases(5, 9, rest=[3, 7, 10, 12]))
 def test_a_run_stopped_before_in_or_after_the_choice_ends_with_the_same_bits(uninterrupted, tmp_path, question):
     whole, whole_run = uninterrupted
     run = RunFolder.create(tmp_path / "run", {"status": "running"}, open_config())
@@ -126,7 +127,7 @@ def test_the_settings_with_the_chosen_number_repeat_the_run(uninterrupted):
     assert without_times(again.history) == without_times(whole.history)
 
 
-@pytest.mark.parametrize("method", ["pcl", "moco", "kmeans-random", "kmeans-pixels"])
+@pytest.mark.parametrize("method", quick_cases("moco", "kmeans-pixels", rest=["pcl", "kmeans-random"]))
 def test_other_methods_choose_too(method):
     fitted = train(open_config(method=method), unlabelled(), CPU, Silent())
     assert fitted.model.config.clusters in range(2, 7)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers import two_stages
+from helpers.quick import quick_cases
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights, two_views, without_times
 from propos.augment import RandomViews, plain_view
 from propos.clustering import nearest_neighbours
@@ -143,7 +144,7 @@ def test_each_stage_has_its_own_terms_optimiser_and_rates(whole):
 
 
 # Of 200 images there are three steps an epoch and its opening: 8 questions up to the border, 8 after it.
-@pytest.mark.parametrize("question", [2, 6, 8, 9, 11, 14])
+@pytest.mark.parametrize("question", quick_cases(2, 9, 14, rest=[6, 8, 11]))
 def test_a_run_stopped_anywhere_ends_with_the_same_bits(tmp_path, whole, question):
     settings = {**two_stages.QUICK, "keep_epochs": (1,)}
     run = RunFolder.create(tmp_path / "run", {}, quick_config(**settings))

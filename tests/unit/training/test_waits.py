@@ -45,9 +45,15 @@ CASES = {
 LATER = [(method, number) for method in TRAINED for number in range(1, len(stages_of(quick_config(method=method))))]
 
 
-def marked(case, method):
-    """Return a case as a parameter; of the others than the representative methods only `make test-all` takes it."""
-    return pytest.param(*case, marks=[] if method in REPRESENTATIVE else pytest.mark.full)
+def marked(case, quick):
+    """Return a case as a parameter; only `make test-all` takes it unless it is quick."""
+    return pytest.param(*case, marks=[] if quick else pytest.mark.full)
+
+
+def is_quick(name):
+    """`make test` takes all variants of ProPos, and of the other representative methods the one with everything."""
+    method, _, variant = name.partition(" ")
+    return method == "propos" or (method in REPRESENTATIVE and variant == "with everything")
 
 
 # What a step of the first stage sends to the device: the positions, the images and the draws of two random views.
@@ -87,7 +93,7 @@ def _constants():
     watched_step(learner_on_meta(), digits())
 
 
-@pytest.mark.parametrize("case", [marked([name], name.partition(" ")[0]) for name in CASES])
+@pytest.mark.parametrize("case", [marked([name], is_quick(name)) for name in CASES])
 def test_no_step_waits(case):
     learner = learner_on_meta(**CASES[case])
     found = watched_step(learner, digits(), opened(learner))
@@ -159,7 +165,7 @@ def test_no_step_of_a_later_stage_waits(number):
     assert watched_step(learner, digits(), state).waits == []
 
 
-@pytest.mark.parametrize(("method", "number"), [marked(case, case[0]) for case in LATER])
+@pytest.mark.parametrize(("method", "number"), [marked(case, case[0] in REPRESENTATIVE) for case in LATER])
 def test_no_step_of_a_methods_later_stage_waits(method, number):
     learner = at_stage(learner_on_meta(method=method), number)
     watched_step(learner, digits(), opened(learner))
