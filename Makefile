@@ -7,6 +7,8 @@ PAGE   := $(VENV)/.page
 # Says nothing unless something is wrong: twice quiet leaves errors and what a failed build said.
 PIP    := -m pip install --quiet --quiet --disable-pip-version-check
 INSTALL := $(BIN)/python $(PIP) --constraint constraints.txt
+# Programs that tests start find their modules compiled, whatever the surroundings say.
+export PYTHONDONTWRITEBYTECODE :=
 # A process of tests for every core; a file's tests stay together, for the sake of what they share.
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 

@@ -1,5 +1,7 @@
 """Small real sources and settings that train in a second."""
 
+from functools import cache
+
 import numpy as np
 import torch
 
@@ -61,8 +63,14 @@ QUICK = quick()
 
 def digits(count=200):
     """Return the first few of scikit-learn's digits as a source."""
+    images, labels, black, white = _all_digits()
+    return ArraySource(images[:count].copy(), labels[:count].copy(), "digits", black, white)
+
+
+@cache
+def _all_digits():
     source = open_source("digits")
-    return ArraySource(source.images[:count], source.labels[:count], "digits", source.black, source.white)
+    return source.images, source.labels, source.black, source.white
 
 
 def some_digits(positions):
