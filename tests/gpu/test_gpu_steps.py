@@ -66,6 +66,20 @@ def test_two_steps_have_the_cpus_losses_and_the_second_does_not_wait(gpu, method
     assert losses[GPU] == pytest.approx(losses[CPU], rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.parametrize(("device", "threads"), [(CPU, 2), (GPU, 4)], ids=["cpu", "gpu"])
+def test_a_step_halves_the_hosts_threads_only_where_the_cpu_passes_networks(gpu, device, threads):
+    source, seen, before = digits(), [], torch.get_num_threads()
+    learner = learner_on(device, source)
+    learner.method.online.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+    torch.set_num_threads(4)
+    try:
+        step(learner, source, begun(learner, source))
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {threads}
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("method", "number"), EVERY_STAGE)
 def test_a_step_in_half_precision_is_finite(gpu, method, number):

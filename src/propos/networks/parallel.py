@@ -25,8 +25,14 @@ Pass = Callable[[Tensor], Tensor]
 
 
 @contextmanager
-def threads_of_a_pass() -> Iterator[None]:
-    """Return a context in which torch uses the threads of one pass, here and on the threads of passes."""
+def threads_of_a_pass(device: torch.device) -> Iterator[None]:
+    """Return a context in which torch uses the threads of one pass, here and on the threads of passes.
+
+    Where another device than the CPU passes networks, the host keeps all of its threads.
+    """
+    if device.type != "cpu":
+        yield
+        return
     before = torch.get_num_threads()
     torch.set_num_threads(max(1, before // PASSES))
     try:

@@ -119,5 +119,5 @@ def _passed(part: nn.Module, view: Tensor, precision: str) -> Any:
 
     if view.device.type != "cpu":
         return passed(view)
-    with threads_of_a_pass():
+    with threads_of_a_pass(view.device):
         return pass_rows(part, view, passed)

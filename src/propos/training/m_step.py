@@ -19,7 +19,6 @@ from propos.training.optimiser import set_rates
 from propos.training.state import State
 
 
-@threads_of_a_pass()
 def m_step(
     learner: Learner, source: Source, positions: Int[Tensor, " A*B"], state: State
 ) -> dict[str, Float[Tensor, ""]]:
@@ -27,6 +26,13 @@ def m_step(
 
     Batches that accumulate are each a batch of their own for batch norm and prototypes.
     """
+    with threads_of_a_pass(learner.device):
+        return _step(learner, source, positions, state)
+
+
+def _step(
+    learner: Learner, source: Source, positions: Int[Tensor, " A*B"], state: State
+) -> dict[str, Float[Tensor, ""]]:
     assert learner.optimiser is not None, "a method that is not trained takes no step"
     assert state.partition is not None
     step = learner.stage_epoch(state.epoch) * learner.schedule.steps + state.step

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from helpers.small import CPU
 from propos.networks import BatchNorm, pass_rows, pass_views, threads_of_a_pass
 
 
@@ -37,7 +38,7 @@ def one_by_one(network, views):
 
 
 def at_once(network, views):
-    with threads_of_a_pass():
+    with threads_of_a_pass(CPU):
         return pass_views(network, views, network)
 
 
@@ -96,7 +97,7 @@ def test_the_number_of_cores_changes_no_bit(network, views, threads):
         other, before = copy.deepcopy(network), torch.get_num_threads()
         torch.set_num_threads(count)
         try:
-            with threads_of_a_pass():
+            with threads_of_a_pass(CPU):
                 return learned(other, pass_views(other, views, other))
         finally:
             torch.set_num_threads(before)
