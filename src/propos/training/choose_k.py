@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from propos.clustering import Suggestion, sample_positions, suggest_clusters
 from propos.common.errors import Interrupted
@@ -37,12 +39,14 @@ def estep_due(config: Config, stage: Stage, stage_epoch: int, epoch: int) -> boo
     return epoch >= first_estep(config) and (stage_epoch - needed) % config.estep.every == 0
 
 
-def choose_clusters(recorder: Recorder, source: Source) -> Learner:
-    """Return the learner with its number of clusters; choose it and write it into the run if it is not known yet."""
+def choose_clusters(recorder: Recorder, source: Source) -> tuple[Learner, Float[Tensor, "n D"]]:
+    """Choose the number of clusters and write it into the run; return the learner with it.
+
+    Also return the embeddings, of this process's share of the images, that it was chosen by: an E-step follows.
+    """
     learner = recorder.learner
-    if learner.config.clusters is not None:
-        return learner
-    suggestion = _suggest(recorder, source)
+    embeddings = current_embeddings(learner, source, recorder.state.epoch)
+    suggestion = _suggest(recorder, embeddings)
     # Machines may round scores differently: all processes use the first one's choice.
     chosen = int(broadcast(torch.tensor(suggestion.chosen)))
     config = learner.config.with_settings({"clusters": chosen})
@@ -50,12 +54,12 @@ def choose_clusters(recorder: Recorder, source: Source) -> Learner:
     if recorder.run is not None:
         recorder.run.write_suggestion(suggestion.plain(), config)
     recorder.progress.suggestion(suggestion)
-    return recorder.learner
+    return recorder.learner, embeddings
 
 
-def _suggest(recorder: Recorder, source: Source) -> Suggestion:
-    """Suggest a number from the present embeddings; a run that was stopped chooses again, with the same result."""
-    config = recorder.learner.config
+def _suggest(recorder: Recorder, embeddings: Float[Tensor, "n D"]) -> Suggestion:
+    """Suggest a number from embeddings; a run that was stopped chooses again, with the same result."""
+    config, images = recorder.learner.config, recorder.learner.schedule.images
     assert config.suggest.range is not None
 
     def stop_if_asked(clusters: int) -> None:
@@ -63,7 +67,6 @@ def _suggest(recorder: Recorder, source: Source) -> Suggestion:
             raise Interrupted
 
     draw = generator(config.seed, "suggestion")
-    embeddings = current_embeddings(recorder.learner, source, recorder.state.epoch)
-    sample = sample_positions(len(source), config.suggest.range[1], draw).to(embeddings.device)
-    points = gather_rows(embeddings, sample, len(source))
+    sample = sample_positions(images, config.suggest.range[1], draw).to(embeddings.device)
+    points = gather_rows(embeddings, sample, images)
     return suggest_clusters(points, *config.suggest.range, draw, stop_if_asked)

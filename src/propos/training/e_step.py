@@ -100,10 +100,10 @@ def e_step(
     source: Source,
     epoch: int,
     previous: Partition | None,
-    streamed: Float[Tensor, "N D"] | None = None,
+    embeddings: Float[Tensor, "n D"] | None = None,
     corrections: Corrections | None = None,
 ) -> Assignment:
-    """Assign every image to a cluster, by the network's present embeddings or by those that training reported.
+    """Assign every image to a cluster, by the embeddings given or else by the network's present ones.
 
     Each process embeds its share of the images; all find the same clusters and end with the labels of every image.
     The previous prototypes are one more start for k-means, and the previous labels give the clusters their numbers.
@@ -111,9 +111,9 @@ def e_step(
     """
     if learner.stage.decides == "head":
         return _by_head(learner, source, epoch, _found(previous), corrections)
-    if streamed is None:
+    if embeddings is None:
         return cluster_current_embeddings(learner, source, epoch, previous, corrections)
-    return _by_kmeans(learner, _finite(streamed, epoch), epoch, _found(previous), corrections)
+    return _by_kmeans(learner, _finite(embeddings, epoch), epoch, _found(previous), corrections)
 
 
 def cluster_current_embeddings(

@@ -74,11 +74,12 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
         for epoch in range(state.epoch, learner.epochs.stop):
             if not state.epoch_open:
                 begin_epoch(learner, source, state, corrections)
-                if epoch >= first_estep(config):
-                    learner = choose_clusters(recorder, source)
+                embeddings = state.streamed
+                if learner.config.clusters is None and epoch >= first_estep(config):
+                    learner, embeddings = choose_clusters(recorder, source)
                 found = None
                 if estep_due(config, learner.stage, learner.stage_epoch(epoch), epoch):
-                    found = e_step(learner, source, epoch, state.partition, state.streamed, corrections)
+                    found = e_step(learner, source, epoch, state.partition, embeddings, corrections)
                     clustered = embedded_images(learner, found, epoch, corrections)
                     learner.method.after_clustering(clustered, BatchContext.of(learner, state))
                     recorder.show(found, source)
@@ -88,8 +89,10 @@ def _learn(config: Config, source: Source, recorder: Recorder, start: WarmStart 
             learner.method.end_epoch(BatchContext.of(learner, state))
             recorder.close_epoch()
 
-    learner = choose_clusters(recorder, source)
-    final = e_step(learner, source, state.epoch, state.partition, corrections=corrections)
+    embeddings = None
+    if learner.config.clusters is None:
+        learner, embeddings = choose_clusters(recorder, source)
+    final = e_step(learner, source, state.epoch, state.partition, embeddings, corrections)
     if start is not None and corrections is None and learner.stage.decides == "k-means":
         final = start.renumber(final)
     recorder.show(final, source, last=True)

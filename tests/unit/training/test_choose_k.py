@@ -7,6 +7,7 @@ import pytest
 
 from helpers.quick import quick_cases
 from helpers.small import CPU, QUICK, digits, esteps, quick_config, same_weights, without_times
+from helpers.together import Recording
 from propos.common.errors import InputError, Interrupted
 from propos.data.arrays import ArraySource
 from propos.runner.recipes import build_recipe
@@ -137,6 +138,14 @@ def test_other_methods_choose_too(method):
 def test_a_choice_that_no_epoch_reaches_is_made_after_the_last():
     fitted = train(open_config(psl_start=5), unlabelled(), CPU, Silent())
     assert [("n_clusters" in record["measures"]) for record in fitted.history] == [False, False, False, True]
+
+
+# At the start of epoch 1, or after the last epoch if no epoch needs clusters; then an E-step an epoch and a final one.
+@pytest.mark.parametrize(("psl_start", "passes"), [(1, 3), (5, 1)])
+def test_the_e_step_after_the_choice_does_not_embed_again(psl_start, passes):
+    source = Recording(unlabelled())
+    train(open_config(psl_start=psl_start), source, CPU, Silent())
+    assert sum(len(asked) == 200 for asked in source.asked) == passes
 
 
 def test_streamed_embeddings_begin_with_the_choice():

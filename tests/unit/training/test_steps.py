@@ -304,7 +304,7 @@ def test_a_run_with_unlabelled_images_clusters_the_others_alone():
 
 def test_an_e_step_clusters_the_embeddings_it_is_given():
     learner = build_learner(quick_config(), digits(), CPU)
-    streamed = F.normalize(torch.eye(10).repeat(20, 1).repeat(1, 2)[:, :16], dim=1)
-    found = e_step(learner, digits(), epoch=1, previous=None, streamed=streamed)
+    given = F.normalize(torch.eye(10).repeat(20, 1).repeat(1, 2)[:, :16], dim=1)
+    found = e_step(learner, digits(), epoch=1, previous=None, embeddings=given)
     assert len(found.labels[:10].unique()) == 10
     assert torch.equal(found.labels[:10].repeat(20), found.labels)
