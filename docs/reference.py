@@ -106,7 +106,6 @@ MEANINGS = {
     "train.deterministic": "bit-identical repeats on a GPU, slower; a CPU always repeats",
     "train.compile": "compile the backbone with torch.compile",
     "train.recompute": "recompute activations in the backward pass: less memory, more time, same gradients",
-    "train.checkpoint_epochs": "epochs between checkpoints",
     "train.checkpoint_minutes": "minutes between checkpoints",
     "pixels.black": "value of black; found in the images by default",
     "pixels.white": "value of white; found in the images by default",

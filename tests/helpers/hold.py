@@ -18,7 +18,7 @@ LOOK = 0.005  # seconds between looks
 
 @dataclass(frozen=True)
 class Hold:
-    """A process stops here and waits: before it opens for writing, renames to or removes a file of this name."""
+    """A process stops here and waits: before it opens for writing, renames to, removes or makes what has this name."""
 
     folder: Path  # where the process says that it has come, and is told to go on
     name: str  # a pattern
@@ -58,10 +58,10 @@ class Hold:
 
 
 def _touched(event, arguments):
-    """Return the file that is about to be written, made by renaming or removed, as Python announces it."""
+    """Return the file or folder that is about to be written, made, or removed, as Python announces it."""
     if event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR):
         return str(arguments[0])
-    if event in ("os.rename", "os.remove"):
+    if event in ("os.rename", "os.remove", "os.mkdir"):
         return str(arguments[event == "os.rename"])
     return ""
 

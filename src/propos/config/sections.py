@@ -184,7 +184,6 @@ class TrainSettings(Section):
     deterministic: bool = False  # bit-identical results on a GPU too, but slower
     compile: bool = False  # compile the backbone with torch.compile: minutes at the start, faster steps on a GPU
     recompute: bool = False  # recompute the backbone's activations in the backward pass: less memory
-    checkpoint_epochs: Count = 1
     checkpoint_minutes: Positive = 5.0
 
 

@@ -1,7 +1,7 @@
 """Checkpoints: everything that resuming needs, in one file whose name contains the hash of its content.
 
-A checkpoint is written to a temporary file and renamed, so it is complete or absent. If a file was damaged later, its
-content no longer matches its name, and the previous checkpoint, which is kept, is used.
+A checkpoint is written from a copy, on a thread, to a temporary file that is then renamed: it is complete or absent. If
+a file was damaged later, its content no longer matches its name, and the previous checkpoint, which is kept, is used.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +34,46 @@ KEPT = 2
 NAME = re.compile(r"(\d{6})-([0-9a-f]{32})\.safetensors")
 
 
-def save_checkpoint(run: RunFolder | None, learner: Learner, state: State) -> None:
-    """Write a checkpoint and delete all but the one before it.
+class CheckpointWriter:
+    """Writes the checkpoints of a run on a thread, one after another, while training continues.
 
-    All processes take part; only the one that has the run folder writes.
+    All processes take part in saving; only the one that has the run folder writes.
     """
-    streamed = None if state.streamed is None else gather_on_first(state.streamed, learner.schedule.images)
-    if run is None:
-        return
-    folder = run.path / "checkpoint"
+
+    def __init__(self, run: RunFolder | None) -> None:
+        self._run = run
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="propos-checkpoint")
+        self._writing: Future[None] | None = None
+
+    def save(self, learner: Learner, state: State) -> None:
+        """Copy the present state and start to write it, once the checkpoint before it is written."""
+        streamed = None if state.streamed is None else gather_on_first(state.streamed, learner.schedule.images)
+        if self._run is None:
+            return
+        self.wait()
+        copied, plain = _copied(_tensors(learner, state, streamed)), json.dumps(_plain(learner, state))
+        self._writing = self._thread.submit(_write, self._run.path / "checkpoint", copied, plain)
+
+    def check(self) -> None:
+        """Raise the error of a checkpoint that could not be written, without waiting for one that is being written."""
+        if self._writing is not None and self._writing.done():
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is written; raise the error if it could not be."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def close(self) -> None:
+        """Wait until nothing is being written; errors that nobody waited for are dropped."""
+        self._thread.shutdown()
+
+
+def _write(folder: Path, tensors: dict[str, Tensor], plain: str) -> None:
+    """Write a checkpoint and delete all but the one before it."""
     folder.mkdir(exist_ok=True)
-    content = safetensors.torch.save(_tensors(learner, state, streamed), {"state": json.dumps(_plain(learner, state))})
+    content = safetensors.torch.save(tensors, {"state": plain})
     older = _checkpoints(folder)
     number = int(older[-1].name[:6]) + 1 if older else 1
     write_atomically(folder / f"{number:06d}-{_digest(content)}.safetensors", content)
@@ -93,7 +123,16 @@ def _tensors(learner: Learner, state: State, streamed: Tensor | None) -> dict[st
     if streamed is not None:
         tensors["state.streamed"] = streamed
     tensors |= {f"state.losses.{name}": losses for name, losses in state.losses.items()}
-    return {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+    return tensors
+
+
+def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copy tensors to memory of the host that training does not change."""
+    host = torch.device("cpu")
+    return {
+        name: tensor.detach().to(host, copy=True, memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
+    }
 
 
 def _plain(learner: Learner, state: State) -> dict[str, Any]:

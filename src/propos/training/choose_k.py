@@ -9,10 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from propos.clustering import Suggestion, sample_positions, suggest_clusters
-from propos.common.errors import Interrupted
 from propos.config import Config
 from propos.data import Source
-from propos.distributed import any_process, broadcast, gather_rows
+from propos.distributed import broadcast, gather_rows
 from propos.methods import Stage
 from propos.methods.seeds import generator
 from propos.training.e_step import current_embeddings
@@ -62,11 +61,7 @@ def _suggest(recorder: Recorder, embeddings: Float[Tensor, "n D"]) -> Suggestion
     config, images = recorder.learner.config, recorder.learner.schedule.images
     assert config.suggest.range is not None
 
-    def stop_if_asked(clusters: int) -> None:
-        if any_process(recorder.stop())[0]:
-            raise Interrupted
-
     draw = generator(config.seed, "suggestion")
     sample = sample_positions(images, config.suggest.range[1], draw).to(embeddings.device)
     points = gather_rows(embeddings, sample, images)
-    return suggest_clusters(points, *config.suggest.range, draw, stop_if_asked)
+    return suggest_clusters(points, *config.suggest.range, draw, lambda clusters: recorder.stop_while_choosing())

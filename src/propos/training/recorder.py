@@ -14,13 +14,14 @@ from propos.data import Source
 from propos.distributed import any_process, gather_on_first
 from propos.evaluation import scores
 from propos.runs import RunFolder
-from propos.training.checkpoint import save_checkpoint
+from propos.training.checkpoint import CheckpointWriter
 from propos.training.e_step import Assignment
 from propos.training.health import Labels, Record, measure, warnings
 from propos.training.learner import Learner
 from propos.training.model import weights_of
 from propos.training.optimiser import rate_at
 from propos.training.progress import Progress
+from propos.training.stages import clusters_needed
 from propos.training.state import State
 from propos.training.tensorboard import TensorBoardWriter
 
@@ -32,7 +33,9 @@ NAN_CHECK_EVERY = 50  # steps; reading a loss makes a GPU wait
 class Recorder:
     """Records a run: its state, history and checkpoints; without a run folder nothing is written.
 
-    Of several processes the first has the folder. All of them stop and save at the same step.
+    A checkpoint is saved when `train.checkpoint_minutes` have passed, at the end of a stage, before the number of
+    clusters is chosen, and at a stop. Of several processes the first has the folder. All of them stop and save at the
+    same step.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class Recorder:
     ) -> None:
         self.learner, self.state, self.run, self.progress, self.stop = learner, state, run, progress, stop
         self.saves = any_process(run is not None)[0]
+        self.checkpoints = CheckpointWriter(run)
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()
         self.board: TensorBoardWriter | None = None
@@ -79,9 +83,9 @@ class Recorder:
         state.spend("mstep", self._lap())
         if self.learner.device.type == "cpu" or state.step % NAN_CHECK_EVERY == 0:
             self._stop_on_nan()
+        self.checkpoints.check()
         self.progress.step(state.epoch, state.step)
-        late = time.monotonic() - self.last_save > 60 * self.learner.config.train.checkpoint_minutes
-        asked, due = any_process(self.stop(), late and self.run is not None)
+        asked, due = any_process(self.stop(), self._late())
         if due and not asked:
             self._save()
         self._stop_if(asked)
@@ -96,14 +100,31 @@ class Recorder:
             self.run.write_weights(
                 weights_of(self.learner.method), f"snapshots/epoch-{record['epoch']:04d}.safetensors"
             )
-        if self.state.epoch % self.learner.schedule.settings.checkpoint_epochs == 0 or self._stage_ends():
+        if any_process(self._late())[0] or self._stage_ends() or self._clusters_next():
             self._save()
+
+    def stop_while_choosing(self) -> None:
+        """Stop on request while the number of clusters is chosen; the checkpoint before the choice has all epochs."""
+        if any_process(self.stop())[0]:
+            self.checkpoints.wait()
+            raise Interrupted
+
+    def _late(self) -> bool:
+        """Return whether it is time for a checkpoint; only the process that writes it decides."""
+        minutes = self.learner.config.train.checkpoint_minutes
+        return self.run is not None and time.monotonic() - self.last_save > 60 * minutes
 
     def _stage_ends(self) -> bool:
         return self.state.epoch == self.learner.epochs.stop
 
+    def _clusters_next(self) -> bool:
+        """Return whether the number of clusters is chosen next."""
+        config = self.learner.config
+        return config.clusters is None and self.state.epoch == clusters_needed(config)
+
     def close_run(self, assignment: Assignment, labels: Labels, by_head: Int[Tensor, " N"] | None) -> None:
-        """Write the line of the final E-step."""
+        """Write the line of the final E-step, once the last checkpoint is written."""
+        self.checkpoints.wait()
         measures = measure(assignment, labels)
         if by_head is not None and labels is not None:
             part = (assignment.labels >= 0).cpu().numpy()
@@ -122,6 +143,7 @@ class Recorder:
 
     def close(self) -> None:
         """Close the open files, however the run ended."""
+        self.checkpoints.close()
         if self.board is not None:
             self.board.close()
 
@@ -177,6 +199,7 @@ class Recorder:
     def _stop_if(self, asked: bool) -> None:
         if asked:
             self._save()
+            self.checkpoints.wait()
             raise Interrupted
 
     def _save(self) -> None:
@@ -184,7 +207,7 @@ class Recorder:
             self._stop_on_nan()
             if not all(bool(torch.isfinite(parameter).all()) for parameter in self.learner.method.parameters()):
                 raise RunFailed(f"the weights became NaN in epoch {self.state.epoch}: {LOWER_RATE}", "nan")
-            save_checkpoint(self.run, self.learner, self.state)
+            self.checkpoints.save(self.learner, self.state)
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()
 

@@ -14,7 +14,7 @@ from propos.methods import settings_of, stages_of
 from propos.methods.gcc import degrees, drawn_weights, graph_contrast, near_images
 from propos.runs import RunFolder
 from propos.training import Silent
-from propos.training.checkpoint import load_checkpoint, save_checkpoint
+from propos.training.checkpoint import CheckpointWriter, load_checkpoint
 from propos.training.e_step import unassigned
 from propos.training.learner import at_stage, build_learner
 from propos.training.m_step import m_step
@@ -110,11 +110,14 @@ def test_a_graph_lasts_for_some_epochs_and_is_then_that_of_the_present_network()
 def test_a_checkpoint_keeps_the_graph_and_refuses_one_of_another_shape(tmp_path):
     learner, _, state = opened()
     run = RunFolder.create(tmp_path / "run", {"status": "running"}, learner.config)
-    save_checkpoint(run, learner, state)
+    checkpoints = CheckpointWriter(run)
+    checkpoints.save(learner, state)
+    checkpoints.wait()
     restored, _ = load_checkpoint(run, opened()[0], Silent())
     assert torch.equal(restored.method.neighbours["weights"], learner.method.neighbours["weights"])
     learner.method.neighbours["weights"] = learner.method.neighbours["weights"][:, 1:]
-    save_checkpoint(run, learner, state)
+    checkpoints.save(learner, state)
+    checkpoints.close()
     with pytest.raises(InputError, match=r"neighbours\.weights: is float32 \(200, 5\), not float32 \(200, 6\)"):
         load_checkpoint(run, opened()[0], Silent())
 

@@ -14,7 +14,7 @@ from propos.methods import settings_of, stages_of
 from propos.methods.secu import Centres, centre_agreement, centre_learning
 from propos.runs import RunFolder
 from propos.training import Silent
-from propos.training.checkpoint import load_checkpoint, save_checkpoint
+from propos.training.checkpoint import CheckpointWriter, load_checkpoint
 from propos.training.e_step import unassigned
 from propos.training.learner import at_stage, build_learner, trained_parameters
 from propos.training.m_step import m_step
@@ -217,11 +217,14 @@ def test_a_checkpoint_keeps_the_labels_and_refuses_those_of_centres_that_do_not_
     learner, source, state = started()
     run = RunFolder.create(tmp_path / "run", {"status": "running"}, learner.config)
     m_step(learner, source, BATCH, state)
-    save_checkpoint(run, learner, state)
+    checkpoints = CheckpointWriter(run)
+    checkpoints.save(learner, state)
+    checkpoints.wait()
     restored, _ = load_checkpoint(run, started()[0], Silent())
     assert torch.equal(labels_of(restored), labels_of(learner))
     learner.method.centres.memory["labels20"][3] = 20
-    save_checkpoint(run, learner, state)
+    checkpoints.save(learner, state)
+    checkpoints.close()
     with pytest.raises(InputError, match=r"centres\.memory\.labels20: does not fit the method's memory"):
         load_checkpoint(run, started()[0], Silent())
 

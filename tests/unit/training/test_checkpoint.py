@@ -1,10 +1,13 @@
 import hashlib
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import safetensors.numpy
 import torch
 
+from helpers.forked import Forked
+from helpers.hold import Hold
 from helpers.quick import quick_cases
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights, without_times
 from propos.common.errors import InputError, Interrupted, RunFailed
@@ -12,6 +15,8 @@ from propos.runs import Run, RunFolder
 from propos.training import Silent
 from propos.training.checkpoint import load_checkpoint
 from propos.training.learner import build_learner
+
+ALWAYS = {"train__checkpoint_minutes": 1e-9}  # a checkpoint after every step, and at the end of an epoch
 
 
 class Listener(Silent):
@@ -31,6 +36,11 @@ def stop_after(calls):
     """Return a stop that asks to stop at the nth time it is asked."""
     counter = iter(range(calls))
     return lambda: next(counter, None) is None
+
+
+def numbers(run):
+    """Return the numbers of a run's checkpoints."""
+    return sorted(int(path.name[:6]) for path in (run.path / "checkpoint").iterdir())
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +82,7 @@ def test_a_seed_gives_the_same_run_twice_and_another_seed_another(uninterrupted)
 def test_a_damaged_checkpoint_is_noticed_and_the_one_before_used(tmp_path, uninterrupted, damage):
     run = new_run(tmp_path / "run")
     with pytest.raises(Interrupted):
-        quick_train(run=run, stop=stop_after(10))
+        quick_train(run=run, stop=stop_after(10), **ALWAYS)
     newest = max((tmp_path / "run" / "checkpoint").iterdir())
     content = bytearray(newest.read_bytes())
     if damage == "cut":
@@ -97,40 +107,75 @@ def test_when_every_checkpoint_is_damaged_the_run_says_so(tmp_path):
         quick_train(run=run)
 
 
-def test_only_the_newest_two_checkpoints_are_kept(tmp_path):
+def test_a_run_that_ends_before_time_is_up_saves_one_checkpoint_at_its_end(tmp_path):
     run = new_run(tmp_path / "run")
     quick_train(run=run)
-    names = sorted(path.name[:6] for path in (tmp_path / "run" / "checkpoint").iterdir())
-    assert names == ["000002", "000003"]
+    assert numbers(run) == [1]
 
 
-def test_checkpoints_come_every_so_many_epochs_and_at_the_end(tmp_path):
+def test_checkpoints_come_when_time_is_up_and_the_newest_two_are_kept(tmp_path):
     run = new_run(tmp_path / "run")
-    quick_train(run=run, train__epochs=5, train__checkpoint_epochs=2)
-    # After two epochs, four and the last; the newest two are kept.
-    assert [path.name[:6] for path in sorted((run.path / "checkpoint").iterdir())] == ["000002", "000003"]
+    quick_train(run=run, **ALWAYS)
+    assert numbers(run) == [11, 12]  # every step of three epochs, and the end of each
 
 
 def test_a_run_that_goes_back_several_epochs_ends_with_the_same_bits(tmp_path, uninterrupted):
-    settings = {"train__checkpoint_epochs": 3}
-    run = new_run(tmp_path / "run", **settings)
+    run = new_run(tmp_path / "run")
 
     class Crash(Silent):
         def epoch(self, record):
             if record["epoch"] == 1:
                 raise ZeroDivisionError
 
+    with pytest.raises(Interrupted):  # at the second step of the first epoch
+        quick_train(run=run, stop=stop_after(2))
     with pytest.raises(ZeroDivisionError):
-        quick_train(run=run, progress=Crash(), **settings)
-    assert same_weights(quick_train(run=run, **settings).model.method, uninterrupted.model.method)
+        quick_train(run=run, progress=Crash())
+    assert numbers(run) == [1]
+    assert same_weights(quick_train(run=run).model.method, uninterrupted.model.method)
     assert len(Run.open(run.path).history) == 4
 
 
-def test_checkpoints_come_within_an_epoch_when_time_is_up(tmp_path):
-    run = new_run(tmp_path / "run")
-    quick_train(run=run, train__checkpoint_minutes=1e-9)
-    newest = max(path.name for path in (tmp_path / "run" / "checkpoint").iterdir())
-    assert int(newest[:6]) == 3 * 3 + 3  # every step of three epochs, and the end of each
+class LetsGo(Silent):
+    """Lets a held checkpoint be written once the second step is taken."""
+
+    def __init__(self, hold):
+        super().__init__()
+        self.hold = hold
+
+    def step(self, epoch, step):
+        if step == 2:
+            self.hold.go_on()
+
+
+def stop_after_two_steps(folder, hold):
+    with suppress(Interrupted):
+        quick_train(run=RunFolder(folder), progress=LetsGo(hold), stop=stop_after(2), **ALWAYS)
+
+
+@pytest.mark.full
+def test_training_continues_while_a_checkpoint_is_written_from_a_copy(tmp_path, uninterrupted):
+    """The second step changes the weights before anything of the first one's checkpoint is written."""
+    run, hold = new_run(tmp_path / "run"), Hold(tmp_path, "run/checkpoint")
+    process = Forked(stop_after_two_steps, run.path, hold, hold=hold)
+    process.communicate()
+    assert process.returncode == 0
+    assert numbers(run) == [1, 2]
+    max((run.path / "checkpoint").iterdir()).unlink()
+    assert same_weights(quick_train(run=run).model.method, uninterrupted.model.method)
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_at_a_later_step(tmp_path):
+    run, steps = new_run(tmp_path / "run"), []
+
+    class Counting(Silent):
+        def step(self, epoch, step):
+            steps.append((epoch, step))
+
+    (run.path / "checkpoint").write_text("a file in place of the folder")
+    with pytest.raises(FileExistsError):
+        quick_train(run=run, progress=Counting(), **ALWAYS)
+    assert steps in ([(0, 1)], [(0, 1), (0, 2)])  # noticed at the second step, or before the second checkpoint
 
 
 def test_a_loss_that_is_not_a_number_names_its_step_and_keeps_the_good_checkpoint(tmp_path):

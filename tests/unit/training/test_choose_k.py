@@ -121,6 +121,16 @@ def test_a_run_stopped_before_in_or_after_the_choice_ends_with_the_same_bits(uni
         assert (run.path / name).read_bytes() == (whole_run.path / name).read_bytes()
 
 
+@pytest.mark.full
+def test_a_stop_during_the_choice_loses_no_epoch(tmp_path):
+    run = RunFolder.create(tmp_path / "run", {"status": "running"}, open_config(psl_start=2))
+    with pytest.raises(Interrupted):  # two epochs ask four times each, the choice from then on
+        train(open_config(psl_start=2), unlabelled(), CPU, Silent(), run, stop_at(10))
+    source = Recording(unlabelled())
+    train(Run.open(run.path).config, source, CPU, Silent(), run)
+    assert sum(len(asked) == 64 for asked in source.asked) == 3  # the steps of the last epoch alone
+
+
 def test_the_settings_with_the_chosen_number_repeat_the_run(uninterrupted):
     whole, run = uninterrupted
     again = train(Run.open(run.path).config, unlabelled(), CPU, Silent())
@@ -141,7 +151,7 @@ def test_a_choice_that_no_epoch_reaches_is_made_after_the_last():
 
 
 # At the start of epoch 1, or after the last epoch if no epoch needs clusters; then an E-step an epoch and a final one.
-@pytest.mark.parametrize(("psl_start", "passes"), [(1, 3), (5, 1)])
+@pytest.mark.parametrize(("psl_start", "passes"), [(1, 3), pytest.param(5, 1, marks=pytest.mark.full)])
 def test_the_e_step_after_the_choice_does_not_embed_again(psl_start, passes):
     source = Recording(unlabelled())
     train(open_config(psl_start=psl_start), source, CPU, Silent())

@@ -131,9 +131,7 @@ UNRELATED: Mapping[str, str] = {
     **dict.fromkeys(
         ("train.deterministic", "train.compile", "train.recompute"), "changes speed or memory, not the method"
     ),
-    **dict.fromkeys(
-        ("train.checkpoint_epochs", "train.checkpoint_minutes"), "changes when checkpoints are written, not the method"
-    ),
+    "train.checkpoint_minutes": "changes when checkpoints are written, not the method",
     "log.tensorboard": "changes what is logged, not the method",
 }
 
