@@ -135,7 +135,9 @@ def test_a_browser_that_keeps_nothing_says_so(browser, folder):
     context.close()
 
 
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    "viewport", [pytest.param(DESKTOP, id="desktop"), pytest.param(PHONE, id="phone", marks=pytest.mark.full)]
+)
 def test_the_review_fits_its_width_and_shrinks_as_images_are_confirmed(reviewing, viewport):
     window = reviewing("review", viewport=viewport)
     assert window.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

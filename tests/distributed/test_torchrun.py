@@ -200,6 +200,7 @@ def test_wrong_input_is_said_once_and_nothing_is_written(images, tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.full
 def test_one_and_two_processes_learn_the_same_from_corrections(one, tmp_path):
     earlier = copied(one, tmp_path)
     edits = [

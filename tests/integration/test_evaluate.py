@@ -244,6 +244,7 @@ def test_a_snapshot_is_evaluated_as_the_networks_then_were(folder, evaluated):
     assert found != evaluated("--knn", "--psa-preservation", "--test", folder / "test.npz")
 
 
+@pytest.mark.full
 def test_the_probe_and_other_clusters_of_a_snapshot_are_its_networks(folder, evaluated):
     """A run whose last weights are the snapshot's has the same probe, and the same clusters of its embeddings."""
     past = folder / "past"

@@ -45,6 +45,7 @@ def test_they_are_learnt_as_the_same_images_stored_grey(folders, tmp_path, capsy
     assert more.code == 0, more.err  # a run on grey files is continued with them
 
 
+@pytest.mark.full
 def test_one_image_in_colour_makes_them_colour(tmp_path, capsys):
     folder = written(tmp_path / "mixed", "RGB")
     Image.new("RGB", (16, 16), (200, 120, 120)).save(folder / "red.png")

@@ -31,9 +31,7 @@ def exported(capsys, run, out):
     return result.out
 
 
-@pytest.mark.parametrize(
-    "method", each(["propos", "cc-psl", "temi", "iic", "dec", "mice", "dccm"], quick=["propos", "dccm"])
-)
+@pytest.mark.parametrize("method", each(["propos", "cc-psl", "temi", "iic", "dec", "mice", "dccm"], quick=["propos"]))
 def test_prototypes_and_heads_answer_as_the_run_does(method, tmp_path, capsys):
     images = save_digits(tmp_path / "digits.npz", 120)
     heads = {"heads": 2} if method in {"temi", "iic"} else {}
@@ -62,6 +60,7 @@ def test_prototypes_and_heads_answer_as_the_run_does(method, tmp_path, capsys):
     assert method != "propos" or 1 not in run.corrected.prototypes.ids
 
 
+@pytest.mark.full
 def test_colours_are_made_grey_as_pillow_does(tmp_path, capsys):
     rng = np.random.default_rng(0)
     grey = rng.integers(0, 256, (60, 8, 8)).astype(np.uint8)

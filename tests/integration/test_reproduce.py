@@ -98,6 +98,7 @@ def test_two_processes_of_torchrun_train_each_cell_together(tmp_path, no_data):
     assert [(each.finished, each.info.processes) for each in runs] == [(True, 2), (True, 2)]
 
 
+@pytest.mark.full
 def test_what_is_measured_afterwards_is_what_evaluate_measures(tmp_path, no_data, capsys):
     out = tmp_path / "out"
     assert run("reproduce", "figure-4", "--out", out).code == 0

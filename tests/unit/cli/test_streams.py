@@ -124,6 +124,7 @@ def test_a_command_whose_reader_has_seen_enough_ends_well():
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 def test_a_command_whose_reader_has_gone_before_it_speaks_ends_as_well():
     reader, writer = os.pipe()
     os.close(reader)

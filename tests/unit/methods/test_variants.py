@@ -51,6 +51,7 @@ def test_an_ablation_learns_from_images_alone():
         assert (find_method(name).inputs, find_method(name).tunes) == (("images",), False)
 
 
+@pytest.mark.full
 def test_propos_without_its_parts_is_byol_to_the_bit():
     """Without scattering and without noise nothing of ProPos is left but BYOL."""
     plain = quick_train(method="propos-no-psl", sigma=0.0)

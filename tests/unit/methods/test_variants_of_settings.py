@@ -43,6 +43,7 @@ def test_the_papers_propos_has_two_losses_and_a_small_recipes_four():
     assert own["digits"]["contrast_weight"] == own["digits"]["pull_weight"] == 1.0
 
 
+@pytest.mark.full
 def test_a_small_recipe_pulls_images_together_in_the_last_quarter_instead_of_contrasting_them():
     history = quick_train(train__epochs=8, contrast_weight=1.0, pull_weight=1.0).history[:-1]
     assert ["contrast" in record["losses"] for record in history] == [True] * 6 + [False] * 2

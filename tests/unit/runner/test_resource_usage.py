@@ -53,6 +53,7 @@ def test_a_peak_that_the_system_does_not_forget_is_no_later_runs(monkeypatch, tm
     assert peak_memory() < before - 0.8 * LARGE
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says it")
 def test_a_peak_is_forgotten_before_the_next_run():
     reset_peak_memory()
