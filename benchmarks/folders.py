@@ -108,9 +108,9 @@ def building(photos: Path, large: Path, rounds: int) -> list[Comparison]:
     """Compare decoding in one process with all cores, and full decoding with drafts."""
 
     def decode(folder: Path, side: int, workers: int, draft: bool = True) -> Callable[[], object]:
-        images = find_source(folder).headers
-        assert images is not None
-        entries = images.scan.images
+        found = find_source(folder).scan
+        assert found is not None
+        entries = found.images
         jobs = [entries[start : start + JOB] for start in range(0, len(entries), JOB)]
 
         def work() -> None:

@@ -11,9 +11,9 @@ from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_
 from propos.data.colours import without_colours
 from propos.data.features import cached_features
 from propos.data.files.classes import FolderLabels, folder_labels
-from propos.data.files.entry import Entry, Scan, Skipped
+from propos.data.files.entry import Entry, Skipped
 from propos.data.files.names import escape_name, unescape_name
-from propos.data.files.scan import scan
+from propos.data.files.scan import Scan, scan
 from propos.data.files.survey import Survey, survey
 from propos.data.folder import FolderSource, StreamedSource, open_folder, open_streamed
 from propos.data.open import (

@@ -12,7 +12,7 @@ TINT = 3  # of 255: the difference that rounding leaves between equal channels
 
 def without_colours(sample: Sample) -> Sample:
     """Return the sample as greyscale if its files are stored in colour and none of those looked at contains any."""
-    if sample.unopened.headers is None or sample.unopened.channels == 1:
+    if sample.unopened.scan is None or sample.unopened.channels == 1:
         return sample
     found = False
     for image in sample.files(COUNT, SIDE):

@@ -19,7 +19,7 @@ from propos.data.cache.images import FORMAT, Cached, Progress, open_cache
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used, no_cache
 from propos.data.decoding import decode
 from propos.data.decoding.worker import Decoded
-from propos.data.files.entry import Entry
+from propos.data.files.images import Images
 from propos.data.source import CHUNK, Source
 
 VERSION = 1  # of how a network sees images
@@ -31,7 +31,7 @@ See = Callable[[Int[np.ndarray, " B"]], Float[np.ndarray, "B F"]]  # the feature
 class _Files(Protocol):
     """A source whose images are files."""
 
-    entries: list[Entry]
+    entries: Images
 
 
 def features_key(source: Source, network: str) -> str:
@@ -40,8 +40,7 @@ def features_key(source: Source, network: str) -> str:
     first = f"propos features {VERSION} {FORMAT} {decode.VERSION} {network} {shape}\n"
     digest = hashlib.blake2b(first.encode(), digest_size=16)
     if isinstance(source, _Files):
-        for entry in source.entries:
-            digest.update(f"{entry.name}\n{entry.size} {entry.mtime_ns} {entry.digest}\n".encode())
+        digest.update(source.entries.identity.encode())
     else:
         for start in range(0, len(source), CHUNK):
             digest.update(source.batch(np.arange(start, min(start + CHUNK, len(source)))).tobytes())

@@ -11,14 +11,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
 from propos.data.cache.images import Cached, Layout, Progress, cached
+from propos.data.cache.index import indexed_scan
 from propos.data.cache.limit import is_cached, refusal
 from propos.data.decoding.decode import kept_shape
 from propos.data.decoding.pool import DecodePool, own_cores
 from propos.data.decoding.worker import Decoded
-from propos.data.files.entry import DAMAGED, Entry, Scan, Skipped
-from propos.data.files.headers import Headers, read_headers
+from propos.data.files.entry import DAMAGED, Entry, Skipped
 from propos.data.files.names import escape_name
-from propos.data.files.scan import What, refuse_if_empty, scan
+from propos.data.files.scan import Scan, What
 from propos.data.source import Source, Statistics
 from propos.data.unopened import CachePolicy
 
@@ -75,7 +75,7 @@ class FolderSource:
 
     def image_names(self) -> Sequence[str]:
         """Return each image's path relative to the root."""
-        return [entry.name for entry in self.entries]
+        return self.entries.names
 
 
 class StreamedSource:
@@ -90,7 +90,7 @@ class StreamedSource:
 
     def __init__(
         self,
-        headers: Headers,
+        scan: Scan,
         side: int,
         channels: int,
         name: str,
@@ -98,16 +98,18 @@ class StreamedSource:
         shaped: bool = False,
     ) -> None:
         self.name = name
-        self.root = headers.scan.root
-        self.entries = headers.scan.images
-        self.skipped = list(headers.scan.skipped)
-        self.aspects: Float[np.ndarray, " N"] | None = np.array([each.width / each.height for each in headers.headers])
-        self.labels, self.notes = _given_labels(headers.scan)
+        self.root = scan.root
+        self.entries = scan.images
+        self.skipped = list(scan.skipped)
+        width, height = (scan.images.facts[name].astype(np.float64) for name in ("width", "height"))
+        self.aspects: Float[np.ndarray, " N"] | None = width / height
+        self.labels, self.notes = _given_labels(scan)
         self.height = self.width = self.side = side
         self.channels, self.shaped = channels, shaped
         self.frames: Int[np.ndarray, "N 2"] | None = None
         if shaped:
-            self.frames = np.array([kept_shape(each.width, each.height, side) for each in headers.headers])
+            sizes, place = np.unique(scan.images.facts[["width", "height"]], return_inverse=True)
+            self.frames = np.array([kept_shape(wide, high, side) for wide, high in sizes.tolist()])[place]
             self.height, self.width = self.frames.max(axis=0).tolist()
         self._pool = DecodePool(side, channels, own_cores() if workers is None else workers, shaped=shaped)
         weakref.finalize(self, self._pool.close)
@@ -126,7 +128,7 @@ class StreamedSource:
 
     def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
         """Return a mask of the images that could be decoded; images that were not read yet count as good."""
-        return np.array([self.entries[int(position)].name not in self._damaged for position in positions], dtype=bool)
+        return np.array([self.entries.names[int(position)] not in self._damaged for position in positions], dtype=bool)
 
     def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
         """Return the images at these positions."""
@@ -148,7 +150,7 @@ class StreamedSource:
 
     def image_names(self) -> Sequence[str]:
         """Return each image's path relative to the root."""
-        return [entry.name for entry in self.entries]
+        return self.entries.names
 
     def close(self) -> None:
         """Stop the worker processes."""
@@ -182,13 +184,13 @@ class StreamedSource:
 
 
 def open_cached_or_streamed(
-    what: What, headers: Headers, layout: Layout, progress: Progress | None, keep: CachePolicy
+    what: What, scan: Scan, layout: Layout, progress: Progress | None, keep: CachePolicy
 ) -> FolderSource | StreamedSource:
     """Open images from their cache, building it if it may be built, else stream them."""
-    kept = headers.scan.images, *_fitting(layout, headers)
+    kept = scan.images, *_fitting(layout, scan)
     if (keep != "stream" and is_cached(*kept)) or (keep == "build" and refusal(*kept) is None):
-        return _from_cache(what, headers, layout, progress)
-    return _streamed(what, headers, layout)
+        return _from_cache(what, scan, layout, progress)
+    return _streamed(what, scan, layout)
 
 
 def open_folder(
@@ -205,20 +207,15 @@ def open_folder(
     greyscale, else 3. Images of one common size up to 64 × 64 keep it (as a square of the longer side), regardless of
     `side`.
     """
-    headers = read_headers(scan(what))
-    return _from_cache(what, headers, Layout(side, channels or headers.channels, shaped), progress, workers)
+    found = indexed_scan(what)
+    return _from_cache(what, found, Layout(side, channels or found.channels, shaped), progress, workers)
 
 
 def _from_cache(
-    what: What, headers: Headers, layout: Layout, progress: Progress | None, workers: int | None = None
+    what: What, scan: Scan, layout: Layout, progress: Progress | None, workers: int | None = None
 ) -> FolderSource:
-    scanned = headers.scan
-    store = cached(scanned.images, scanned.root, _fitting(layout, headers), progress, workers)
-    damaged = {skipped.path for skipped in store.skipped}
-    kept = [entry for entry in scanned.images if entry.name not in damaged]
-    rest = Scan(scanned.root, kept, [*scanned.skipped, *store.skipped], scanned.notes)
-    refuse_if_empty(rest)
-    return FolderSource(rest, store, layout.channels, _name(what, scanned.root))
+    store = cached(scan.images, scan.root, _fitting(layout, scan), progress, workers)
+    return FolderSource(scan.without(store.skipped), store, layout.channels, _name(what, scan.root))
 
 
 def open_streamed(
@@ -229,18 +226,18 @@ def open_streamed(
     shaped: bool = False,
 ) -> StreamedSource:
     """Open a folder, list, archive or image as a source that decodes images for every batch."""
-    headers = read_headers(scan(what))
-    return _streamed(what, headers, Layout(side, channels or headers.channels, shaped), workers)
+    found = indexed_scan(what)
+    return _streamed(what, found, Layout(side, channels or found.channels, shaped), workers)
 
 
-def _streamed(what: What, headers: Headers, layout: Layout, workers: int | None = None) -> StreamedSource:
-    side, channels, shaped = _fitting(layout, headers)
-    return StreamedSource(headers, side, channels, _name(what, headers.scan.root), workers, shaped)
+def _streamed(what: What, scan: Scan, layout: Layout, workers: int | None = None) -> StreamedSource:
+    side, channels, shaped = _fitting(layout, scan)
+    return StreamedSource(scan, side, channels, _name(what, scan.root), workers, shaped)
 
 
-def _fitting(layout: Layout, headers: Headers) -> Layout:
+def _fitting(layout: Layout, scan: Scan) -> Layout:
     """Return the layout; small images of one common size keep it."""
-    small = headers.small_side
+    small = scan.small_side
     return layout if small is None else Layout(small, layout.channels)
 
 
@@ -262,13 +259,16 @@ def _name(what: What, root: Path) -> str:
 
 def _given_labels(scan: Scan) -> tuple[Shaped[np.ndarray, " N"] | None, list[str]]:
     """Return the labels a CSV gave, if it gave every image one, and what a person should know."""
-    labels = [entry.label for entry in scan.images]
-    without = [entry.name for entry in scan.images if entry.label is None]
-    if not without:
-        return np.array(labels), scan.notes
+    labels = scan.images.labels
+    if labels is None:
+        return None, scan.notes
+    without = np.flatnonzero([label is None for label in labels])
+    if len(without) == 0:
+        return np.array(labels.tolist()), scan.notes
     if len(without) == len(labels):
         return None, scan.notes
-    some = f"{len(without):,} of {len(labels):,} images have no label, the first {without[0]}"
+    first = scan.images.names[int(without[0])]
+    some = f"{len(without):,} of {len(labels):,} images have no label, the first {first}"
     return None, [*scan.notes, f"{some}: no labels are used; give every image one"]
 
 

@@ -15,10 +15,9 @@ from propos.config import Config, ViewSettings
 from propos.data.array_files import read_arrays
 from propos.data.arrays import ArraySource, from_array
 from propos.data.cache.images import Layout, Progress
+from propos.data.cache.index import indexed_scan
 from propos.data.files.classes import folder_labels
-from propos.data.files.headers import read_headers
 from propos.data.files.names import escape_name
-from propos.data.files.scan import scan
 from propos.data.folder import open_cached_or_streamed
 from propos.data.published import data_root, named, nearest
 from propos.data.source import Source
@@ -128,8 +127,8 @@ def _unopened_array(source: ArraySource) -> UnopenedSource:
 def _unopened_folder(
     what: str | Path | Sequence[str | Path], labels: str | None, show_task: ShowTask
 ) -> UnopenedSource:
-    headers = read_headers(scan(what, show_task), show_task)
-    names = [header.entry.name for header in headers.headers]
+    found = indexed_scan(what, show_task)
+    names = found.images.names
     folders = folder_labels(names)
 
     def open_images(
@@ -139,25 +138,24 @@ def _unopened_folder(
         keep: CachePolicy = "build",
         shaped: bool = False,
     ) -> Source:
-        source = open_cached_or_streamed(
-            what, headers, Layout(side, channels or headers.channels, shaped), progress, keep
-        )
+        source = open_cached_or_streamed(what, found, Layout(side, channels or found.channels, shaped), progress, keep)
         if labels == "folders":
             classes = dict(zip(names, folders.classes, strict=True))
-            source.labels, source.notes = np.array([classes[name] for name in source.image_names()]), headers.scan.notes
+            source.labels, source.notes = np.array([classes[name] for name in source.image_names()]), found.notes
         return source
 
-    width, height = headers.median_size
-    labelled = labels == "folders" or all(header.entry.label is not None for header in headers.headers)
+    width, height = found.median_size
+    given = found.images.labels
+    labelled = labels == "folders" or (given is not None and None not in given.tolist())
     return UnopenedSource(
-        images=len(headers.headers),
-        channels=headers.channels,
+        images=len(found.images),
+        channels=found.channels,
         height=round(height),
         width=round(width),
         open=open_images,
         labelled=labelled,
-        skipped=headers.scan.skipped,
-        headers=headers,
+        skipped=found.skipped,
+        scan=found,
         folders=folders,
     )
 

@@ -26,9 +26,9 @@ class Sample:
 
     def files(self, count: int, side: int) -> Iterator[UInt8[np.ndarray, "S S C"]]:
         """Decode `count` image files, squashed to squares; skip those that cannot be read."""
-        assert self.unopened.headers is not None
+        assert self.unopened.scan is not None
         mode = "L" if self.unopened.channels == 1 else "RGB"
-        for position in evenly_spaced(len(self.unopened.headers.scan.images), count).tolist():
+        for position in evenly_spaced(len(self.unopened.scan.images), count).tolist():
             image = self._decode(position)
             if image is not None:
                 image = image.convert(mode)
@@ -38,15 +38,15 @@ class Sample:
 
     def source(self, count: int, side: int) -> Source | None:
         """Return `count` images as a source, or None if none can be read; an array, in memory already, whole."""
-        if self.unopened.headers is None:
+        if self.unopened.scan is None:
             return self.unopened.open(side)
         images = list(self.files(count, side))
         return ArraySource(np.stack(images), None, "a sample") if images else None
 
     def _decode(self, position: int) -> Image.Image | None:
-        assert self.unopened.headers is not None
+        assert self.unopened.scan is not None
         if position not in self.decoded:
-            entry = self.unopened.headers.scan.images[position]
+            entry = self.unopened.scan.images[position]
             images = decode_all([entry], SIDE, self.unopened.channels).images
             self.decoded[position] = Image.fromarray(images[0].squeeze()) if images else None
         return self.decoded[position]

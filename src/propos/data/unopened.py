@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from propos.data.cache.images import Progress
 from propos.data.files.classes import FolderLabels
 from propos.data.files.entry import Skipped
-from propos.data.files.headers import Headers
+from propos.data.files.scan import Scan
 from propos.data.source import Source
 
 # Of image files: keep them decoded unless they are too many, only use what is kept already, or decode them every time.
@@ -41,6 +41,6 @@ class UnopenedSource:
     open: Open
     labelled: bool  # labels are known, or will be when it is opened
     skipped: list[Skipped] = field(default_factory=list)
-    headers: Headers | None = None  # of image files
+    scan: Scan | None = None  # of image files
     folders: FolderLabels | None = None  # the classes that their folders give them
     published: str | None = None  # the name of the published set it is

@@ -86,7 +86,7 @@ def _open(looked: Look, unopened: UnopenedSource, config: Config, reporter: Repo
     channels = None
     if looked.earlier is not None:
         channels = fitting_channels(looked.earlier, config, unopened, str(looked.what))
-    if channels is None and config.start.network is not None and unopened.headers is not None:
+    if channels is None and config.start.network is not None and unopened.scan is not None:
         channels = 3  # as the pretrained network takes them
     return opened(unopened, config, channels or unopened.channels, show_task=reporter.show_task)
 

@@ -222,7 +222,7 @@ def fitting_channels(run: Run, config: Config, unopened: UnopenedSource, name: s
     _refuse_other_networks(run, earlier, config)
     assert earlier.pixels.mean is not None
     channels = len(earlier.pixels.mean)
-    readable = unopened.headers is not None and unopened.channels < channels  # greyscale files are read as RGB
+    readable = unopened.scan is not None and unopened.channels < channels  # greyscale files are read as RGB
     if unopened.channels != channels and not readable:
         raise InputError(
             f"{name}: contains {KINDS[unopened.channels]} images; {run.path} was trained on {KINDS[channels]} ones"

@@ -1,8 +1,8 @@
 """Images decoded once: built on all cores, kept on the disk, read from there.
 
-A cache is found by a hash of every image's name, size, time of change and digest (see `content.edges`) together with
-the side, the channels and the version of decoding. A changed, added or deleted file therefore means another cache;
-a folder that was only moved keeps its own. Images that could not be decoded are part of what is kept.
+A cache is found by the images' identity, a hash of every name, size, time of change and digest (see `content.edges`),
+together with the side, the channels and the version of decoding. A changed, added or deleted file therefore means
+another cache; a folder that was only moved keeps its own. Images that could not be decoded are part of what is kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from propos.data.cache.checking import Checks
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
 from propos.data.decoding import decode
 from propos.data.decoding.pool import DecodePool
-from propos.data.files.entry import Entry, Skipped
+from propos.data.files.entry import Skipped
+from propos.data.files.images import Images
 from propos.data.files.names import escape_name
 from propos.data.rows import ArrayFile
 
@@ -66,17 +67,15 @@ class Layout(NamedTuple):
     shaped: bool = False
 
 
-def cache_key(entries: Sequence[Entry], side: int, channels: int, shaped: bool = False) -> str:
+def cache_key(images: Images, side: int, channels: int, shaped: bool = False) -> str:
     """Return the name of the cache of these images."""
     kind = f"{side} {channels}" + (" shaped" if shaped else "")
-    digest = hashlib.blake2b(f"propos {FORMAT} {decode.VERSION} {kind}\n".encode(), digest_size=16)
-    for entry in entries:
-        digest.update(f"{entry.name}\n{entry.size} {entry.mtime_ns} {entry.digest}\n".encode())
-    return digest.hexdigest()
+    text = f"propos {FORMAT} {decode.VERSION} {kind}\n{images.identity}"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def cached(
-    entries: Sequence[Entry],
+    entries: Images,
     root: Path,
     layout: Layout,
     progress: Progress | None = None,
@@ -92,7 +91,7 @@ def cached(
     building = complete.with_name(key + BUILDING)
     report = progress or (lambda done, total: None)
     side, channels, shaped = layout
-    names, shape = [entry.name for entry in entries], (side, side, channels)
+    names, shape = entries.names, (side, side, channels)
     opened = open_cache(complete, names, shape, shaped)
     if opened is None:
         with locked(key, waiting=lambda: report(progress_of(building)[2], len(entries))):
@@ -107,7 +106,7 @@ def cached(
 
 
 def _build(
-    entries: Sequence[Entry],
+    entries: Images,
     root: Path,
     layout: Layout,
     complete: Path,
@@ -123,12 +122,12 @@ def _build(
         rest = entries[unfinished.seen :]
         _check_space(complete.parent, expected_bytes(len(rest), side, channels, shaped))
         report(unfinished.seen, len(entries))
-        jobs = [rest[start : start + JOB] for start in range(0, len(rest), JOB)]
+        jobs = (rest[start : start + JOB] for start in range(0, len(rest), JOB))
         with DecodePool(side, channels, workers, shaped=shaped) as pool:
             for decoded in pool.in_order(jobs):
                 unfinished.append(decoded)
                 report(unfinished.seen, len(entries))
-        skipped = [[entries[position].name, reason] for position, reason in unfinished.failed.items()]
+        skipped = [[entries.names[position], reason] for position, reason in unfinished.failed.items()]
         images = len(unfinished.aspects)
         meta = {"format": FORMAT, "source": source, "images": images, "tried": len(entries), "skipped": skipped}
         unfinished.finish(complete, meta)
@@ -169,7 +168,7 @@ def open_cache(
             return None
         skipped = [Skipped(name, reason) for name, reason in meta["skipped"]]
         failed = {each.path for each in skipped}
-        kept = sum(name not in failed for name in names)
+        kept = sum(name not in failed for name in names) if failed else len(names)
         if aspects.shape != (kept,) or aspects.dtype != np.float64 or not (aspects > 0).all():
             return None
         if checksums.shape != (kept,) or checksums.dtype != np.uint32:

@@ -5,38 +5,37 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Sequence
 
 from propos.common.errors import InputError
 from propos.data.cache.images import cache_key, expected_bytes
 from propos.data.cache.store import BUILDING, cache_folder, no_cache
-from propos.data.files.entry import Entry
+from propos.data.files.images import Images
 
 FREE_SHARE = 0.5  # of the free disk space, a cache takes at most
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
-def is_cached(entries: Sequence[Entry], side: int, channels: int, shaped: bool = False) -> bool:
+def is_cached(images: Images, side: int, channels: int, shaped: bool = False) -> bool:
     """Return whether the cache of these images exists."""
     try:
-        return (cache_folder() / cache_key(entries, side, channels, shaped)).is_dir()
+        return (cache_folder() / cache_key(images, side, channels, shaped)).is_dir()
     except (InputError, PermissionError):
         return False
 
 
-def refusal(entries: Sequence[Entry], side: int, channels: int, shaped: bool = False) -> str | None:
+def refusal(images: Images, side: int, channels: int, shaped: bool = False) -> str | None:
     """Return why these images cannot be cached, or are too many; None if they can.
 
     The limit is PROPOS_CACHE_LIMIT (for example 20GB), else half of the free disk space; the space of an interrupted
     build counts as free.
     """
-    needed = expected_bytes(len(entries), side, channels, shaped)
+    needed = expected_bytes(len(images), side, channels, shaped)
     given = os.environ.get("PROPOS_CACHE_LIMIT")
     if given and needed > _parsed(given):
         return _too_many(needed, "PROPOS_CACHE_LIMIT", _parsed(given))
     if (why := no_cache()) is not None or given:
         return why
-    room = FREE_SHARE * (_free() + _built(cache_key(entries, side, channels, shaped)))
+    room = FREE_SHARE * (_free() + _built(cache_key(images, side, channels, shaped)))
     return _too_many(needed, "half of the free disk space", room) if needed > room else None
 
 

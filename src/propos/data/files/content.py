@@ -37,6 +37,7 @@ _READERS = {
     "GIF": ("PIL.GifImagePlugin", "GifImageFile"),
     HEIC: ("pillow_heif", "HeifImageFile"),
 }
+KINDS = ("", *_READERS)  # by number; 0: not an image
 _HELD = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2}  # bytes a pixel; all others are held as four, RGB too
 _READING = {"WebP": 8, HEIC: 4}  # bytes per pixel that reading takes in addition to the image
 NOT_AN_IMAGE = f"not a {', '.join(kind for kind in _READERS if kind != HEIC)} or {HEIC} image"
@@ -111,7 +112,7 @@ def open_image(entry: Entry, whole: bool = False) -> Iterator[ImageFile.ImageFil
         yield image
 
 
-def edges(entry: Entry) -> tuple[bytes, str]:
+def edges(entry: Entry) -> tuple[bytes, bytes]:
     """Return the first bytes of an image, and a digest of its first and last ones.
 
     With name, size and time of change the digest makes an image's identity. Up to 8 KiB it covers the whole file; of
@@ -122,16 +123,16 @@ def edges(entry: Entry) -> tuple[bytes, str]:
         if entry.digest:
             return head, entry.digest
         file.seek(max(EDGE, entry.size - EDGE))
-        return head, hashlib.blake2b(head + file.read(EDGE), digest_size=16).hexdigest()
+        return head, hashlib.blake2b(head + file.read(EDGE), digest_size=16).digest()
 
 
-def content_hash(entry: Entry) -> str:
+def content_hash(entry: Entry) -> bytes:
     """Return a hash of an image's whole content."""
     digest = hashlib.blake2b(digest_size=16)
     with open_bytes(entry) as file:
         while block := file.read(1 << 20):
             digest.update(block)
-    return digest.hexdigest()
+    return digest.digest()
 
 
 def _bytes_a_pixel(image: ImageFile.ImageFile, kind: str) -> int:

@@ -1,8 +1,8 @@
-"""The results of a scan: images, and skipped files with reasons."""
+"""One image file, and one that is skipped with a reason."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
@@ -25,7 +25,9 @@ class Entry:
     member: str | None = None  # what the archive calls it
     label: str | None = None  # from a CSV
     kind: str = ""  # JPEG, PNG, …, by content
-    digest: str = ""  # of the first and last bytes of a file; the checksum in an archive
+    digest: bytes = b""  # of the first and last bytes of a file; the checksum in an archive
+    width: int = 0  # as seen, after the camera's rotation
+    height: int = 0
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,6 @@ class Skipped:
 
     path: str  # relative to the root, escaped
     reason: str
-
-
-@dataclass(frozen=True)
-class Scan:
-    """The images found, in a stable order, and the files that are none."""
-
-    root: Path
-    images: list[Entry]
-    skipped: list[Skipped]
-    notes: list[str] = field(default_factory=list)  # what a person should know of how they were found
 
 
 class Unreadable(Exception):  # noqa: N818 - not an error of the program: the file is skipped with this reason

@@ -1,70 +1,17 @@
-"""Format, size and colour of images, from their headers alone."""
+"""Size, colours, time and camera of an image, from its header alone."""
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass
+import datetime
+import zlib
+from typing import Any
 
 from PIL import ExifTags, ImageFile
 
-from propos.common.progress import ShowTask, show_nothing
-from propos.data.files.content import open_image, without_warnings
-from propos.data.files.entry import Entry, Scan
-from propos.data.files.scan import read_entries, refuse_if_empty
+from propos.data.files.content import open_image
+from propos.data.files.entry import Entry
 
 GREY_MODES = ("1", "L", "LA", "La", "F")
-SMALL = 64  # images of one size up to this are used as they are
-
-
-@dataclass(frozen=True)
-class Header:
-    """The header of an image."""
-
-    entry: Entry
-    width: int  # as seen, after the camera's rotation
-    height: int
-    mode: str  # Pillow's name of its pixels
-    grey: bool
-
-
-@dataclass(frozen=True)
-class Headers:
-    """The headers of the images that have readable ones, and the scan without the others."""
-
-    scan: Scan
-    headers: list[Header]
-
-    @property
-    def channels(self) -> int:
-        """1 when every image is greyscale, else 3."""
-        return 1 if all(header.grey for header in self.headers) else 3
-
-    @property
-    def common_size(self) -> tuple[int, int] | None:
-        """The width and height all images share, if they do."""
-        sizes = {(header.width, header.height) for header in self.headers}
-        return sizes.pop() if len(sizes) == 1 else None
-
-    @property
-    def median_size(self) -> tuple[float, float]:
-        """The median width and the median height."""
-        widths, heights = zip(*((header.width, header.height) for header in self.headers), strict=True)
-        return statistics.median(widths), statistics.median(heights)
-
-    @property
-    def small_side(self) -> int | None:
-        """The side at which small images of one size are kept as they are (the longer one, if they are not square)."""
-        size = self.common_size
-        return max(size) if size is not None and max(size) <= SMALL else None
-
-
-def read_headers(scanned: Scan, show_task: ShowTask = show_nothing) -> Headers:
-    """Read every image's header, and move those that have no sound one to the skipped files."""
-    with show_task("Reading the images' headers") as progress, without_warnings():
-        headers, skipped = read_entries(scanned.images, _read, progress)
-    rest = Scan(scanned.root, [header.entry for header in headers], [*scanned.skipped, *skipped], scanned.notes)
-    refuse_if_empty(rest)
-    return Headers(rest, headers)
 
 
 def orientation(image: ImageFile.ImageFile) -> int:
@@ -76,14 +23,41 @@ def orientation(image: ImageFile.ImageFile) -> int:
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
-def _read(entry: Entry) -> Header:
+def read_header(entry: Entry) -> tuple[int, int, int, int, bool]:
+    """Return when an image was taken and by which camera, its width and height as seen, and whether it is grey."""
     with open_image(entry) as image:
         width, height = image.size
         # A PNG without EXIF in its header would be decoded to look for it; TIFF applies the orientation itself.
-        turned = entry.kind != "TIFF" and (entry.kind != "PNG" or "exif" in image.info) and orientation(image) >= 5
-        if turned:
+        noted = entry.kind != "TIFF" and (entry.kind != "PNG" or "exif" in image.info)
+        if noted and orientation(image) >= 5:
             width, height = height, width
-        return Header(entry, width, height, image.mode, _is_grey(image))
+        taken, camera = _origin(image) if noted else (0, 0)
+        return taken, camera, width, height, _is_grey(image)
+
+
+def _origin(image: ImageFile.ImageFile) -> tuple[int, int]:
+    """Return the time in milliseconds since 1970, by the camera's clock, and a checksum of the camera; 0: unknown."""
+    try:
+        exif = image.getexif()
+        if ExifTags.Base.ExifOffset not in exif:
+            return 0, 0
+        notes = exif.get_ifd(ExifTags.IFD.Exif)
+        return _milliseconds(notes), _camera(exif, notes)
+    except Exception:  # EXIF is full of nonsense; the pixels are still good
+        return 0, 0
+
+
+def _milliseconds(notes: dict[int, Any]) -> int:
+    text = str(notes[ExifTags.Base.DateTimeOriginal]).strip("\0 ")
+    time = datetime.datetime.strptime(text, "%Y:%m:%d %H:%M:%S").replace(tzinfo=datetime.UTC)
+    part = str(notes.get(ExifTags.Base.SubsecTimeOriginal, "")).strip("\0 ")
+    return int(time.timestamp()) * 1_000 + (int(f"{part:0<3.3}") if part.isdecimal() and part.isascii() else 0)
+
+
+def _camera(exif: Any, notes: dict[int, Any]) -> int:
+    tags = ExifTags.Base
+    named = [exif.get(tags.Make), exif.get(tags.Model), notes.get(tags.BodySerialNumber)]
+    return zlib.crc32(repr(named).encode()) if any(named) else 0
 
 
 def _is_grey(image: ImageFile.ImageFile) -> bool:

@@ -1,16 +1,18 @@
-"""A summary of a folder's images from their headers alone."""
+"""A summary of a folder's images from their headers alone, and the images with the very same bytes."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from propos.data.files.content import EDGE, content_hash
-from propos.data.files.entry import Entry, Skipped
-from propos.data.files.headers import Header, Headers, read_headers
-from propos.data.files.scan import What, read_entries, scan
+import numpy as np
+from jaxtyping import Bool, Int, Shaped
+
+from propos.data.files.content import EDGE, KINDS, content_hash
+from propos.data.files.entry import Skipped
+from propos.data.files.images import Images
+from propos.data.files.scan import Scan, What, read_all, scan
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Survey:
     """Counts, sizes, colours, faults and exact duplicates of the images a person names."""
 
     root: Path
-    headers: list[Header]
+    images: Images
     skipped: list[Skipped]
     formats: dict[str, int]  # the commonest first
     median_width: float
@@ -28,39 +30,58 @@ class Survey:
     duplicates: list[list[str]]  # names of images with the very same bytes, a list for each such content
 
     def __len__(self) -> int:
-        return len(self.headers)
+        return len(self.images)
 
 
-def survey(what: What | Headers) -> Survey:
-    """Read every header, unless that is done, and compare whole contents only where sizes and edges agree."""
-    headers = what if isinstance(what, Headers) else read_headers(scan(what))
-    width, height = headers.median_size
+def survey(what: What | Scan) -> Survey:
+    """Scan, unless that is done, and compare whole contents only where sizes and edges agree."""
+    found = what if isinstance(what, Scan) else scan(what)
+    width, height = found.median_size
+    names = found.images.names
     return Survey(
-        root=headers.scan.root,
-        headers=headers.headers,
-        skipped=headers.scan.skipped,
-        formats=dict(Counter(header.entry.kind for header in headers.headers).most_common()),
+        root=found.root,
+        images=found.images,
+        skipped=found.skipped,
+        formats=count_formats(found.images),
         median_width=width,
         median_height=height,
-        common_size=headers.common_size,
-        channels=headers.channels,
-        duplicates=exact_duplicates(headers.scan.images),
+        common_size=found.common_size,
+        channels=found.channels,
+        duplicates=[[names[position] for position in group] for group in exact_duplicates(found.images)],
     )
 
 
-def exact_duplicates(entries: Iterable[Entry]) -> list[list[str]]:
-    """Group the images with the very same bytes."""
-    alike = _groups(entries, lambda entry: (entry.size, entry.digest))
-    decided = [group for group in alike if group[0].size <= 2 * EDGE and group[0].member is None]
-    open_cases = [entry for group in alike if group not in decided for entry in group]
-    hashed, _ = read_entries(open_cases, lambda entry: (entry, content_hash(entry)))
-    hashes = {entry.name: value for entry, value in hashed}
-    decided += _groups((entry for entry, _ in hashed), lambda entry: hashes[entry.name])
-    return sorted([entry.name for entry in group] for group in decided)
+def count_formats(images: Images) -> dict[str, int]:
+    """Count the images of each format, the commonest first; of equal counts, the one whose image comes first."""
+    kinds, first, counts = np.unique(images.facts["kind"], return_index=True, return_counts=True)
+    order = np.lexsort((first, -counts))
+    return {KINDS[kind]: int(count) for kind, count in zip(kinds[order], counts[order], strict=True)}
 
 
-def _groups(entries: Iterable[Entry], key: Callable[[Entry], Hashable]) -> list[list[Entry]]:
-    groups: dict[Hashable, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        groups[key(entry)].append(entry)
-    return [group for group in groups.values() if len(group) > 1]
+def exact_duplicates(images: Images) -> list[list[int]]:
+    """Group the images with the very same bytes, by position."""
+    decided: list[list[int]] = []
+    open_cases: list[int] = []
+    for group in _alike(images):
+        whole = images.stamps["size"][group[0]] <= 2 * EDGE and not images.archive  # its digest is of all bytes
+        (decided.append if whole else open_cases.extend)(group)
+    hashes: dict[bytes, list[int]] = defaultdict(list)
+    for position, value in zip(open_cases, read_all(open_cases, lambda at: content_hash(images[at])), strict=True):
+        if not isinstance(value, Exception):
+            hashes[value].append(position)
+    return sorted(decided + [group for group in hashes.values() if len(group) > 1])
+
+
+def _alike(images: Images) -> list[list[int]]:
+    """Group the images that agree in size and digest."""
+    digest: Shaped[np.ndarray, " N"] = np.ascontiguousarray(images.facts["digest"]).view([("a", "<u8"), ("b", "<u8")])
+    size = images.stamps["size"]
+    order: Int[np.ndarray, " N"] = np.lexsort((digest["b"], digest["a"], size))  # stable: positions ascend in a group
+    columns = [column[order] for column in (size, digest["a"], digest["b"])]
+    new: Bool[np.ndarray, " N"] = np.ones(len(order), dtype=bool)
+    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    starts = np.flatnonzero(new)
+    lengths = np.diff(starts, append=len(order))
+    several = lengths > 1
+    pairs = zip(starts[several].tolist(), lengths[several].tolist(), strict=True)
+    return [order[start : start + length].tolist() for start, length in pairs]

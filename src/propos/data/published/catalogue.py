@@ -8,9 +8,8 @@ from pathlib import Path
 from propos.common import names
 from propos.common.errors import InputError
 from propos.data.cache.images import Layout, Progress
-from propos.data.files.headers import read_headers
+from propos.data.cache.index import indexed_scan
 from propos.data.files.listing import Listing
-from propos.data.files.scan import scan
 from propos.data.folder import open_cached_or_streamed
 from propos.data.published import classes
 from propos.data.published.benchmark import Benchmark, Download, Find, Splits
@@ -73,9 +72,10 @@ def _photographs(name: str, listing: Listing, height: int, width: int, streamed:
         keep: CachePolicy = "build",
         shaped: bool = False,
     ) -> Source:
-        headers = read_headers(scan(listing))
         how: CachePolicy = "stream" if streamed else keep
-        return open_cached_or_streamed(listing, headers, Layout(side, channels or 3, shaped), progress, how)
+        return open_cached_or_streamed(
+            listing, indexed_scan(listing), Layout(side, channels or 3, shaped), progress, how
+        )
 
     return UnopenedSource(len(listing.rows), 3, height, width, open_images, labelled=True)
 

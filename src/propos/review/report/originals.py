@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from propos.common.progress import ShowTask
-from propos.data import FolderSource, Source, StreamedSource, unescape_name
+from propos.data import FolderSource, Source, StreamedSource
 from propos.runner.sources import NoImages, open_run_images
 from propos.runs import Run
 
@@ -41,7 +40,8 @@ def _in_words(error: NoImages | OSError, run: Run) -> str:
 
 def check_same(source: Source, names: Sequence[str]) -> None:
     """Raise ImagesUnavailable if the images' names are not the run's."""
-    if list(source.image_names()) != list(names):
+    own = source.image_names()
+    if len(own) != len(names) or any(one != other for one, other in zip(own, names, strict=True)):
         raise ImagesUnavailable("There are no pictures, because images were added, renamed or removed since the run.")
 
 
@@ -49,10 +49,6 @@ def address_of_originals(source: Source) -> str | None:
     """Return the address of the folder to which the images' names are relative, where a browser can open them."""
     if not isinstance(source, FolderSource | StreamedSource):
         return None
-    root = source.root.absolute()
-    if any(
-        entry.member is not None or entry.path.absolute() != root / unescape_name(entry.name)
-        for entry in source.entries
-    ):
+    if not source.entries.single_files:
         return None
-    return Path(root).as_uri() + "/"
+    return source.root.absolute().as_uri() + "/"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from propos.data import UnopenedSource
-from propos.data.files.survey import survey
+from propos.data.files.images import Images
+from propos.data.files.survey import count_formats, exact_duplicates
 from propos.methods import find_method
 from propos.runner import Decision
 from propos.runner.recipes import EXPECTED_ACCURACY
@@ -78,20 +80,30 @@ def overview(decision: Decision) -> Overview:
 
 
 def _files(unopened: UnopenedSource, decision: Decision) -> Files:
-    seen = None if unopened.headers is None else survey(unopened.headers)
-    left_out = {skipped.path for skipped in decision.source.skipped}  # some were found only when they were decoded
-    headers = [] if seen is None else [header for header in seen.headers if header.entry.name not in left_out]
-    sizes = Counter(f"{header.width}×{header.height}" for header in headers)
-    if seen is None:
-        sizes[f"{unopened.width}×{unopened.height}"] = unopened.images
+    skipped = {each.path: each.reason for each in decision.source.skipped}
+    found = unopened.scan
+    if found is None:
+        return Files({}, {f"{unopened.width}×{unopened.height}": unopened.images}, skipped, [], [], [])
+    # Some were found to be damaged only when they were decoded.
+    images = found.without(decision.source.skipped[len(found.skipped) :]).images
+    longer = np.maximum(images.facts["width"], images.facts["height"])
+    shorter = np.minimum(images.facts["width"], images.facts["height"])
+    tiny = shorter < (0 if found.common_size else TINY_SIDE)
     return Files(
-        formats=dict(Counter(header.entry.kind for header in headers).most_common()),
-        sizes=dict(sizes.most_common()),
-        skipped={skipped.path: skipped.reason for skipped in decision.source.skipped},
-        duplicates=[] if seen is None else seen.duplicates,
-        tiny=[h.entry.name for h in headers if min(h.width, h.height) < TINY_SIDE and seen and not seen.common_size],
-        odd=[h.entry.name for h in headers if max(h.width, h.height) > ODD_ASPECT * min(h.width, h.height)],
+        formats=count_formats(images),
+        sizes=_sizes(images),
+        skipped=skipped,
+        duplicates=[[images.names[at] for at in group] for group in exact_duplicates(images)],
+        tiny=list(images.take(tiny).names),
+        odd=list(images.take(longer > ODD_ASPECT * shorter).names),
     )
+
+
+def _sizes(images: Images) -> dict[str, int]:
+    """Count the images of each size, the commonest first; of equal counts, the one whose image comes first."""
+    sizes, first, counts = np.unique(images.facts[["width", "height"]], return_index=True, return_counts=True)
+    order = np.lexsort((first, -counts))
+    return {f"{sizes[at]['width']}×{sizes[at]['height']}": int(counts[at]) for at in order}
 
 
 def _planned(decision: Decision) -> Planned:

@@ -24,7 +24,6 @@ from propos.data.cache.building import JOURNAL, META
 from propos.data.cache.images import Layout, cache_key, cached
 from propos.data.cache.store import cache_folder, locked
 from propos.data.decoding.pool import CRASHED, DecodePool
-from propos.data.files.headers import read_headers
 from propos.data.files.scan import scan
 
 CLOCK = 1  # seconds; a file system's clock may be a little behind
@@ -157,7 +156,9 @@ def test_side_and_channels_have_caches_of_their_own(photos):
     found = scan(photos).images
     keys = {cache_key(found, side, channels) for side in (8, 9) for channels in (1, 3)}
     assert len(keys) == 4
-    assert cache_key([replace(found[0], size=1), *found[1:]], 8, 3) not in keys
+    other = found.stamps.copy()
+    other["size"][0] = 1
+    assert cache_key(replace(found, stamps=other), 8, 3) not in keys
     assert cache_key(found[::-1], 8, 3) not in keys
 
 
@@ -261,7 +262,7 @@ def test_two_processes_build_one_cache_together(photos, caches):
 
 
 def test_two_threads_build_one_cache_together(photos):
-    found = read_headers(scan(photos)).scan
+    found = scan(photos)
     steps, results = [], []
     threads = [
         threading.Thread(
@@ -388,7 +389,7 @@ def test_the_folder_of_caches_follows_the_environment(monkeypatch, tmp_path):
 
 def test_an_image_that_ends_its_decoder_is_skipped_alone(photos, tmp_path):
     os.mkfifo(tmp_path / "pipe")  # the reader waits, and is killed as by a crash
-    entries = scan(photos).images[:3]
+    entries = list(scan(photos).images[:3])
     entries.insert(1, replace(entries[0], path=tmp_path / "pipe"))
     with DecodePool(8, 3, workers=1) as pool:
         future = pool.submit(entries)

@@ -50,7 +50,7 @@ def test_images_that_are_read_once_are_not_kept(found, tmp_path):
 
 
 def test_the_refusal_says_how_much_and_a_wrong_limit_how_to_write_it(found, monkeypatch):
-    entries = found.headers.scan.images
+    entries = found.scan.images
     assert refusal(entries, 20, 3) is None
     assert "half of the free disk space" in refusal(entries, 10**7, 3)
     monkeypatch.setenv("PROPOS_CACHE_LIMIT", "10")
@@ -76,7 +76,7 @@ def test_without_a_home_images_are_streamed_and_the_reason_named(found, monkeypa
     no_home(monkeypatch)
     with found.open(20) as source:
         assert isinstance(source, StreamedSource)
-    assert "name a folder in PROPOS_CACHE" in refusal(found.headers.scan.images, 20, 3)
+    assert "name a folder in PROPOS_CACHE" in refusal(found.scan.images, 20, 3)
     with pytest.raises(InputError, match="name a folder in PROPOS_CACHE"):
         list_caches()
 
@@ -86,7 +86,7 @@ def test_a_cache_folder_that_cannot_be_written_to_means_streaming(found, monkeyp
     monkeypatch.setenv("PROPOS_CACHE", where)
     with found.open(20) as source:
         assert isinstance(source, StreamedSource)
-    why = refusal(found.headers.scan.images, 20, 3)
+    why = refusal(found.scan.images, 20, 3)
     assert why.startswith(where)
     assert why.endswith(("name another folder in PROPOS_CACHE", "write the path in full"))
 
@@ -120,5 +120,5 @@ def test_damaged_images_are_known_after_they_were_read(found, tmp_path):
         streamed.batch(np.arange(9))
         assert readable(streamed, np.array([3, 4, 5])).tolist() == [True, False, True]
         assert [skipped.path for skipped in streamed.skipped] == ["4.png"]
-    assert found.headers.scan.skipped == []
+    assert found.scan.skipped == []
     assert readable(found.open(20), np.arange(3)).tolist() == [True] * 3

@@ -10,7 +10,6 @@ from propos.data import scan
 from propos.data.decoding.decode import STRIP, decode
 from propos.data.files.content import kind_of, open_image, without_warnings
 from propos.data.files.entry import DAMAGED, TOO_MANY_BYTES, Entry, Unreadable, reason_for
-from propos.data.files.headers import read_headers
 
 
 def entry(path):
@@ -127,7 +126,7 @@ def test_what_decoding_would_take_is_bounded(tmp_path):
     # 14,100² pixels are below 200 million; 8 bytes each as RGBA, laid on white, are 1.6 GB.
     for name, colours in (("grey", 0), ("colour", 2), ("palette", 3), ("transparent", 6)):
         (tmp_path / name).write_bytes(png_header(14_100, 14_100, colours))
-    skipped = {each.path: each.reason for each in read_headers(scan(tmp_path)).scan.skipped}
+    skipped = {each.path: each.reason for each in scan(tmp_path).skipped}
     assert skipped == dict.fromkeys(["colour", "palette", "transparent"], TOO_MANY_BYTES)
 
 
@@ -138,7 +137,7 @@ def test_a_large_progressive_jpeg_is_bounded_and_a_plain_one_is_not(tmp_path):
         frame = content.index(b"\xff\xc2" if progressive else b"\xff\xc0")
         content[frame + 5 : frame + 9] = (14_000).to_bytes(2, "big") * 2
         path.write_bytes(content)
-    skipped = {each.path: each.reason for each in read_headers(scan(tmp_path)).scan.skipped}
+    skipped = {each.path: each.reason for each in scan(tmp_path).skipped}
     assert skipped == {"True.jpg": TOO_MANY_BYTES}
 
 

@@ -16,9 +16,8 @@ from propos.common.errors import InputError
 from propos.data import escape_name, scan, survey, unescape_name
 from propos.data.files.content import AN_ARCHIVE, NEEDS_HEIC, NOT_AN_IMAGE, kind_of, reads_heic
 from propos.data.files.entry import TOO_MUCH_TEXT, Entry, Skipped, Unreadable
-from propos.data.files.headers import read_headers
 from propos.data.files.listing import ENCRYPTED, NO_SUCH_FILE, NOT_A_FILE, OUTSIDE, TWICE
-from propos.data.files.scan import read_entries
+from propos.data.files.scan import read_all
 from propos.data.files.virtual_fs import MOUNTS, virtual_devices
 
 NOBODY = 65534
@@ -40,16 +39,15 @@ def names(found):
 
 
 def test_every_image_of_an_awkward_folder_has_its_true_size(awkward):
-    found = read_headers(scan(awkward.root))
-    sizes = {header.entry.name: (header.width, header.height) for header in found.headers}
+    sizes = {entry.name: (entry.width, entry.height) for entry in scan(awkward.root).images}
     assert {name: sizes[name] for name in awkward.images} == awkward.images
 
 
 def test_every_other_file_is_skipped_by_header_or_left_to_decoding(awkward):
-    found = read_headers(scan(awkward.root))
-    skipped = {skipped.path: skipped.reason for skipped in found.scan.skipped}
+    found = scan(awkward.root)
+    skipped = {skipped.path: skipped.reason for skipped in found.skipped}
     assert skipped.items() <= awkward.skipped.items()
-    left = set(names(found.scan)) - set(awkward.images)
+    left = set(names(found)) - set(awkward.images)
     assert left == set(awkward.skipped) - set(skipped)
     assert left <= {name for name, reason in awkward.skipped.items() if reason.startswith("damaged")}
 
@@ -111,7 +109,7 @@ def test_a_file_is_known_by_its_content():
 def test_heic_names_the_extra_it_needs(tmp_path):
     save(tmp_path / "a.png")
     (tmp_path / "b.jpg").write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
-    found = read_headers(scan(tmp_path)).scan
+    found = scan(tmp_path)
     assert names(found) == ["a.png"]
     assert "propos[heic]" in NEEDS_HEIC
     assert reads_heic() or found.skipped == [Skipped("b.jpg", NEEDS_HEIC)]
@@ -155,7 +153,6 @@ def test_a_list_as_excel_writes_it_is_read_and_said_to_be(tmp_path):
     assert [(entry.name, entry.label) for entry in found.images] == [("café.png", "thé “vert”"), ("\\xff.png", "?")]
     assert len(found.notes) == 1
     assert "list.csv: is not UTF-8: read as Windows-1252" in found.notes[0]
-    assert read_headers(found).scan.notes == found.notes
 
 
 def test_a_utf_16_list_that_is_damaged_is_refused(tmp_path):
@@ -201,7 +198,7 @@ def test_a_zip_is_read_in_place_and_never_leads_outside(tmp_path):
     evil = [skipped.path for skipped in found.skipped if skipped.reason == OUTSIDE]
     assert evil == ["../evil.png", "/etc/evil.png", "C:/evil.png", "x\\\\..\\\\..\\\\evil.png"]
     assert Skipped("notes.txt", NOT_AN_IMAGE) in found.skipped
-    assert [(header.width, header.height) for header in read_headers(found).headers] == [(8, 6), (8, 6)]
+    assert [(entry.width, entry.height) for entry in found.images] == [(8, 6), (8, 6)]
 
 
 def finished_run(folder, info='{"schema": 1, "propos": "0.1.0"}'):
@@ -328,8 +325,8 @@ def test_a_png_with_too_much_text_is_not_called_damaged(tmp_path):
         body = body if kind == b"tEXt" else b"x\0\0" + body
         chunk = len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
         (tmp_path / name).write_bytes(content[:head] + chunk + content[head:])
-    found = read_headers(scan(tmp_path))
-    assert found.scan.skipped == [Skipped(name, TOO_MUCH_TEXT) for name in ("long.png", "packed.png")]
+    found = scan(tmp_path)
+    assert found.skipped == [Skipped(name, TOO_MUCH_TEXT) for name in ("long.png", "packed.png")]
 
 
 def test_file_systems_that_the_system_makes_up_are_known_by_their_kind(tmp_path):
@@ -364,11 +361,10 @@ def test_a_long_look_says_how_far_it_is(tmp_path):
     def show_task(words):
         return nullcontext(lambda done, total: said.append((words, done, total)))
 
-    read_headers(scan(tmp_path, show_task), show_task)
-    looked = ["Telling images from other files", "Reading the images' headers"]
+    scan(tmp_path, show_task)
     assert said == [
         *(("Looking for files", done, 0) for done in (0, 0, 150, 300)),
-        *((words, done, 450) for words in looked for done in (200, 400)),
+        *(("Reading the images' headers", done, 450) for done in (200, 400)),
     ]
 
 
@@ -436,6 +432,7 @@ def test_quick_and_slow_files_are_parted_alike_and_in_order(seconds):
         return entry.name
 
     entries = [Entry(f"{number:03d}", Path("nowhere"), 1, 0) for number in range(60)]
-    seen, skipped = read_entries(entries, look)
-    assert seen == [f"{number:03d}" for number in range(60) if number % 10 != 7]
-    assert [each.path for each in skipped] == [f"{number:03d}" for number in range(7, 60, 10)]
+    seen = list(read_all(entries, look))
+    assert [str(each) for each in seen] == [
+        "it is a seven" if number % 10 == 7 else f"{number:03d}" for number in range(60)
+    ]
