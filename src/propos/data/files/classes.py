@@ -30,8 +30,9 @@ def folder_labels(images: Iterable[str]) -> FolderLabels:
     A split is a folder with the usual name of one, where neither it nor a folder above it holds images itself: a class
     may be called "test" too.
     """
-    folders = [image.rpartition("/")[0] for image in images]
-    filled = set(folders)
+    known: dict[str, str] = {}  # one string for each folder
+    folders = [known.setdefault(folder, folder) for folder in (image.rpartition("/")[0] for image in images)]
+    filled = set(known)
     splits = {folder: _split_above(folder, filled) for folder in filled}
     classes = {folder: folder[len(split) + 1 :] if split else folder for folder, split in splits.items()}
     return FolderLabels([classes[folder] for folder in folders], sorted({*splits.values()} - {""}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,13 @@ class Names(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), BLOCK):
             yield from self.column.slice(start, BLOCK).to_pylist()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Names):
+            return bool(self.column.equals(other.column))
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
 
     @overload
     def __getitem__(self, where: int) -> str: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -41,7 +42,7 @@ def _in_words(error: NoImages | OSError, run: Run) -> str:
 def check_same(source: Source, names: Sequence[str]) -> None:
     """Raise ImagesUnavailable if the images' names are not the run's."""
     own = source.image_names()
-    if len(own) != len(names) or any(one != other for one, other in zip(own, names, strict=True)):
+    if len(own) != len(names) or not all(map(operator.eq, own, names)):
         raise ImagesUnavailable("There are no pictures, because images were added, renamed or removed since the run.")
 
 

@@ -229,8 +229,7 @@ def test_commands_at_the_same_time_get_the_same_images(photos):
     expected, results = everything(scan(photos)), []
 
     def work():
-        for _ in range(3):
-            results.append(everything(indexed_scan(photos)))
+        results.extend(everything(indexed_scan(photos)) for _ in range(3))
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
