@@ -98,12 +98,14 @@ def _made_with() -> dict[str, object]:
 
 def _recall(index: _Index, listed: Listed, looked: Looked) -> Int[np.ndarray, " M"]:
     """Fill in the facts of unchanged files, and return the positions of those that have to be opened."""
-    place = places_of(listed.names, index.names)
-    there = place >= 0
-    status = index.status[place]
-    same = there & (status["size"] == listed.status["size"]) & (status["time"] == listed.status["time"])
+    if index.names.equals(listed.names):
+        place, status, facts = np.arange(len(listed)), index.status, index.facts
+    else:
+        place = places_of(listed.names, index.names)
+        status, facts = index.status[place], index.facts[place]
+    same = (place >= 0) & (status["size"] == listed.status["size"]) & (status["time"] == listed.status["time"])
     # These facts are known; where a file is opened nevertheless, they stay if its digest is still the same.
-    looked.facts[same] = index.facts[place[same]]
+    np.copyto(looked.facts, facts, where=same)
     sure = same & (status["changed"] == listed.status["changed"]) & (status["inode"] == listed.status["inode"])
     sure &= (status["changed"] < index.read - RECENT) & listed.timed
     known: Bool[np.ndarray, " N"] = looked.facts["kind"] > 0
@@ -145,20 +147,26 @@ def _write(folder: Path, listed: Listed, looked: Looked, began: int) -> None:
 
 def _read(path: Path) -> _Index | None:
     """Read an index; None if it was made by another version, an exception if it is damaged."""
-    with path.open("rb") as file:
-        table = pa.parquet.read_table(file, page_checksum_verification=True)
-    made = json.loads(table.schema.metadata[b"propos"])
-    read = made.pop("read")
-    if made != _made_with():
-        return None
-    if table.schema != _schema() or type(read) is not int:
-        raise ValueError("other columns")
-    names, reasons = (joined(table[name].chunks) for name in ("name", "reason"))
-    status, facts = np.empty(len(table), STATUS), np.empty(len(table), FACTS)
-    for rows in (status, facts):
-        for name in rows.dtype.names or ():
-            rows[name] = _values(pa.concat_arrays(table[name].chunks), rows.dtype[name])
-    return _Index(names, status, facts, reasons, read)
+    with path.open("rb") as file, pa.parquet.ParquetFile(file, page_checksum_verification=True) as index:
+        made = json.loads(index.schema_arrow.metadata[b"propos"])
+        read = made.pop("read")
+        if made != _made_with():
+            return None
+        if index.schema_arrow != _schema() or type(read) is not int:
+            raise ValueError("other columns")
+        status, facts = (np.empty(index.metadata.num_rows, dtype) for dtype in (STATUS, FACTS))
+        texts: dict[str, list[pa.Array]] = {"name": [], "reason": []}
+        done = 0
+        for batch in index.iter_batches(ROWS):  # the whole table at once would take three times the memory
+            for rows in (status[done : done + len(batch)], facts[done : done + len(batch)]):
+                for name in rows.dtype.names or ():
+                    rows[name] = _values(batch[name], rows.dtype[name])
+            for name, parts in texts.items():
+                parts.append(batch[name])
+            done += len(batch)
+    if done != len(status):
+        raise ValueError("fewer rows than announced")
+    return _Index(joined(texts["name"]), status, facts, joined(texts["reason"]), read)
 
 
 def _schema() -> pa.Schema:

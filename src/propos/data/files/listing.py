@@ -114,7 +114,7 @@ class _Files:
     def columns(self) -> tuple[pa.Array, Shaped[np.ndarray, " N"]]:
         """Return the names and the status of all files."""
         names = joined([*self._names, column_of(self._waiting)])
-        return names, np.frombuffer(self._status.tobytes(), STATUS)
+        return names, np.frombuffer(self._status, STATUS) if len(self) else np.empty(0, STATUS)
 
     def sorted_columns(self) -> tuple[pa.Array, Shaped[np.ndarray, " N"], Shaped[np.ndarray, " N"]]:
         """Return the same in the order of the names, and this order."""
