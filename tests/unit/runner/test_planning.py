@@ -60,7 +60,8 @@ def opened():
 
 def test_planning_decodes_no_image_of_its_sample_twice(tmp_path, opened):
     """Grey images stored in colour are asked for colours, then whether they are photographs, then in the mirror."""
-    pixels = np.kron(load_digits().images[:300], np.ones((4, 4))) * 12
+    few = load_digits().images[:250]  # too few for an index of the files
+    pixels = np.kron(few, np.ones((4, 4))) * 12
     pixels = np.clip(pixels + 20 + np.random.default_rng(0).normal(0, 6, pixels.shape), 0, 255).astype(np.uint8)
     (tmp_path / "scans").mkdir()
     for number, image in enumerate(pixels):
@@ -73,8 +74,8 @@ def test_planning_decodes_no_image_of_its_sample_twice(tmp_path, opened):
         assert planned.config.recipe == "small-grey"
         assert planned.source.channels == 1
     sampled = Counter({name: count - looks[name] for name, count in opened.items()})
-    assert len(looks) == 300
-    assert sum(sampled.values()) > 250
+    assert len(looks) == 250
+    assert sum(sampled.values()) > 200
     assert max(sampled.values()) == 1
 
 
