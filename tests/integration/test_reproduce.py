@@ -15,7 +15,7 @@ from propos.evaluation.classes import Classes
 from propos.evaluation.preservation import Bank, preservation_rates
 from propos.methods.seeds import generator
 from propos.runs import Run
-from propos.study.reproduce.budgets import task
+from propos.study.reproduce.budgets import Budget, task
 from propos.study.reproduce.images import source_of
 from propos.study.reproduce.items import ITEMS
 from propos.study.reproduce.measurements import take_measurements
@@ -33,7 +33,7 @@ def no_data(monkeypatch, tmp_path):
 
 
 def tasks(root, name="figure-3", seeds=1):
-    return [task(cell, "tiny", root) for cell in ITEMS[name].cells(seeds)]
+    return [task(cell, Budget("tiny"), root) for cell in ITEMS[name].cells(seeds)]
 
 
 def started(out):

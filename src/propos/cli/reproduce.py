@@ -25,6 +25,15 @@ def reproduce(
         Literal["tiny", "small", "paper"],
         typer.Option(help="tiny: minutes on a CPU; small: a reduced study; paper: the paper's own settings."),
     ] = "tiny",
+    version: Annotated[
+        Literal["text", "released"],
+        typer.Option(
+            "--as", help="With budget paper: the settings of the paper's text, or of the authors' released code."
+        ),
+    ] = "text",
+    precision: Annotated[
+        Literal["float32", "bfloat16", "float16"], typer.Option(help="Of the backbone, on every device.")
+    ] = "float32",
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Number of runs of each cell, from seed 0.")] = 3,
     data: Annotated[Path | None, typer.Option(help="Folder of data sets (default: PROPOS_DATA).")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Output folder (default: reproduce-BUDGET).")] = None,
@@ -44,12 +53,14 @@ def reproduce(
     share = read_share(cells)
     set_wait_policy()
     from propos.data import data_root
+    from propos.study.reproduce.budgets import Budget
     from propos.study.reproduce.items import ITEMS, find_items
     from propos.study.reproduce.paths import ReproducePaths
     from propos.study.reproduce.reproducing import ReproduceRequest
 
-    paths = ReproducePaths(out or Path(f"reproduce-{budget}"), data_root(data))
-    request = ReproduceRequest(find_items(ids or list(ITEMS)), budget, seeds, share)
+    trained = Budget(budget, version, precision)
+    paths = ReproducePaths(out or Path(trained.folder), data_root(data))
+    request = ReproduceRequest(find_items(ids or list(ITEMS)), trained, seeds, share)
     if not ids or dry_run:
         from propos.study.reproduce.listing import list_cells, list_items
 
@@ -87,7 +98,7 @@ def run_on_terminal(
             return stop_on_signals(terminal)
 
         # Runs of seconds need no progress.
-        reporter = None if request.budget == "tiny" else terminal
+        reporter = None if request.budget.size == "tiny" else terminal
         problems = reproduce(request, paths, TrainingOptions(device, reporter, stopping, terminal.note), train)
         terminal.note(f"Written: {paths.out / 'index.html'}")
         for problem in problems:

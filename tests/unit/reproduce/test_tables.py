@@ -11,6 +11,7 @@ import pytest
 from propos.runner.batch import TrainingOptions
 from propos.runs import RunFolder
 from propos.study.reproduce.assembling import assemble
+from propos.study.reproduce.budgets import Budget
 from propos.study.reproduce.elements import Entry, Ours
 from propos.study.reproduce.hours import forward_operations
 from propos.study.reproduce.items import ITEMS, find_items
@@ -53,7 +54,7 @@ def write_cell(paths, task, **scores):
 def results(tmp_path):
     """Table 6 of which ProPos is finished on CIFAR-10 with three seeds, and CC with one."""
     paths = ReproducePaths(tmp_path)
-    found = Results(ITEMS["table-6"], 3, "small", paths)
+    found = Results(ITEMS["table-6"], 3, Budget("small"), paths)
     for cell, task in found.tasks.items():
         if cell.setup.data == "cifar-10" and cell.setup.method == "propos":
             write_cell(paths, task, nmi=0.84 + 0.01 * cell.seed, accuracy=0.5, ari=0.4, ami=0.4)
@@ -81,8 +82,8 @@ def test_our_mean_over_seeds_is_next_to_the_papers(results):
 
 
 def test_the_study_says_seed_by_seed_how_far_one_method_is_ahead(tmp_path):
-    found = Results(ITEMS["study"], 3, "small", ReproducePaths(tmp_path, tmp_path))
-    before = Results(ITEMS["study"], 3, "small", ReproducePaths(tmp_path / "nothing", tmp_path))
+    found = Results(ITEMS["study"], 3, Budget("small"), ReproducePaths(tmp_path, tmp_path))
+    before = Results(ITEMS["study"], 3, Budget("small"), ReproducePaths(tmp_path / "nothing", tmp_path))
     assert len(assemble(before).parts) == 3 + 6  # curves of both sets
     accuracies = {"propos": (0.50, 0.60, 0.70), "byol": (0.45, 0.61, 0.40)}  # ahead by 5, -1 and 30
     for cell, task in found.tasks.items():
@@ -132,12 +133,12 @@ def test_a_table_is_written_as_markdown_and_csv(results):
 
 
 def test_a_stand_in_is_named_in_the_head_of_its_columns(tmp_path):
-    results = Results(ITEMS["table-9"], 1, "tiny", ReproducePaths(tmp_path))
+    results = Results(ITEMS["table-9"], 1, Budget("tiny"), ReproducePaths(tmp_path))
     assert "| CIFAR-10-LT (stand-in: digits) NMI | paper |" in markdown(assemble(results))
 
 
 def test_absent_data_are_called_so_where_nothing_stands_in(tmp_path):
-    results = Results(ITEMS["table-3"], 1, "small", ReproducePaths(tmp_path, tmp_path))
+    results = Results(ITEMS["table-3"], 1, Budget("small"), ReproducePaths(tmp_path, tmp_path))
     (table,) = assemble(results).parts
     rows = dict(table.rows)
     assert rows["ProPos"][0].ours.why == "data not found"
@@ -158,10 +159,10 @@ def test_the_page_escapes_what_it_shows(results):
 
 def test_kept_cells_make_the_same_curves_and_name_no_place(tmp_path):
     paths, kept = ReproducePaths(tmp_path / "out"), ReproducePaths(tmp_path / "study")
-    for cell, task in Results(ITEMS["figure-3"], 1, "tiny", paths).tasks.items():
+    for cell, task in Results(ITEMS["figure-3"], 1, Budget("tiny"), paths).tasks.items():
         write_cell(paths, task, nmi=0.25 if cell.setup.method == "byol" else 0.5)
     subprocess.run([sys.executable, KEEP, paths.out, kept.out], check=True)
-    *_, nmi = assemble(Results(ITEMS["figure-3"], 1, "tiny", kept)).parts
+    *_, nmi = assemble(Results(ITEMS["figure-3"], 1, Budget("tiny"), kept)).parts
     assert [(series.name, series.x, series.y) for series in nmi.series] == [
         ("BYOL", [4], [0.25]),
         ("ProPos", [4], [0.5]),
@@ -172,7 +173,10 @@ def test_kept_cells_make_the_same_curves_and_name_no_place(tmp_path):
 def test_without_training_finished_cells_of_all_requested_items_are_written(tmp_path):
     paths = ReproducePaths(tmp_path)
     for ids, seeds in ((["figure-s1"], 2), (["table-1", "figure-s1"], 1)):
-        assert reproduce(ReproduceRequest(find_items(ids), "tiny", seeds), paths, TrainingOptions(), train=False) == []
+        assert (
+            reproduce(ReproduceRequest(find_items(ids), Budget("tiny"), seeds), paths, TrainingOptions(), train=False)
+            == []
+        )
     assert not (tmp_path / "cells").exists()
     text = (tmp_path / "index.html").read_text()
     assert 'id="table-1"' in text
@@ -181,7 +185,7 @@ def test_without_training_finished_cells_of_all_requested_items_are_written(tmp_
 
 @pytest.mark.parametrize("name", ITEMS)
 def test_every_item_is_written_before_anything_is_trained(tmp_path, name):
-    item = assemble(Results(ITEMS[name], 1, "tiny", ReproducePaths(tmp_path)))
+    item = assemble(Results(ITEMS[name], 1, Budget("tiny"), ReproducePaths(tmp_path)))
     write_item(item, tmp_path)
     assert (tmp_path / f"{name}.md").read_text().startswith(f"# {name}: ")
     assert item.cells == (0, len(ITEMS[name].cells(1)))

@@ -1,27 +1,40 @@
 """Budgets: how a cell is trained; every setting that differs from the paper is listed.
 
-`paper` is the paper's own recipe on all images. `small` and `tiny` keep the method and the varied settings, and take
-the rest from one reduced recipe each, so that cells of one budget are comparable.
+`paper` is the paper's own recipe on all images: as its text has it, or as the authors released it. `small` and `tiny`
+keep the method and the varied settings, and take the rest from one reduced recipe each, so that cells of one budget
+are comparable. The precision is part of a cell's settings: it does not depend on the device.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from propos.common.errors import InputError
 from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
 from propos.methods import complete_sections, settings_of
 from propos.runner.recipes import build_recipe, for_method
 from propos.study.reproduce.cells import Cell, Setup
 from propos.study.reproduce.images import Images, is_available
 
-Budget = Literal["tiny", "small", "paper"]
-BUDGETS: tuple[Budget, ...] = ("tiny", "small", "paper")
+Size = Literal["tiny", "small", "paper"]
+Version = Literal["text", "released"]
+Precision = Literal["float32", "bfloat16", "float16"]
+# The recipes of the authors' released configurations, by the method and the paper's recipe; other set-ups have none.
+RELEASED = {
+    ("propos", "cifar-10-r18"): "cifar-10-r18-released",
+    ("propos", "cifar-20-r18"): "cifar-20-r18-released",
+    ("propos", "cifar-20"): "cifar-20-r34-released",
+    ("propos", "imagenet-dogs-224"): "imagenet-dogs-released",
+    ("propos", "imagenet-1k"): "imagenet-1k-released",
+    ("byol", "cifar-10-r18"): "byol-released",
+}
+LAMBDA = "propos.psl_weight"
 PAPER_WIDTH = 256  # of the projection, which the figure of widths varies
 PAPER_BATCH = 256
 LARGE = "-224"  # how recipes for twice the usual size end, of which a reduced study has twice its own
@@ -70,7 +83,47 @@ TINY = ReducedStudy(
         sections=_clusterings(12, 24, 48),
     ).with_settings({"estep.restarts": 3}),
 )
-REDUCED: dict[Budget, ReducedStudy] = {"tiny": TINY, "small": SMALL}
+REDUCED: dict[Size, ReducedStudy] = {"tiny": TINY, "small": SMALL}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The size of the study, the version of the paper's settings, and the precision."""
+
+    size: Size
+    version: Version = "text"
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        if self.version == "released" and self.size != "paper":
+            raise InputError(f"--as released: budget {self.size} has settings of its own; use --budget paper")
+
+    def __str__(self) -> str:
+        text = f"{self.size} (as released)" if self.version == "released" else self.size
+        return text if self.precision == "float32" else f"{text} in {self.precision}"
+
+    @classmethod
+    def read(cls, state: Mapping[str, Any]) -> Budget | None:
+        """Return the budget that was written, or None if it is not one."""
+        size, version, precision = state.get("budget"), state.get("as", "text"), state.get("precision", "float32")
+        if (
+            size is None
+            or size not in get_args(Size)
+            or version not in get_args(Version)
+            or precision not in get_args(Precision)
+        ):
+            return None
+        return cls(size, version, precision)
+
+    def plain(self) -> dict[str, str]:
+        """Return what is written of it."""
+        return {"budget": self.size, "as": self.version, "precision": self.precision}
+
+    @property
+    def folder(self) -> str:
+        """The usual output folder."""
+        parts = ["reproduce", self.size, "released" if self.version == "released" else "", self.precision]
+        return "-".join(part for part in parts if part not in ("", "float32"))
 
 
 @dataclass(frozen=True)
@@ -102,20 +155,42 @@ class Task:
 @cache
 def task(cell: Cell, budget: Budget, root: Path | None) -> Task:
     """Return a cell as a budget has it trained, with stand-ins for absent images where it allows them."""
-    available = is_available(cell.setup.data, root)
-    if budget == "paper":
-        return Task(cell, paper_config(cell), Images(cell.setup.data), available)
-    reduced = REDUCED[budget]
+    available, precision = is_available(cell.setup.data, root), {"train.precision": budget.precision}
+    if budget.size == "paper":
+        config = released_config(cell) if budget.version == "released" else paper_config(cell)
+        return Task(cell, config.with_settings(precision), Images(cell.setup.data), available)
+    reduced = REDUCED[budget.size]
     images = Images(cell.setup.data, reduced.images, reduced.classes, reduced.side)
-    if budget == "tiny" and not available:
+    if budget.size == "tiny" and not available:
         images, available = Images(cell.setup.data, reduced.images, reduced.classes, reduced.side, stand_in=True), True
-    return Task(cell, reduced_config(cell, reduced), images, available)
+    return Task(cell, reduced_config(cell, reduced).with_settings(precision), images, available)
 
 
 def paper_config(cell: Cell) -> Config:
-    """Return the settings that the paper trained a cell with."""
-    setup = cell.setup
-    config = build_recipe(setup.recipe, setup.method).with_settings({**dict(setup.changes), "seed": cell.seed})
+    """Return the settings that the paper's text has for a cell."""
+    return _full_config(cell, cell.setup.recipe, dict(cell.setup.changes))
+
+
+def released_config(cell: Cell) -> Config:
+    """Return the settings that the released code has for a cell; where there is no configuration, those of the text.
+
+    A λ that an item varies acts divided by the number of processes, as the recipe's own does.
+    """
+    setup, changes = cell.setup, dict(cell.setup.changes)
+    family = "propos" if setup.method.startswith("propos-") else setup.method
+    recipe = RELEASED.get((family, setup.recipe), setup.recipe)
+    if LAMBDA in changes:
+        changes[LAMBDA] *= _psl_weight(recipe) / _psl_weight(setup.recipe)
+    return _full_config(cell, recipe, changes)
+
+
+def _psl_weight(recipe: str) -> float:
+    weight: float = complete_sections(build_recipe(recipe, "propos")).flat()[LAMBDA]
+    return weight
+
+
+def _full_config(cell: Cell, recipe: str, changes: dict[str, Any]) -> Config:
+    config = build_recipe(recipe, cell.setup.method).with_settings({**changes, "seed": cell.seed})
     return config.with_settings({"keep_epochs": kept_epochs(cell, config.train.epochs)})
 
 

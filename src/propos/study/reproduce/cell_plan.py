@@ -10,7 +10,6 @@ from propos.study.reproduce.budgets import Task
 from propos.study.reproduce.images import source_of
 from propos.study.reproduce.measurements import take_measurements
 from propos.study.reproduce.paths import ReproducePaths
-from propos.training import choose_device, default_precision
 
 
 def train_cells(
@@ -30,10 +29,9 @@ def _job(task: Task, paths: ReproducePaths, options: TrainingOptions, measuremen
 
 
 def planned(task: Task, paths: ReproducePaths, device: str, reporter: Reporter | None = None) -> Decision:
-    """Return a cell's plan, its images opened, in the precision that is usual on the device."""
+    """Return a cell's plan, its images opened."""
     source = source_of(task.images, paths.root, paths.images)
-    config = task.config.with_settings({"train.precision": default_precision(choose_device(device))})
-    request = Request(source=source, config=config, data=paths.root, output=Output(command="propos reproduce"))
+    request = Request(source=source, config=task.config, data=paths.root, output=Output(command="propos reproduce"))
     return plan(request, device, reporter)
 
 

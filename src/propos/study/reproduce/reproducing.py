@@ -12,7 +12,7 @@ from propos.common.plain import parse_json, read_text
 from propos.runner.batch import TrainingOptions
 from propos.runs import wait_for_lock, write_atomically
 from propos.study.reproduce.assembling import READ, assemble
-from propos.study.reproduce.budgets import BUDGETS, Budget, Task, task
+from propos.study.reproduce.budgets import Budget, Task, task
 from propos.study.reproduce.cell_plan import train_cells
 from propos.study.reproduce.cells import Cell
 from propos.study.reproduce.items import ITEMS, Item
@@ -30,6 +30,7 @@ ABOUT = {
     "with each other, but not with the paper's, because training is far shorter.",
     "paper": "The paper's own settings.",
 }
+RELEASED = "The settings of the authors' released code; where it has no configuration, those of the paper's text."
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _record(request: ReproduceRequest, paths: ReproducePaths) -> None:
         if known.budget != request.budget:
             raise InputError(f"{paths.out}: contains a reproduction with budget {known.budget}: choose another --out")
         asked = {item.id: max(request.seeds, known.seeds.get(item.id, 0)) for item in request.items}
-        text = json.dumps({"budget": request.budget, "seeds": known.seeds | asked}, indent=1)
+        text = json.dumps({**request.budget.plain(), "seeds": known.seeds | asked}, indent=1)
         write_atomically(paths.out / STATE, f"{text}\n".encode())
 
 
@@ -106,11 +107,12 @@ class State:
         if not path.is_file():
             return None
         state = parse_json(read_text(path), str(path))
-        seeds = state.get("seeds") if isinstance(state, dict) and state.get("budget") in BUDGETS else None
+        budget = Budget.read(state) if isinstance(state, dict) else None
+        seeds = None if budget is None else state.get("seeds")
         counted = isinstance(seeds, dict) and all(type(number) is int and number > 0 for number in seeds.values())
-        if not isinstance(seeds, dict) or not counted or not seeds.keys() <= ITEMS.keys():
+        if budget is None or not isinstance(seeds, dict) or not counted or not seeds.keys() <= ITEMS.keys():
             raise InputError(f"{path}: not written by this version of propos reproduce: choose another --out")
-        return cls(state["budget"], seeds)
+        return cls(budget, seeds)
 
 
 def write_all(paths: ReproducePaths) -> Path:
@@ -125,5 +127,6 @@ def write_all(paths: ReproducePaths) -> Path:
         ]
         for item in items:
             write_item(item, paths.out)
-        write_atomically(paths.out / "index.html", page(items, state.budget, [ABOUT[state.budget]]).encode())
+        about = RELEASED if state.budget.version == "released" else ABOUT[state.budget.size]
+        write_atomically(paths.out / "index.html", page(items, str(state.budget), [about]).encode())
     return paths.out / "index.html"
