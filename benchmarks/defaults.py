@@ -41,7 +41,7 @@ def ours(source: ArraySource, clusters: int, seed: int, settings: dict[str, floa
     with plan(request(source, clusters, seed, settings), "cpu") as planned:
         config = planned.config
         fitted = train(config, planned.source, planned.device, Silent())
-    curve = [[line["epoch"], line["measures"]["accuracy"]] for line in fitted.history if "measures" in line]
+    curve = [[line["epoch"], line["measures"]["accuracy"]] for line in fitted.history if "accuracy" in line["measures"]]
     chosen: Row = {"recipe": config.recipe, "epochs": config.train.epochs, "size": config.views.size}
     return fitted.table.cluster, {**chosen, "curve": curve}
 

@@ -17,10 +17,12 @@ from typing import Any, Literal, get_args
 
 from propos.common.errors import InputError
 from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
-from propos.methods import complete_sections, settings_of
+from propos.methods import complete_sections, settings_of, stages_of
 from propos.runner.recipes import build_recipe, for_method
 from propos.study.reproduce.cells import Cell, Setup
 from propos.study.reproduce.images import Images, is_available
+from propos.study.reproduce.items import SUBSETS, USUAL_EPOCHS
+from propos.training import stage_epochs
 
 Size = Literal["tiny", "small", "paper"]
 Version = Literal["text", "released"]
@@ -191,7 +193,7 @@ def _psl_weight(recipe: str) -> float:
 
 def _full_config(cell: Cell, recipe: str, changes: dict[str, Any]) -> Config:
     config = build_recipe(recipe, cell.setup.method).with_settings({**changes, "seed": cell.seed})
-    return config.with_settings({"keep_epochs": kept_epochs(cell, config.train.epochs)})
+    return config.with_settings({"keep_epochs": kept_epochs(cell, config)})
 
 
 def reduced_config(cell: Cell, reduced: ReducedStudy) -> Config:
@@ -207,19 +209,24 @@ def reduced_config(cell: Cell, reduced: ReducedStudy) -> Config:
     config = config.with_settings(
         {**_in_proportion({**sizes, **dict(setup.changes)}, base, batches), "seed": cell.seed}
     )
-    return config.with_settings({"keep_epochs": kept_epochs(cell, config.train.epochs)})
+    return config.with_settings({"keep_epochs": kept_epochs(cell, config)})
 
 
 def _in_proportion(changes: dict[str, Any], base: Config, batches: float) -> dict[str, Any]:
     """Scale the sizes that a cell varies as the recipe's own are."""
+    if "train.epochs" in changes:
+        changes["train.epochs"] = round(changes["train.epochs"] * base.train.epochs / int(USUAL_EPOCHS))
     if "network.dimension" in changes:
         changes["network.dimension"] = round(changes["network.dimension"] * base.network.dimension / PAPER_WIDTH)
     queues = {key: round(size * batches) for key, size in changes.items() if key.endswith(".queue_size")}
     return {**changes, **queues}
 
 
-def kept_epochs(cell: Cell, epochs: int) -> tuple[int, ...]:
-    """Return the epochs whose weights are kept: a few, of the one run that figures need."""
+def kept_epochs(cell: Cell, config: Config) -> tuple[int, ...]:
+    """Return the epochs whose weights are kept: a few of the run that figures need, and one that table 8 needs."""
+    epochs = config.train.epochs
+    if cell.setup.method == "scan" and cell.setup.set in SUBSETS:
+        return (stage_epochs(stages_of(config), epochs)[-2].stop - 1,)  # before self-labelling
     if cell != Cell(FIGURE_RUN, 0):
         return ()
     return tuple(sorted({min(epochs - 1, round(share * epochs)) for share in KEPT}))

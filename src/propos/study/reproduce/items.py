@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from propos.common.errors import InputError
-from propos.study.reproduce.cells import Cell, Setup, with_seeds
+from propos.config import method_names
+from propos.runner.recipes import RECIPES
+from propos.study.reproduce.cells import Cell, Changes, Setup, with_seeds
+from propos.study.reproduce.paper import methods_in, paper
 
 # Sets by the paper's names, in its order.
 NAMES = {
@@ -42,12 +45,19 @@ ABLATION = {
 }
 # The two losses, each alone and both: what the study of two sets compares.
 LOSSES = ("BYOL", "ProPos w/o PSL", "ProPos w/o PSA", "ProPos")
-# What we run of the other tables' rows; the rest of them is quoted.
-TABLE_2 = {"CC": "cc", "MoCo": "moco", "SimSiam": "simsiam", "BYOL": "byol", "PCL": "pcl", "ProPos": "propos"}
-TABLE_3 = {"MoCo": "moco", "PCL": "pcl", "SimSiam": "simsiam", "BYOL": "byol", "ProPos": "propos"}
+USUAL_EPOCHS = "200"  # of table 5, and of the recipe for ImageNet-1k
+# Rows of the other tables whose method has another name here; "NMM" is a misprint of NNM.
+ALIASES = {"NMM": "nnm", "MoCo v2": "moco"}
+TABLE_8 = {
+    "k-means w/ pre-trained MoCo": "moco",
+    "SCAN after clustering step": "scan",
+    "SCAN after self-labeling step": "scan",
+    "ProPos": "propos",
+}
 TABLE_9 = {"MoCo v2": "moco", "BYOL": "byol", "ProPos w/o PSL": "propos-no-psl", "ProPos": "propos"}
 
 CIFAR = ("cifar-10", "cifar-20")
+SUBSETS = ("imagenet-50", "imagenet-100", "imagenet-200")
 CLASSES = {"cifar-10": 10, "cifar-20": 20}
 NUMBERS_OF_CLUSTERS = (5, 10, 20, 30, 40, 50)
 EVERY = (1, 2, 4, 8)
@@ -88,6 +98,29 @@ def varied(data: str, method: str = "propos", **changes: Any) -> Setup:
         kept.pop("propos.psl_weight")
         method = "propos-no-psl"
     return Setup(data, f"{data}-r18", method, tuple(sorted(kept.items())))
+
+
+def methods_run(table: str) -> dict[str, str]:
+    """Return the methods of a table that exist here, by the table's names; its other rows are quoted."""
+    named = {row: ALIASES.get(row, row.lower()) for row in methods_in(table)}
+    return {row: method for row, method in named.items() if method in method_names()}
+
+
+def compared(data: str, method: str) -> Setup:
+    """Return a method on a set, with its own recipe for the set where there is one, else with the paper's."""
+    own = f"{method}-{data}"
+    return Setup(data, own if own in RECIPES else data, method)
+
+
+def probed_setups() -> dict[tuple[str, str], Setup]:
+    """Return what table 5 probes, by method and number of epochs: all with ResNet-50."""
+    run, found = methods_run("table-5"), {}
+    for row in paper()["table-5"]:
+        if row["method"] in run:
+            changes: Changes = () if row["epochs"] == USUAL_EPOCHS else (("train.epochs", int(row["epochs"])),)
+            setup = Setup("imagenet-1k", "imagenet-1k", run[row["method"]], changes)
+            found[row["method"], row["epochs"]] = setup
+    return found
 
 
 def _on(sets: Iterable[str], methods: Iterable[str], recipe: str = "{}") -> tuple[Setup, ...]:
@@ -155,14 +188,14 @@ def _items() -> Iterable[Item]:
     five = ("cifar-10", "cifar-20", "stl-10", "imagenet-10", "imagenet-dogs")
     both, one = ("byol", "propos"), ("cifar-10",)
     yield Item("table-1", "the data sets on this machine, next to the paper's counts")
-    yield Item("table-2", "clustering of five sets, ResNet-34", _on(five, TABLE_2.values()))
-    yield Item("table-3", "Tiny-ImageNet", _on(["tiny-imagenet"], TABLE_3.values()))
-    yield Item("table-4", "ImageNet-1k, AMI", _on(["imagenet-1k"], ["propos"]))
-    yield Item("table-5", "ImageNet-1k, linear probe", _on(["imagenet-1k"], ["propos"]))
+    table_2 = tuple(compared(data, method) for data in five for method in methods_run("table-2").values())
+    yield Item("table-2", "clustering of five sets, ResNet-34", table_2)
+    yield Item("table-3", "Tiny-ImageNet", _on(["tiny-imagenet"], methods_run("table-3").values()))
+    yield Item("table-4", "ImageNet-1k, AMI", _on(["imagenet-1k"], methods_run("table-4").values()))
+    yield Item("table-5", "ImageNet-1k, linear probe", tuple(dict.fromkeys(probed_setups().values())))
     yield Item("table-6", "the ablation: 11 methods, ResNet-18", ablation(ABLATION.values()))
     yield Item("table-7", "seconds an epoch, BYOL and ProPos (r = 1) by turns in one process")
-    subsets = ("imagenet-50", "imagenet-100", "imagenet-200")
-    yield Item("table-8", "subsets of ImageNet, validation images by nearest prototype", _on(subsets, ["propos"]))
+    yield Item("table-8", "subsets of ImageNet, validation images", _on(SUBSETS, dict.fromkeys(TABLE_8.values())))
     yield Item("table-9", "long-tailed CIFAR", _on(["cifar-10-lt", "cifar-20-lt"], TABLE_9.values()))
     s1 = tuple(setup for row in split_and_size().values() for setup in row.values())
     yield Item("table-s1", "without the test split; images of 224 px", s1)

@@ -18,6 +18,7 @@ Measure = Callable[
 MEASUREMENTS: dict[str, Measure] = {
     "clusters": measuring.other_cluster_counts,
     "validation": measuring.validation,
+    "clustering": measuring.before_last_stage,
     "linear": measuring.linear,
     "preservation": measuring.preservation,
     "neighbours": figure_images.neighbours,

@@ -39,11 +39,20 @@ def other_cluster_counts(run: Run, task: Task, paths: ReproducePaths, device: st
 
 
 def validation(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
-    """Put validation images into the cluster of their nearest prototype, and score that."""
+    """Assign validation images to clusters as the run assigns new images, and score that."""
+    return _validated(run, task, paths, device)
+
+
+def before_last_stage(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
+    """Score the assignments of validation images by the weights that were kept before the last stage."""
+    return _validated(run, task, paths, device, max(run.kept_weights)) if run.kept_weights else {}
+
+
+def _validated(run: Run, task: Task, paths: ReproducePaths, device: str, snapshot: int | None = None) -> dict[str, Any]:
     images = _validation_images(task, paths)
     if images is None:
         return {}
-    model = Model.uncorrected(run, choose_device(device))
+    model = Model.uncorrected(run, choose_device(device), snapshot)
     with open_like(model.config, source_of(images, paths.root, paths.images), paths.root) as source:
         assert source.labels is not None
         return {**scores(source.labels, model.predict(source).cluster), "images": len(source)}

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from propos.study.reproduce.cells import Setup
 from propos.study.reproduce.elements import Column, Entry, Table
-from propos.study.reproduce.items import ABLATION, CIFAR, NAMES, TABLE_2, TABLE_3, TABLE_9, split_and_size
+from propos.study.reproduce.items import (
+    ABLATION,
+    CIFAR,
+    NAMES,
+    TABLE_8,
+    TABLE_9,
+    compared,
+    methods_run,
+    probed_setups,
+    split_and_size,
+)
 from propos.study.reproduce.paper import methods_in, paper, paper_number, parse_number
 from propos.study.reproduce.results import Results
 
@@ -65,31 +75,36 @@ def _with_kmeans_row(rows: dict[str, Mapping[str, Setup]]) -> dict[str, Mapping[
 def table_2(results: Results) -> list[Table]:
     """Clustering of five sets."""
     sets = ("cifar-10", "cifar-20", "stl-10", "imagenet-10", "imagenet-dogs")
-    rows = _with_kmeans_row(_rows("table-2", TABLE_2, sets))
+    run = methods_run("table-2")
+    setups: dict[str, Mapping[str, Setup]] = {
+        row: {NAMES[data]: compared(data, run[row]) for data in sets} if row in run else {}
+        for row in methods_in("table-2")
+    }
+    rows = _with_kmeans_row(setups)
     return [comparison_table(results, rows, [NAMES[data] for data in sets])]
 
 
 def table_3(results: Results) -> list[Table]:
     """Tiny-ImageNet."""
-    return [comparison_table(results, _rows("table-3", TABLE_3, ["tiny-imagenet"]), ["Tiny-ImageNet"])]
+    rows = _with_kmeans_row(_rows("table-3", methods_run("table-3"), ["tiny-imagenet"]))
+    return [comparison_table(results, rows, ["Tiny-ImageNet"])]
 
 
 def table_4(results: Results) -> list[Table]:
     """ImageNet-1k."""
-    return [
-        comparison_table(results, _rows("table-4", {"ProPos": "propos"}, ["imagenet-1k"]), ["ImageNet-1k"], ("AMI",))
-    ]
+    rows = _rows("table-4", methods_run("table-4"), ["imagenet-1k"])
+    return [comparison_table(results, rows, ["ImageNet-1k"], ("AMI",))]
 
 
 def table_5(results: Results) -> list[Table]:
     """The linear probe on ImageNet-1k."""
-    (setup,) = results.item.setups
-    rows = []
+    setups, rows = probed_setups(), []
     for row in paper()["table-5"]:
         name = f"{row['method']}, {row['backbone']}, batch {row['batch']}, {row['epochs']} epochs"
-        ours = results.measured(setup, "linear", "accuracy") if row["method"] == "ProPos" else None
+        setup = setups.get((row["method"], row["epochs"]))
+        ours = None if setup is None else results.measured(setup, "linear", "accuracy")
         rows.append((name, [Entry(ours, parse_number(row["ACC"]))]))
-    return [Table([Column(results.head(setup), "ACC")], rows)]
+    return [Table([Column(results.head(results.item.setups[0]), "ACC")], rows)]
 
 
 def table_6(results: Results) -> list[Table]:
@@ -99,17 +114,19 @@ def table_6(results: Results) -> list[Table]:
 
 
 def table_8(results: Results) -> list[Table]:
-    """Subsets of ImageNet: validation images by their nearest prototype."""
-    setups = {NAMES[setup.set]: setup for setup in results.item.setups}
+    """Subsets of ImageNet: validation images."""
+    sets = list(dict.fromkeys(setup.data for setup in results.item.setups))
+    heads = [results.head(Setup(data, data)) for data in sets]
     rows = []
-    for method in methods_in("table-8"):
+    for row in methods_in("table-8"):
+        measurement = "clustering" if "clustering step" in row else "validation"
         entries = []
-        for name, setup in setups.items():
+        for data in sets:
             for score in ("NMI", "ARI"):
-                ours = results.measured(setup, "validation", MEASURES[score]) if method == "ProPos" else None
-                entries.append(Entry(ours, paper_number("table-8", method, name, score)))
-        rows.append((method, entries))
-    return [Table([Column(results.head(setup), score) for setup in setups.values() for score in ("NMI", "ARI")], rows)]
+                ours = results.measured(Setup(data, data, TABLE_8[row]), measurement, MEASURES[score])
+                entries.append(Entry(ours, paper_number("table-8", row, NAMES[data], score)))
+        rows.append((row, entries))
+    return [Table([Column(head, score) for head in heads for score in ("NMI", "ARI")], rows)]
 
 
 def table_9(results: Results) -> list[Table]:
