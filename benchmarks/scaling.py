@@ -47,6 +47,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "digits, 8 px, two groups": ("digits", TWO),
     "small-colour, 32 px, one group": ("small-colour", LARGE),
     "small-colour, 32 px, two groups": ("small-colour", {**LARGE, **TWO}),
+    "small-colour, 32 px, two groups, shuffled": ("small-colour", {**LARGE, **TWO, "network.shuffle_bn": True}),
     "ResNet-18, 32 px, one group": ("small-colour", RESNET),
     "ResNet-18, 32 px, two groups": ("small-colour", {**RESNET, **TWO}),
 }
@@ -135,12 +136,17 @@ def bytes_written() -> int:
 
 def formula(case: str, processes: int) -> float:
     """Return the bytes that all processes together send in a step (docs/distributed.md)."""
-    learner, _ = learner_of(case)
+    learner, source = learner_of(case)
     trained = sum(parameter.numel() for parameter in trained_parameters(learner.method))
     buffers = sum(each.numel() for each in running_statistics(learner))
-    outputs = 6 * learner.schedule.batch * learner.config.network.dimension
+    network, images = learner.config.network, learner.schedule.batch
     once = processes - 1  # of an all-gather; an all-reduce sends everything twice
-    return 4.0 * once * (2 * (trained + buffers) + outputs)
+    gathered = 4.0 * once * (2 * (trained + buffers) + 6 * images * network.dimension)
+    if not network.shuffle_bn:
+        return gathered
+    # Of both views and the outputs, the rows that another process passes; on a CPU in float32.
+    numbers = source.channels * learner.config.views.size**2 + network.dimension
+    return gathered + 4.0 * 2 * images * numbers * once / processes
 
 
 # A process that waits for its turns

@@ -99,6 +99,24 @@ def test_batch_norm_of_half_precision_has_full_statistics(two):
         torch.testing.assert_close(half["var"].double(), 0.9 + 0.1 * x.var(dim=1), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16], ids=str)
+def test_a_shuffled_batch_is_the_batch_in_another_order_to_the_bit(two, kind):
+    rows, order = together.rows()[0].to(kind), together.order_of_rows()
+    assert torch.equal(torch.cat([process["shuffled"][str(kind)]["there"] for process in two]), rows[order])
+    assert torch.equal(torch.cat([process["shuffled"][str(kind)]["back"] for process in two]), rows)
+    alone = together.shuffled(kind)
+    assert torch.equal(alone["there"], rows[order])
+    assert torch.equal(alone["back"], rows)
+
+
+def test_shuffling_sends_only_the_rows_that_change_process(two):
+    half, order = together.ROWS // 2, together.order_of_rows()  # the first process has the first half of the rows
+    crossing = [int((order[half:] < half).sum()), int((order[:half] >= half).sum())]
+    assert crossing == [2, 2]
+    for process, rows in zip(two, crossing, strict=True):
+        assert rows * 2**20 <= int(process["shuffled bytes"]) < (rows + 0.1) * 2**20
+
+
 def test_each_image_is_read_once_an_epoch_by_one_process(two):
     steps = 3
     whole = [process["read"] for process in two]

@@ -11,7 +11,7 @@ from helpers import two_stages
 from helpers.methods import REPRESENTATIVE, TRAINED
 from helpers.small import CPU, digits, quick_config
 from propos.common.errors import Interrupted
-from propos.distributed import any_process, gather, gather_on_first, join_process_group, rank, share
+from propos.distributed import Shuffle, any_process, gather, gather_on_first, join_process_group, rank, share
 from propos.methods import find_method, stages_of
 from propos.networks.norm import BatchGroups, BatchNorm, in_groups
 from propos.runs import RunFolder
@@ -145,6 +145,31 @@ def batch_norm_by_torch(groups):
     return {"y": y.detach(), "dx": x.grad, "mean": means.mean(dim=0), "var": variances.mean(dim=0)}
 
 
+def order_of_rows():
+    return torch.randperm(ROWS, generator=torch.Generator().manual_seed(3))
+
+
+def shuffled(kind=torch.float32):
+    """Return this process's share of the shuffled rows, and what it gets when they are returned."""
+    shuffle = Shuffle(order_of_rows(), CPU)
+    there = shuffle.apply(rows()[0][share(ROWS)].to(kind))
+    return {"there": there, "back": shuffle.undo(there)}
+
+
+def bytes_of_a_shuffle():
+    """Return the bytes that this process writes to sockets while rows of a megabyte are shuffled."""
+    shuffle, large = Shuffle(order_of_rows(), CPU), torch.zeros(len(range(ROWS)[share(ROWS)]), 2**18)
+    before = bytes_written()
+    shuffle.apply(large)
+    any_process(False)  # all of it has left when the others have answered
+    return torch.tensor(bytes_written() - before)
+
+
+def bytes_written():
+    counts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(counts["wchar"])
+
+
 def images_read():
     """Return the images this process read in each epoch of a short run, E-steps aside."""
     config, source = quick_config(digits(), train__epochs=2), Recording(digits())
@@ -176,6 +201,8 @@ def everything(folder):
         "steps": {name: one_step(*case) for name, case in STEPS.items() if name not in OTHERS},
         "norms": {groups: batch_norm(groups) for groups in (1, 2, 3, 4, 6)},
         "half": batch_norm(1, torch.bfloat16),
+        "shuffled": {str(kind): shuffled(kind) for kind in (torch.float32, torch.bfloat16)},
+        "shuffled bytes": bytes_of_a_shuffle(),
         "read": images_read(),
         "agreed": torch.tensor(any_process(rank() == 1, False)),
     }

@@ -34,9 +34,11 @@ from propos.distributed.sharing import (
     shares,
     sum_over_processes,
 )
+from propos.distributed.shuffling import Shuffle
 
 __all__ = [
     "UNNAMED_JOB",
+    "Shuffle",
     "all_gather",
     "all_gather_texts",
     "any_process",

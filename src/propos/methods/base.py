@@ -59,7 +59,8 @@ class StepContext(Protocol):
     def encode(self, module: Callable[[Tensor], Tensor], *views: Tensor, shuffled: bool = False) -> list[Tensor]:
         """Pass views through a module in the run's precision and batch-norm groups.
 
-        With `shuffled`, batch norm groups the batch in a random order if `network.shuffle_bn` is set.
+        With `shuffled`, batch norm groups the batch in a random order if `network.shuffle_bn` is set: for a network
+        without a gradient, since none passes between processes then.
         """
 
     def predict(self, module: nn.Module, view: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from propos.distributed import gather, gather_together, share
+from propos.distributed import Shuffle, gather_together, share
 from propos.distributed.transfer import send
 from propos.methods import Stage
 from propos.methods.seeds import derive, generator
@@ -47,13 +47,14 @@ class BatchContext:
 
     def encode(self, module: Callable[[Tensor], Tensor], *views: Tensor, shuffled: bool = False) -> list[Tensor]:
         """Pass views through a module in the run's precision and batch-norm groups."""
-        with autocast(self.learner.device, self.learner.schedule.settings.precision):
+        precision = self.learner.schedule.settings.precision
+        with autocast(self.learner.device, precision):
             if not (shuffled and self.learner.config.network.shuffle_bn):
                 return self._pass(module, views)
-            order = send(torch.randperm(self.size, generator=self._generator("shuffle")), self.learner.device)
-            here, home = order[share(self.size)], order.argsort()[share(self.size)]
-            mixed = self._pass(module, [gather(view, self.size)[here] for view in views])
-            return [gather(output, self.size)[home] for output in mixed]
+            shuffle = Shuffle(torch.randperm(self.size, generator=self._generator("shuffle")), self.learner.device)
+            # Images are sent in the precision that a network's first convolution rounds them to.
+            sent = [view.to(getattr(torch, precision)) if view.ndim == 4 else view for view in views]
+            return [shuffle.undo(output) for output in self._pass(module, [shuffle.apply(view) for view in sent])]
 
     def predict(self, module: nn.Module, view: Tensor) -> Tensor:
         """Pass a view through a module in eval mode, without a gradient."""

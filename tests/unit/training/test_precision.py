@@ -8,8 +8,10 @@ from torch import nn
 from torch.backends import cudnn
 
 from helpers.small import CPU, digits, quick_config, quick_train, same_weights
+from propos.methods.seeds import generator
 from propos.networks import Mlp, autocast
 from propos.training import Silent
+from propos.training.context import BatchContext
 from propos.training.e_step import current_embeddings
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
@@ -61,6 +63,20 @@ def test_gradients_of_heads_are_those_of_float32():
         made.square().sum().backward()
         gradients.append([parameter.grad.clone() for parameter in encoder.projector.parameters()])
     assert all(torch.equal(first, second) for first, second in zip(*gradients, strict=True))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_images_are_shuffled_in_the_precision_of_the_backbone_and_give_the_same_bits(precision):
+    settings = {"train__precision": precision, "network__bn_groups": 2, "network__shuffle_bn": True}
+    learner = build_learner(quick_config(**settings), digits(), CPU)
+    view = torch.randn(16, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(16, generator=generator(learner.seed, "shuffle", 0, 0))
+    ctx = BatchContext.of(learner, late_state(learner), 16)
+    given = []
+    learner.method.target.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0]))
+    made = ctx.encode(learner.method.target, view, shuffled=True)[0]
+    assert given[0].dtype == getattr(torch, precision)
+    assert torch.equal(made[order], ctx.encode(learner.method.target, view[order])[0])
 
 
 def test_an_e_step_computes_in_the_precision_of_the_run():
