@@ -59,8 +59,9 @@ export interface Problems {
   outliers: number[];
   exact: number[][];
   near: number[][];
+  bursts: number[][];
   unreadable: [string, string][];
-  counts: Record<"outliers" | "exact" | "near" | "unreadable" | "lowConfidence", number>;
+  counts: Record<"outliers" | "exact" | "near" | "bursts" | "unreadable" | "lowConfidence", number>;
 }
 
 export interface Chart {

@@ -13,7 +13,7 @@ type Lister = (images: number[], label: string) => HTMLElement;
 export function problemsScreen(report: Report): Screen {
   const { problems } = report;
   const { counts } = problems;
-  const pictures = counts.exact + counts.near + counts.outliers;
+  const pictures = counts.exact + counts.near + counts.bursts + counts.outliers;
   const lists: Gallery[] = [];
   const gallery: Lister = (found, label) => {
     const list = new Gallery(report, found, label);
@@ -27,8 +27,9 @@ export function problemsScreen(report: Report): Screen {
     el("p", { class: "lead" }, "Missing and duplicate images distort the clusters. Mark copies as junk (J), or confirm them (C)."),
     pictures > 0 && el("div", { class: "tools" }, sizeSlider(report.size)),
     part("Unreadable files", "The run skipped them: repair or remove them, and run again.", counts.unreadable, () => unreadable(problems.unreadable)),
-    part("Exact duplicates", "Groups of images with the same pixels.", counts.exact, repeated(gallery, problems.exact)),
-    part("Near duplicates", "Groups of almost identical images within a cluster.", counts.near, repeated(gallery, problems.near)),
+    part("Exact duplicates", "Groups of images with the same pixels, or files with the same bytes.", counts.exact, repeated(gallery, problems.exact)),
+    part("Near duplicates", "Groups of almost identical images: copies that were saved again, resized or made lighter.", counts.near, repeated(gallery, problems.near)),
+    counts.bursts > 0 && part("Bursts", "Groups of similar photographs that one camera took at different times: no copies.", counts.bursts, repeated(gallery, problems.bursts)),
     part(
       "Outliers",
       "Unusually far from the centre of their cluster, the farthest first. They may still belong there: check the first ones.",

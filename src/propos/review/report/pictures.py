@@ -27,7 +27,7 @@ SKETCH = 16
 
 @dataclass(frozen=True)
 class Pictures:
-    """The sheets, the position of each image on them, and hashes and sketches of the images."""
+    """The sheets, the position of each image on them, and hashes and sketches of the images on them."""
 
     side: int
     whole: bool  # thumbnails have all the pixels that were read
@@ -35,8 +35,9 @@ class Pictures:
     files: list[str]
     tiles: int  # on all sheets, those of images that turned out unreadable included
     slot: Int[np.ndarray, " N"]  # −1: no picture
-    digests: list[bytes | None]
-    sketches: Float[np.ndarray, "N S"]  # unit vectors; 0 for none
+    order: Int[np.ndarray, " M"]  # the images on the sheets
+    digests: list[bytes | None]  # of each of them
+    sketches: Float[np.ndarray, "M S"]  # unit vectors; 0 for none
 
 
 def picture_order(
@@ -60,8 +61,8 @@ def draw_pictures(source: Source, order: Int[np.ndarray, " M"], folder: Path, pr
     pitch = side if side <= LOSSLESS else JPEG_BLOCK * math.ceil(side / JPEG_BLOCK)
     slot = np.full(len(source), -1, np.int32)
     slot[order] = np.arange(len(order))
-    digests: list[bytes | None] = [None] * len(source)
-    sketches = np.zeros((len(source), min(side, SKETCH) ** 2), np.float32)
+    digests: list[bytes | None] = []
+    sketches = np.zeros((len(order), min(side, SKETCH) ** 2), np.float32)
     files = []
     for start in range(0, len(order), PER_SHEET):
         positions = order[start : start + PER_SHEET]
@@ -69,12 +70,24 @@ def draw_pictures(source: Source, order: Int[np.ndarray, " M"], folder: Path, pr
         tiles = [thumbnail(source, image, int(at), side) for image, at in zip(images, positions, strict=True)]
         whole = readable(source, positions)
         slot[positions[~whole]] = -1
-        for image, position in zip(images[whole], positions[whole], strict=True):
-            digests[position] = hashlib.blake2b(image.tobytes(), digest_size=12).digest()
-        sketches[positions] = [_sketch(tile) for tile in tiles]
+        digests += [
+            hashlib.blake2b(image.tobytes(), digest_size=12).digest() if good else None
+            for image, good in zip(images, whole, strict=True)
+        ]
+        sketches[start : start + len(tiles)] = [_sketch(tile) for tile in tiles]
         files.append(_write_sheet(tiles, pitch, folder, start // PER_SHEET))
         progress(start + len(positions), len(order))
-    return Pictures(side, side == min(source.height, source.width), pitch, files, len(order), slot, digests, sketches)
+    whole_images = side == min(source.height, source.width)
+    return Pictures(side, whole_images, pitch, files, len(order), slot, order, digests, sketches)
+
+
+def sketches_of(source: Source, positions: Int[np.ndarray, " M"], side: int) -> Float[np.ndarray, "M S"]:
+    """Return the sketches of images that are not on the sheets; 0 for those that cannot be read."""
+    images = source.batch(positions)
+    tiles = [thumbnail(source, image, int(at), side) for image, at in zip(images, positions, strict=True)]
+    sketches: Float[np.ndarray, "M S"] = np.stack([_sketch(tile) for tile in tiles])
+    sketches[~readable(source, positions)] = 0.0
+    return sketches
 
 
 def thumbnail_side(source: Source, count: int) -> int:

@@ -1,4 +1,4 @@
-"""Images that a person should check: outliers, duplicates, and files that could not be read."""
+"""Images that a person should check: outliers, duplicates, bursts, and files that could not be read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float, Int
 
+from propos.review.report.similar import Similar
 from propos.runs import JUNK, ImageTable
 
 OUTLYING = 3.5  # robust standard deviations beyond the middle of the cluster's distances
@@ -23,27 +24,28 @@ class Problems:
     outliers: list[int]
     exact: list[list[int]] = field(default_factory=list)
     near: list[list[int]] = field(default_factory=list)
+    bursts: list[list[int]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def find_problems(
-    table: ImageTable, exact: list[list[int]], near: list[list[int]], unreadable: list[tuple[str, str]]
-) -> Problems:
+def find_problems(table: ImageTable, similar: Similar, unreadable: list[tuple[str, str]]) -> Problems:
     """Collect problems, each list cut to a length that a person can check; low confidences are only counted."""
     kept = table.cluster != JUNK  # junk has been checked already
     outliers = find_outliers(table.cluster, table.distance)
     outliers = outliers[kept[outliers]]
     lists: dict[str, Sized] = {
         "outliers": outliers,
-        "exact": exact,
-        "near": near,
+        "exact": similar.exact,
+        "near": similar.near,
+        "bursts": similar.bursts,
         "unreadable": unreadable,
     }
     return Problems(
         outliers=outliers[:MOST_LISTED].tolist(),
-        exact=exact[:MOST_LISTED],
-        near=near[:MOST_LISTED],
+        exact=similar.exact[:MOST_LISTED],
+        near=similar.near[:MOST_LISTED],
+        bursts=similar.bursts[:MOST_LISTED],
         unreadable=unreadable[:MOST_LISTED],
         counts={
             **{name: len(images) for name, images in lists.items()},

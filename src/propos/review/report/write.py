@@ -17,7 +17,6 @@ from propos.common.progress import ShowTask, show_nothing
 from propos.data import Source
 from propos.review.report.agreement import compare_with_labels
 from propos.review.report.curves import charts, warnings_of
-from propos.review.report.duplicates import exact_groups, near_groups
 from propos.review.report.edits import edits_script, show_edits
 from propos.review.report.files import DATA, EDITS, PAGE, PAGE_FILES, VERSION, page_file
 from propos.review.report.groups import Group, describe_groups, junk_group
@@ -30,7 +29,8 @@ from propos.review.report.problems import find_problems
 from propos.review.report.review import packed_clusters, review
 from propos.review.report.run_diff import compare_runs
 from propos.review.report.settings_text import describe_settings
-from propos.runs import ImageTable, Run, RunFolder
+from propos.review.report.similar import Similar, find_similar
+from propos.runs import JUNK, Run, RunFolder
 
 
 def write_report(
@@ -51,7 +51,7 @@ def write_report(
     groups += [] if junk is None else [junk]
     with _replaced(run.path / PAGE.parent) as folder:
         _copy_page(folder)
-        pictures, originals, note = _pictures(run, source, groups, folder, show_task)
+        pictures, similar, originals, note = _pictures(run, source, groups, folder, show_task)
         if pictures is None and note is not None:
             warn(note)
         data = {
@@ -60,7 +60,7 @@ def write_report(
             "review": review(run),
             "labels": _labels(run),
             "comparison": comparison,
-            "problems": _problems(run, pictures),
+            "problems": find_problems(corrected.table, similar, run.skipped),
             "pictures": _sheets(pictures, originals, note),
             "moments": moments(run, show_task),
         }
@@ -124,25 +124,28 @@ def _copy_page(folder: Path) -> None:
 
 def _pictures(
     run: Run, source: Source | None, groups: list[Group], folder: Path, show_task: ShowTask
-) -> tuple[Pictures | None, str | None, str | None]:
-    """Draw thumbnails; return also the address of the originals, or why there are no pictures."""
+) -> tuple[Pictures | None, Similar, str | None, str | None]:
+    """Draw thumbnails and look for duplicates; return also the originals' address, or why there are no pictures."""
     try:
         with open_images(run, show_task) if source is None else nullcontext(source) as images:
             check_same(images, run.table.images)
-            return _drawn(images, run.corrected.table, groups, folder, show_task)
+            return _drawn(run, images, groups, folder, show_task)
     except ImagesUnavailable as reason:
-        return None, None, str(reason)
+        return None, Similar(), None, str(reason)
 
 
 def _drawn(
-    source: Source, table: ImageTable, groups: list[Group], folder: Path, show_task: ShowTask
-) -> tuple[Pictures, str | None, str | None]:
+    run: Run, source: Source, groups: list[Group], folder: Path, show_task: ShowTask
+) -> tuple[Pictures, Similar, str | None, str | None]:
+    table = run.corrected.table
     featured = [image for group in groups for image in group.typical]
     order = picture_order(featured, table.cluster, table.distance)
     with show_task("Drawing thumbnails") as progress:
         pictures = draw_pictures(source, order, folder, progress)
+    kept = table.cluster != JUNK  # junk has been checked already
+    similar = find_similar(source, pictures, lambda: run.embeddings, kept, run.config.seed, show_task)
     some = f"{len(order):,} of {len(source):,} images have pictures." if len(order) < len(source) else None
-    return pictures, address_of_originals(source), some
+    return pictures, similar, address_of_originals(source), some
 
 
 def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
@@ -196,12 +199,6 @@ def _labels(run: Run) -> dict[str, Any] | None:
         "columns": agreement.columns,
         "counts": agreement.counts,
     }
-
-
-def _problems(run: Run, pictures: Pictures | None) -> Any:
-    exact = [] if pictures is None else exact_groups(pictures.digests)
-    near = [] if pictures is None else near_groups(pictures.sketches, run.corrected.table.cluster, exact)
-    return find_problems(run.corrected.table, exact, near, run.skipped)
 
 
 def _sheets(pictures: Pictures | None, originals: str | None, note: str | None) -> dict[str, Any]:
