@@ -1,11 +1,12 @@
 """Clustering of arrays, independent of networks."""
 
-from propos.clustering.averaging import start_from_averages
+from propos.clustering.averaging import start_from_averages, starting_sample
 from propos.clustering.concentration import concentrations
 from propos.clustering.kmeans import assign, spherical_kmeans
 from propos.clustering.lloyd import Clustering
 from propos.clustering.matching import churn, stable_numbers
 from propos.clustering.neighbours import nearest_in_blocks, nearest_neighbours
+from propos.clustering.points import spans
 from propos.clustering.suggestion import Suggestion, sample_positions, suggest_clusters
 from propos.clustering.whitening import whitened
 
@@ -18,9 +19,11 @@ __all__ = [
     "nearest_in_blocks",
     "nearest_neighbours",
     "sample_positions",
+    "spans",
     "spherical_kmeans",
     "stable_numbers",
     "start_from_averages",
+    "starting_sample",
     "suggest_clusters",
     "whitened",
 ]

@@ -18,6 +18,7 @@ from propos.clustering.kmeans import spherical_kmeans
 from propos.clustering.neighbours import nearest_neighbours
 
 MOST = 4096  # points; of more, a sample is enough to find initial centres
+POINTS_A_CLUSTER = 32  # in the sample, or more than that
 NEAR = 20  # neighbours of a point for neighbour purity
 
 
@@ -37,6 +38,12 @@ def neighbour_purity(labels: Int[Tensor, " N"], near: Int[Tensor, "N n"], cluste
     return float((sums / torch.bincount(labels, minlength=clusters).clamp(min=1)).mean())
 
 
+def starting_sample(count: int, clusters: int, generator: torch.Generator) -> Int[Tensor, " M"]:
+    """Return the positions of all points, or of a random sample if there are more than initial centres need."""
+    most = max(MOST, POINTS_A_CLUSTER * clusters)
+    return torch.arange(count) if count <= most else torch.randperm(count, generator=generator)[:most]
+
+
 def start_from_averages(
     points: Float[Tensor, "N D"], clusters: int, nearest: int, restarts: int, generator: torch.Generator
 ) -> Float[Tensor, "K D"]:
@@ -44,9 +51,7 @@ def start_from_averages(
 
     In every other start each direction is weighted by its standard deviation, which partly undoes whitening.
     """
-    if len(points) > max(MOST, 32 * clusters):
-        points = points[torch.randperm(len(points), generator=generator)[: max(MOST, 32 * clusters)].to(points.device)]
-    points = F.normalize(points.float(), dim=1)
+    points = F.normalize(points[starting_sample(len(points), clusters, generator).to(points.device)].float(), dim=1)
     weighed = F.normalize(points * points.std(dim=0), dim=1)
     smooth, near = [averaged(each, nearest) for each in (points, weighed)], nearest_neighbours(points, NEAR)
     best, most = points[:clusters], -1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from propos.common.errors import InputError
 from propos.evaluation.chance import expected_mutual_information
 
 Values = Shaped[np.ndarray, " N"]
+BLOCK = 65_536  # embeddings at a time, in double precision
 Counts = Int[np.ndarray, "L K"]  # of images by label and cluster, none of which is empty
 
 
@@ -74,9 +76,17 @@ def uniformity_std(embeddings: Float[np.ndarray, "N D"]) -> float:
 
     Uniform on the sphere gives 1/√D; a collapse gives 0.
     """
-    embeddings = np.asarray(embeddings, dtype=np.float64)
-    norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
-    return float((embeddings / np.maximum(norms, 1e-12)).std(axis=0).mean())
+    nothing = np.zeros(embeddings.shape[1])
+    mean = sum((rows.sum(axis=0) for rows in _unit_rows(embeddings)), start=nothing) / len(embeddings)
+    squares = sum((np.square(rows - mean).sum(axis=0) for rows in _unit_rows(embeddings)), start=nothing)
+    return float(np.sqrt(squares / len(embeddings)).mean())
+
+
+def _unit_rows(embeddings: Float[np.ndarray, "N D"]) -> Iterator[Float[np.ndarray, "n D"]]:
+    """Yield the embeddings at unit length in double precision, a block at a time."""
+    for start in range(0, len(embeddings), BLOCK):
+        rows = np.asarray(embeddings[start : start + BLOCK], dtype=np.float64)
+        yield rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 def cluster_sizes(clusters: Int[np.ndarray, " N"], n_clusters: int) -> Int[np.ndarray, " K"]:

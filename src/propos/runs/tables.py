@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,6 +36,13 @@ class ImageTable:
     name: Sequence[str | None] | None = None
     confirmed: Bool[np.ndarray, " N"] | None = None
 
+    def parts(self, rows: int) -> Iterator[ImageTable]:
+        """Yield the table in parts of some rows, so that a copy of it in another form is never whole."""
+        for start in range(0, max(1, len(self.images)), rows):
+            where = slice(start, start + rows)
+            columns = {field.name: getattr(self, field.name) for field in fields(self)}
+            yield replace(self, **{name: each[where] for name, each in columns.items() if each is not None})
+
     def to_arrow(self, first: int = 0) -> pa.Table:
         """Return the table as it is stored, its rows counted from `first`."""
         columns: dict[str, Any] = {
@@ -55,7 +62,7 @@ class ImageTable:
 
 def write_table(table: ImageTable, path: Path, ending: str | None = None) -> None:
     """Write the table in the format of the path's ending, or of `ending`."""
-    write_parts([table], path, ending)
+    write_parts(table.parts(ROW_GROUP), path, ending)
 
 
 def write_parts(parts: Iterable[ImageTable], path: Path, ending: str | None = None) -> int:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.clustering import assign, stable_numbers
+from propos.clustering import stable_numbers
 from propos.common.errors import InputError
 from propos.common.progress import show_nothing
 from propos.config import Config
@@ -28,7 +28,7 @@ from propos.training.corrections import Corrections, corrections_of, numbers_of
 from propos.training.e_step import Assignment, Partition
 from propos.training.features import input_channels, prepare_inputs
 from propos.training.learner import Learner, is_part
-from propos.training.model import KINDS, Model, check_weights, load_weights, weight_tensors
+from propos.training.model import KINDS, Model, check_weights, load_weights, predict_from_embeddings, weight_tensors
 from propos.training.numerics import numerics
 from propos.training.state import State
 
@@ -157,12 +157,13 @@ def start_from(run: Run, source: Source, device: torch.device, config: Config | 
         if frozen is not None:  # its features are cached: they are computed once, here or before
             inputs = prepare_inputs(run.config, source, device, show_nothing, frozen_backbone=frozen)
         embeddings = model.embeddings(inputs)
-    rows = known_images(run, list(source.image_names()), embeddings.cpu().numpy())
+    rows = known_images(run, list(inputs.image_names()), embeddings.cpu().numpy())
     corrected, shared = run.corrected, int((rows >= 0).sum())
     prototypes = torch.from_numpy(corrected.prototypes.vectors[np.argsort(numbers_of(corrected))])
     labels, corrections = corrections_of(corrected, run.table.cluster, rows)
     if shared == 0:
-        labels = assign(embeddings, prototypes.to(device))[0].cpu().numpy()
+        unknown = torch.full((len(embeddings),), -1, device=embeddings.device)
+        labels = predict_from_embeddings(embeddings, prototypes.to(device), unknown).cluster
     weights = _initial_weights(model, config or run.config)
     return WarmStart(weights, prototypes, torch.from_numpy(labels.astype(np.int64)), shared, corrections)
 

@@ -115,9 +115,10 @@ class LocalCorrections:
         """Return the rows of the included images."""
         return rows if self.none else rows[self.included.nonzero()[:, 0]]
 
-    def apply(self, clusters: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
-        """Return the clusters of the images, with fixed images in the clusters that they are fixed in."""
-        return torch.where(self.fixed >= 0, self.fixed, clusters)
+    def apply(self, clusters: Int[Tensor, " b"], rows: slice) -> Int[Tensor, " b"]:
+        """Return the clusters of some of the images, with fixed images in the clusters that they are fixed in."""
+        fixed = self.fixed[rows]
+        return torch.where(fixed >= 0, fixed, clusters)
 
     def gather_labels(self, labels: Int[Tensor, " p"]) -> Int[Tensor, " N"]:
         """Return the labels of all processes' images from those of this process's included ones; −1 if excluded."""

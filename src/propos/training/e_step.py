@@ -14,15 +14,18 @@ from propos.clustering import (
     spherical_kmeans,
     stable_numbers,
     start_from_averages,
+    starting_sample,
 )
 from propos.common.errors import RunFailed
 from propos.data import Source
-from propos.distributed import any_process, gather, share, sum_over_processes, world_size
+from propos.distributed import any_process, gather_rows, share, sum_over_processes, world_size
 from propos.methods.seeds import generator
 from propos.training.corrections import Corrections, LocalCorrections
-from propos.training.embedding import embed, method_output_batches
+from propos.training.embedding import collect, embed, length, method_output_batches
 from propos.training.learner import Learner
 from propos.training.pinned import pin_images
+
+CHECKED_ROWS = 8192  # embeddings that are checked for NaN at a time: a check of all takes more memory than they do
 
 
 @dataclass(frozen=True)
@@ -179,8 +182,9 @@ def _start(
     if not config.estep.averaged or (learner.stages and not learner.method.good_initial_embeddings):
         return start, config.estep.restarts
     if start is None:
-        everyone = gather(points, learner.schedule.images)
-        start = start_from_averages(everyone, config.clusters, config.estep.averaged, config.estep.restarts, draw)
+        images = learner.schedule.images
+        sample = gather_rows(points, starting_sample(images, config.clusters, draw).to(points.device), images)
+        start = start_from_averages(sample, config.clusters, config.estep.averaged, config.estep.restarts, draw)
     return start, 0  # another start could end in clusters that mix classes
 
 
@@ -190,7 +194,8 @@ def current_embeddings(learner: Learner, source: Source, epoch: int) -> Float[Te
 
 
 def _finite(embeddings: Float[Tensor, "n D"], epoch: int) -> Float[Tensor, "n D"]:
-    if any_process(not torch.isfinite(embeddings).all())[0]:
+    finite = torch.stack([torch.isfinite(rows).all() for rows in embeddings.split(CHECKED_ROWS)]).all()
+    if any_process(not finite)[0]:
         lower = "start a new run at a lower rate (--set train.lr=…)"
         raise RunFailed(f"the embeddings contain NaN at the start of epoch {epoch}: {lower}", "nan")
     return embeddings
@@ -203,17 +208,50 @@ def _by_head(
 
     The prototype of an empty cluster is the mean of all images, weighted by the head's probabilities.
     """
-    outputs = method_output_batches(learner.method, source, learner.config, share(len(source)))
-    batches = [(embeddings, assignments) for embeddings, _, assignments in outputs]
-    embeddings = _finite(torch.cat([batch for batch, _ in batches]), epoch)
-    assignments = torch.cat([batch for _, batch in batches if batch is not None])
-    local = LocalCorrections.of(corrections, len(source), assignments.device)
-    clusters = local.apply(assignments.argmax(dim=1))
-    confidence = assignments.gather(1, clusters[:, None])[:, 0]
+    images = share(len(source))
+    local = LocalCorrections.of(corrections, len(source), learner.method.online.device)
+    sums = _HeadSums(local)
+    outputs = method_output_batches(learner.method, source, learner.config, images)
+    embeddings, clusters, confidence = collect((sums.add(batch, made) for batch, _, made in outputs), length(images))
+    _finite(embeddings, epoch)
     labels = local.gather_labels(local.select(clusters))
-    members = (F.one_hot(clusters, assignments.shape[1]) * local.included[:, None]).to(embeddings.dtype)
-    hard, soft = sum_over_processes(torch.stack([members.T @ embeddings, assignments.T @ embeddings])).unbind()
-    empty = sum_over_processes(members.sum(dim=0)) == 0
-    prototypes = F.normalize(torch.where(empty[:, None], soft, hard), dim=1)
     moved = None if previous is None else churn(previous.labels.cpu().numpy(), labels.cpu().numpy())
-    return Assignment(labels, prototypes, embeddings, moved, confidence=confidence)
+    return Assignment(labels, sums.prototypes(), embeddings, moved, confidence=confidence)
+
+
+class _HeadSums:
+    """Sums of the embeddings by cluster, added a batch at a time: images × clusters are never in memory at once."""
+
+    def __init__(self, local: LocalCorrections) -> None:
+        self.local, self.rows = local, 0
+        self.hard: Float[Tensor, "K D"] | None = None  # of the images of each cluster
+        self.soft: Float[Tensor, "K D"] | None = None  # of all images, weighted by the head's probabilities
+        self.sizes: Float[Tensor, " K"] | None = None  # numbers of included images
+
+    def add(
+        self, embeddings: Float[Tensor, "B D"], assignments: Float[Tensor, "B K"] | None
+    ) -> tuple[Float[Tensor, "B D"], Int[Tensor, " B"], Float[Tensor, " B"]]:
+        """Add the next images; return their embeddings, clusters and the head's confidence in these."""
+        assert assignments is not None
+        span = slice(self.rows, self.rows + len(embeddings))
+        self.rows = span.stop
+        clusters = self.local.apply(assignments.argmax(dim=1), span)
+        included = self.local.included[span].to(embeddings.dtype)
+        sizes = embeddings.new_zeros(assignments.shape[1]).index_add_(0, clusters, included)
+        # A sum of its own for each batch: adding a million rows to one sum loses digits.
+        hard = embeddings.new_zeros((len(sizes), embeddings.shape[1]))
+        hard.index_add_(0, clusters, embeddings * included[:, None])
+        soft = assignments.T @ embeddings
+        self.hard = hard if self.hard is None else self.hard + hard
+        self.soft = soft if self.soft is None else self.soft + soft
+        self.sizes = sizes if self.sizes is None else self.sizes + sizes
+        return embeddings, clusters, assignments.gather(1, clusters[:, None])[:, 0]
+
+    def prototypes(self) -> Float[Tensor, "K D"]:
+        """Return the normalised sums of all processes."""
+        assert self.hard is not None
+        assert self.soft is not None
+        assert self.sizes is not None
+        hard, soft = sum_over_processes(torch.stack([self.hard, self.soft])).unbind()
+        empty = sum_over_processes(self.sizes) == 0
+        return F.normalize(torch.where(empty[:, None], soft, hard), dim=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,27 @@ LARGE = 32  # batch size for a whole pretrained network: larger ones are no fast
 
 def embed(encoder: Encoder, source: Source, config: Config) -> Float[Tensor, "n D"]:
     """Return the embeddings of this process's share of the images, on the encoder's device."""
-    return torch.cat(list(embed_batches(encoder, source, config, share(len(source)))))
+    local = share(len(source))
+    (embeddings,) = collect(((batch,) for batch in embed_batches(encoder, source, config, local)), length(local))
+    return embeddings
+
+
+def collect(batches: Iterable[tuple[Tensor, ...]], rows: int) -> tuple[Tensor, ...]:
+    """Return the tables whose rows the batches have; only one batch is in memory twice."""
+    tables: tuple[Tensor, ...] = ()
+    start = 0
+    for batch in batches:
+        tables = tables or tuple(part.new_empty((rows, *part.shape[1:])) for part in batch)
+        for table, part in zip(tables, batch, strict=True):
+            table[start : start + len(part)] = part
+        start += len(batch[0])
+    assert start == rows
+    return tables
+
+
+def length(rows: slice) -> int:
+    """Return the number of rows of a slice."""
+    return int(rows.stop - rows.start)
 
 
 def embed_batches(

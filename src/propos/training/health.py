@@ -23,6 +23,7 @@ Labels = Shaped[np.ndarray, " N"] | None
 COLLAPSED_SPREAD = 0.2  # of 1/√d; a healthy run ends between 0.8 and 1
 LOST_SPREAD = 0.5  # of the widest spread so far
 DOMINANT_SHARE = 0.5
+ROWS = 65_536  # embeddings at a time, in double precision
 
 
 def measure(assignment: Assignment, labels: Labels) -> Measures:
@@ -48,10 +49,11 @@ def _spread(embeddings: Float[Tensor, "n D"]) -> float:
     """Return the uniformity of all processes' embeddings, which are unit vectors."""
     if world_size() == 1:
         return uniformity_std(embeddings.cpu().numpy())
-    rows = embeddings.double()
-    count = sum_over_processes(torch.tensor(len(rows)))
-    mean = sum_over_processes(rows.sum(dim=0)) / count
-    return float((sum_over_processes((rows - mean).square().sum(dim=0)) / count).sqrt().mean())
+    blocks = embeddings.split(ROWS)
+    count = sum_over_processes(torch.tensor(len(embeddings)))
+    mean = sum_over_processes(torch.stack([rows.double().sum(dim=0) for rows in blocks]).sum(dim=0)) / count
+    squares = torch.stack([(rows.double() - mean).square().sum(dim=0) for rows in blocks]).sum(dim=0)
+    return float((sum_over_processes(squares) / count).sqrt().mean())
 
 
 def warnings(

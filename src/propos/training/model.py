@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from propos.clustering import assign
+from propos.clustering import assign, spans
 from propos.common.errors import InputError, shown
 from propos.config import Config
 from propos.data import Source, readable
@@ -32,7 +32,7 @@ from propos.runs import (
 from propos.training.checkpoint_validation import memories_of
 from propos.training.corrections import Corrections
 from propos.training.e_step import Assignment
-from propos.training.embedding import embed_batches, method_output_batches, output_batches
+from propos.training.embedding import collect, embed_batches, method_output_batches, output_batches
 from propos.training.features import FeatureSource, as_features, frozen_backbone_of, input_channels
 from propos.training.health import Record
 from propos.training.learner import Learner, is_part
@@ -40,6 +40,7 @@ from propos.training.learner import Learner, is_part
 BACKBONE = "backbone.safetensors"  # a copy of the frozen pretrained network
 EDITS = "the edits of the run"
 KINDS = {1: "greyscale", 3: "colour"}
+COSINES = 2**21  # at a time: images × clusters are never in memory at once
 Rows = Iterator[ImageTable]
 
 
@@ -58,14 +59,44 @@ def predict_from_cosines(
     ids: Int[np.ndarray, " K"],
     confidence: Float[Tensor, " N"] | None = None,
 ) -> Prediction:
-    """Return cluster, confidence (a cluster head's, else softmax of cosine / 0.1) and distance of images.
+    """Return cluster, confidence and distance of images.
 
     `rows` are the images' rows of the prototypes, and `ids` the cluster ids of those rows.
     """
+    confidence, distance = _confidence_and_distance(cosines, rows, confidence)
+    return Prediction(ids[rows.cpu().numpy()], confidence.cpu().numpy(), distance.cpu().numpy())
+
+
+def predict_from_embeddings(
+    embeddings: Float[Tensor, "N D"],
+    prototypes: Float[Tensor, "K D"],
+    labels: Int[Tensor, " N"],
+    confidence: Float[Tensor, " N"] | None = None,
+) -> Prediction:
+    """Return cluster, confidence and distance of images with known labels (−1: the nearest cluster), in blocks."""
+
+    def blocks() -> Iterator[tuple[Tensor, ...]]:
+        for span in spans(len(embeddings), max(1, COSINES // len(prototypes))):
+            cosines = embeddings[span] @ prototypes.T
+            rows = torch.where(labels[span] >= 0, labels[span], cosines.argmax(dim=1))
+            known = None if confidence is None else confidence[span]
+            yield rows, *_confidence_and_distance(cosines, rows, known)
+
+    return Prediction(*(column.cpu().numpy() for column in collect(blocks(), len(embeddings))))
+
+
+def _confidence_and_distance(
+    cosines: Float[Tensor, "N K"], rows: Int[Tensor, " N"], confidence: Float[Tensor, " N"] | None
+) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
+    """Return the confidence (a cluster head's, else softmax of cosine / 0.1) and the distance to the prototype."""
     if confidence is None:
         confidence = torch.softmax(cosines / CONFIDENCE_TEMPERATURE, dim=1).gather(1, rows[:, None])[:, 0]
-    distance = 1 - cosines.gather(1, rows[:, None])[:, 0]
-    return Prediction(ids[rows.cpu().numpy()], confidence.cpu().numpy(), distance.cpu().numpy())
+    return confidence, 1 - cosines.gather(1, rows[:, None])[:, 0]
+
+
+def _joined(parts: list[Prediction]) -> Prediction:
+    columns = zip(*((part.cluster, part.confidence, part.distance) for part in parts), strict=True)
+    return Prediction(*(np.concatenate(column) for column in columns))
 
 
 @dataclass(frozen=True)
@@ -130,7 +161,7 @@ class Model:
 
     def embeddings(self, source: Source) -> Float[Tensor, "N D"]:
         """Return the embeddings of a source's images: ℓ2-normalised projections."""
-        return torch.cat(list(self.embed(source)))
+        return _whole(self.embed(source), source)
 
     def online_projections(self, source: Source) -> Float[Tensor, "N D"]:
         """Return the raw projections of a source's images by the online network, to which training adds noise."""
@@ -141,7 +172,7 @@ class Model:
         return self._outputs(self.encoder.backbone, self.inputs(source))
 
     def _outputs(self, network: nn.Module, source: Source) -> Float[Tensor, "N D"]:
-        return torch.cat(list(_finite(output_batches(network, self.encoder.device, source, self.config), source)))
+        return _whole(_finite(output_batches(network, self.encoder.device, source, self.config), source), source)
 
     def inputs(self, source: Source) -> Source:
         """Check images and return them as inputs of the network."""
@@ -156,9 +187,7 @@ class Model:
 
     def predict(self, source: Source) -> Prediction:
         """Assign each image to a cluster."""
-        parts = list(self.predict_batches(source))
-        columns = zip(*((part.cluster, part.confidence, part.distance) for part in parts), strict=True)
-        return Prediction(*(np.concatenate(column) for column in columns))
+        return _joined(list(self.predict_batches(source)))
 
     def predict_batches(self, source: Source) -> Iterator[Prediction]:
         """Assign images to the cluster of their nearest prototype, or by the head, a batch at a time, in order."""
@@ -242,23 +271,22 @@ def fitted(
     Excluded images have the nearest cluster in the table, and edits mark them as junk.
     """
     images = len(source)
-    cosines = answer.embeddings @ answer.prototypes.T
-    ids = np.arange(len(answer.prototypes))
-    local = answer.labels[share(images)]
-    local = torch.where(local >= 0, local, cosines.argmax(dim=1))
-    prediction = predict_from_cosines(cosines, local, ids, answer.confidence)
+    local = predict_from_embeddings(
+        answer.embeddings, answer.prototypes, answer.labels[share(images)], answer.confidence
+    )
     embeddings = gather_on_first(answer.embeddings, images)
-    confidence, distance = (
-        gather(torch.from_numpy(column), images).numpy() for column in (prediction.confidence, prediction.distance)
+    cluster, confidence, distance = (
+        gather(torch.from_numpy(column), images).numpy() for column in (local.cluster, local.confidence, local.distance)
     )
     table = ImageTable(
         images=list(source.image_names()),
-        cluster=ids[gather(local, images).cpu().numpy()],
+        cluster=cluster,
         confidence=confidence,
         distance=distance,
         label=source.labels,
     )
-    model = Model(learner.config, learner.method, answer.prototypes, ids, frozen_backbone_of(learner.config))
+    ids, frozen_backbone = np.arange(len(answer.prototypes)), frozen_backbone_of(learner.config)
+    model = Model(learner.config, learner.method, answer.prototypes, ids, frozen_backbone)
     rows = answer.embeddings[:0] if embeddings is None else embeddings
     edits = () if corrections is None else corrections.edits(table.images)
     return Fitted(model, table, rows.cpu().numpy(), history, edits)
@@ -296,6 +324,12 @@ def check_weights(config: Config, weights: Mapping[str, Tensor], path: Path) -> 
         was, wanted = weights[name], expected[name]
         if was.shape != wanted.shape or was.dtype != wanted.dtype:
             raise InputError(f"{path}: {name} is {_kind(was)}; the network of config.yaml has {_kind(wanted)}")
+
+
+def _whole(batches: Iterator[Tensor], source: Source) -> Tensor:
+    """Return a network's outputs for a source's images in one table."""
+    (table,) = collect(((batch,) for batch in batches), len(source))
+    return table
 
 
 def _finite(batches: Iterator[Tensor], source: Source) -> Iterator[Tensor]:
