@@ -9,7 +9,7 @@ from propos.data.arrays import ArraySource, from_array
 from propos.data.cache.limit import refusal
 from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_caches
 from propos.data.colours import without_colours
-from propos.data.features import cached_features
+from propos.data.features import Features, cached_features
 from propos.data.files.classes import FolderLabels, folder_labels
 from propos.data.files.entry import Entry, Skipped
 from propos.data.files.names import escape_name, unescape_name
@@ -29,7 +29,9 @@ from propos.data.open import (
 from propos.data.photographs import looks_photographic
 from propos.data.published import CATALOGUE, Benchmark, MissingData, benchmark, data_root
 from propos.data.sample import Sample
+from propos.data.selection import Selection, select_names, select_some
 from propos.data.source import (
+    Files,
     Source,
     Statistics,
     closing_source,
@@ -52,11 +54,14 @@ __all__ = [
     "CacheInfo",
     "CachePolicy",
     "Entry",
+    "Features",
+    "Files",
     "FolderLabels",
     "FolderSource",
     "MissingData",
     "Sample",
     "Scan",
+    "Selection",
     "Skipped",
     "Source",
     "Statistics",
@@ -94,6 +99,8 @@ __all__ = [
     "readable",
     "refusal",
     "scan",
+    "select_names",
+    "select_some",
     "survey",
     "unescape_name",
     "upright",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -19,19 +19,20 @@ from propos.data.cache.images import FORMAT, Cached, Progress, open_cache
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used, no_cache
 from propos.data.decoding import decode
 from propos.data.decoding.worker import Decoded
-from propos.data.files.images import Images
-from propos.data.source import CHUNK, Source
+from propos.data.files.entry import Skipped
+from propos.data.source import CHUNK, Files, Source, readable
 
 VERSION = 1  # of how a network sees images
 
 See = Callable[[Int[np.ndarray, " B"]], Float[np.ndarray, "B F"]]  # the features of the images at these positions
 
 
-@runtime_checkable
-class _Files(Protocol):
-    """A source whose images are files."""
+@dataclass(frozen=True)
+class Features:
+    """A network's features of the images that could be read, and the others."""
 
-    entries: Images
+    rows: See  # positions count the images that could be read
+    skipped: list[Skipped]
 
 
 def features_key(source: Source, network: str) -> str:
@@ -39,7 +40,7 @@ def features_key(source: Source, network: str) -> str:
     shape = f"{source.height} {source.channels}" + ("" if source.frames is None else " shaped")
     first = f"propos features {VERSION} {FORMAT} {decode.VERSION} {network} {shape}\n"
     digest = hashlib.blake2b(first.encode(), digest_size=16)
-    if isinstance(source, _Files):
+    if isinstance(source, Files):
         digest.update(source.entries.identity.encode())
     else:
         for start in range(0, len(source), CHUNK):
@@ -49,14 +50,13 @@ def features_key(source: Source, network: str) -> str:
 
 def cached_features(
     source: Source, network: str, width: int, batches: list[Int[np.ndarray, " B"]], see: See, progress: Progress
-) -> See:
-    """Return what gives a network's features of images: all are computed, a batch at a time, unless they are kept.
+) -> Features:
+    """Return a network's features of images; those that are not cached are computed, a batch at a time.
 
-    Where nothing can be kept they stay in memory.
+    Images that turn out to be damaged are left out. Where nothing can be cached the features stay in memory.
     """
     if no_cache() is not None:
-        table = np.concatenate([_seen(see, positions, source, progress) for positions in batches])
-        return lambda positions: table[positions]
+        return _in_memory(source, batches, see, progress)
     key = features_key(source, network)
     complete = cache_folder() / key
     building = complete.with_name(key + BUILDING)
@@ -77,18 +77,36 @@ def cached_features(
         kept.checks.check_all(positions.tolist(), rows)
         return rows.reshape(len(positions), width * 4).view(np.float32)
 
-    return read
+    return Features(read, kept.skipped)
 
 
 def _opened(complete: Path, source: Source, width: int) -> Cached | None:
-    opened = open_cache(complete, source.image_names(), (1, width, 4))
-    return opened if opened is not None and not opened.skipped else None
+    return open_cache(complete, source.image_names(), (1, width, 4))
 
 
-def _seen(see: See, positions: Int[np.ndarray, " B"], source: Source, progress: Progress) -> Float[np.ndarray, "B F"]:
-    rows = see(positions)
-    progress(int(positions[-1]) + 1, len(source))
-    return rows
+def _in_memory(source: Source, batches: list[Int[np.ndarray, " B"]], see: See, progress: Progress) -> Features:
+    parts: list[Float[np.ndarray, "b F"]] = []
+    skipped: list[Skipped] = []
+    for positions in batches:
+        rows, failed = _seen(see, positions, source)
+        parts.append(rows)
+        names = source.image_names() if failed else ()
+        skipped += [Skipped(names[positions[place]], reason) for place, reason in failed.items()]
+        progress(int(positions[-1]) + 1, len(source))
+    table = np.concatenate(parts)
+    return Features(lambda positions: table[positions], skipped)
+
+
+def _seen(
+    see: See, positions: Int[np.ndarray, " B"], source: Source
+) -> tuple[Float[np.ndarray, "b F"], dict[int, str]]:
+    """Return the features of the images that can be read, and why others cannot, by their place in the batch."""
+    rows = np.ascontiguousarray(see(positions), np.float32)
+    good = readable(source, positions)
+    if good.all():
+        return rows, {}
+    names, reasons = source.image_names(), {skipped.path: skipped.reason for skipped in source.skipped}
+    return rows[good], {int(place): reasons[names[positions[place]]] for place in np.flatnonzero(~good)}
 
 
 def _compute(
@@ -99,11 +117,14 @@ def _compute(
         for positions in batches:
             if positions[0] < unfinished.seen:
                 continue  # a batch is written whole or not at all
-            rows = np.ascontiguousarray(see(positions), np.float32)
+            rows, failed = _seen(see, positions, source)
             frames = [(1, rows.shape[1])] * len(rows)
-            unfinished.append(Decoded(rows.view(np.uint8).reshape(-1), frames, 4, [1.0] * len(rows), {}))
+            unfinished.append(Decoded(rows.view(np.uint8).reshape(-1), frames, 4, [1.0] * len(rows), failed))
             progress(unfinished.seen, len(source))
-        meta = {"format": FORMAT, "source": source.name, "images": len(source), "tried": len(source), "skipped": []}
+        names = source.image_names() if unfinished.failed else ()
+        skipped = [[names[position], reason] for position, reason in unfinished.failed.items()]
+        images = len(unfinished.aspects)
+        meta = {"format": FORMAT, "source": source.name, "images": images, "tried": len(source), "skipped": skipped}
         unfinished.finish(unfinished.folder.with_name(unfinished.folder.name.removesuffix(BUILDING)), meta)
     finally:
         unfinished.close()

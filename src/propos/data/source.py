@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
 
 from propos.data.files.entry import Skipped
+from propos.data.files.images import Images
 
 STATISTICS_SAMPLE = 10_000
 FINGERPRINT_SAMPLE = 1_000
@@ -66,6 +67,16 @@ class Streams(Protocol):
 
     def close(self) -> None:
         """Stop decoding."""
+        ...
+
+
+@runtime_checkable
+class Files(Protocol):
+    """The interface of a source whose images are files."""
+
+    @property
+    def entries(self) -> Images:
+        """The files, in the order of the images."""
         ...
 
 
@@ -151,11 +162,17 @@ def distinct_images(source: Source, enough: int) -> int:
 
 
 def fingerprint(source: Source) -> str:
-    """Return a short text made of the images' number, shape and names, and the pixels of up to 1,000 of them."""
-    positions = evenly_spaced(len(source), FINGERPRINT_SAMPLE)
+    """Return a hash of the images' number, shape and names, and of their files, or of the pixels of up to 1,000.
+
+    Files are known by their size and a hash of their ends, so that none has to be decoded.
+    """
     digest = hashlib.blake2b(f"{len(source)} {source.channels} {source.height} {source.width}".encode(), digest_size=16)
     for name in source.image_names():
         digest.update(name.encode() + b"\n")
+    if isinstance(source, Files):
+        digest.update(source.entries.stamps["size"].tobytes() + source.entries.facts["digest"].tobytes())
+        return digest.hexdigest()
+    positions = evenly_spaced(len(source), FINGERPRINT_SAMPLE)
     for start in range(0, len(positions), CHUNK):
         digest.update(source.batch(positions[start : start + CHUNK]).tobytes())
     return digest.hexdigest()

@@ -15,7 +15,7 @@ from propos.data import Source
 from propos.distributed import is_lost_process
 from propos.methods import find_method
 from propos.runner.decision import ELSEWHERE, Decision
-from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
+from propos.runner.progress import Reporter, SilentReporter, Stopping, describe_skipped, never_stop
 from propos.runner.provenance import provenance
 from propos.runner.ranks import announce, estimate, join_skipped
 from propos.runner.resource_usage import ResourceUsage
@@ -129,11 +129,13 @@ def _train(
                 seconds = plan.seconds or estimate(config, plan.source, plan.device)
                 reporter.expect(config.train.epochs, seconds)
             announce("train", config, plan.source, plan.device)
+            known = len(plan.source.skipped)
             fitted = train(config, plan.source, plan.device, reporter, run, stop, start)
             join_skipped(plan.source)
         fitted.write(run)
-        if plan.source.skipped:
-            _list_skipped(run, plan.source)  # damaged images of a stream are found only while training
+        if len(plan.source.skipped) > known:  # damaged images of a stream are found only when they are decoded
+            _list_skipped(run, plan.source)
+            reporter.warn(describe_skipped(plan.source.skipped[known:]))
         close("finished")
     reporter.done(run.path, fitted, time.monotonic() - begin)
     return fitted

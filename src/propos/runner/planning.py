@@ -20,7 +20,7 @@ from propos.methods import stages_of
 from propos.runner.choice import Choice, choose, take_sample
 from propos.runner.decision import Decision, Reason
 from propos.runner.look import Look, look
-from propos.runner.progress import Reporter, SilentReporter
+from propos.runner.progress import Reporter, SilentReporter, describe_skipped
 from propos.runner.ranks import estimate
 from propos.runner.request import Request, parse_duration, run_name
 from propos.runner.sources import open_run_images, opened
@@ -44,7 +44,7 @@ def plan(
         reporter.note(str(reason))
     with ExitStack() as stack:
         source = stack.enter_context(_open(looked, sample.unopened, choice.config, reporter))
-        _report_reading(source, reporter)
+        _report_reading(source, choice.config, reporter)
         decision = _complete(replace(looked, unopened=sample.unopened), choice, source, assumed_clusters)
         for reason in decision.reasons[len(choice.reasons) :]:
             reporter.note(str(reason))
@@ -74,7 +74,7 @@ def plan_resumed(
     with ExitStack() as stack:
         source = stack.enter_context(open_run_images(run, data, reporter.show_task, what))
         _label(source, labels)
-        _report_reading(source, reporter)
+        _report_reading(source, config, reporter)
         made = Decision(
             config, source, chosen, info.command or "", run.path.name, (method,), resumed_hash=info.plan or ""
         )
@@ -146,15 +146,12 @@ def _label(source: Source, labels: Shaped[np.ndarray, " N"] | None) -> None:
         source.labels = check_labels(labels, len(source), "y")
 
 
-def _report_reading(source: Source, reporter: Reporter) -> None:
+def _report_reading(source: Source, config: Config, reporter: Reporter) -> None:
     """Report how the images are read, and which files were skipped."""
     for note in source.notes:
         reporter.warn(note)
-    if isinstance(source, StreamedSource):
+    if isinstance(source, StreamedSource) and not config.start.has_frozen_part:  # features are computed once
         why = refusal(source.entries, source.side, source.channels, source.shaped) or "as when the run started"
         reporter.note(f"Images are decoded again whenever they are needed: {why}.")
     if source.skipped:
-        first = source.skipped[0]
-        several = len(source.skipped) > 1
-        which = f"{len(source.skipped):,} files were skipped, the first" if several else "1 file was skipped:"
-        reporter.warn(f"{which} {first.path} ({first.reason})")
+        reporter.warn(describe_skipped(source.skipped))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from propos.common.progress import ShowTask, show_nothing
+from propos.data import Skipped
 from propos.training import Fitted, Progress, Silent
 
 Stopping = Callable[[], AbstractContextManager[Callable[[], bool]]]
@@ -17,6 +18,13 @@ Stopping = Callable[[], AbstractContextManager[Callable[[], bool]]]
 def never_stop() -> Iterator[Callable[[], bool]]:
     """Yield a function that never asks to stop."""
     yield lambda: False
+
+
+def describe_skipped(skipped: Sequence[Skipped]) -> str:
+    """Return a sentence that names the first of the files that were skipped."""
+    first = skipped[0]
+    which = f"{len(skipped):,} files were skipped, the first" if len(skipped) > 1 else "1 file was skipped:"
+    return f"{which} {first.path} ({first.reason})"
 
 
 class Reporter(Progress, Protocol):

@@ -22,6 +22,7 @@ from propos.data import (
     fingerprint,
     is_benchmark,
     refusal,
+    select_names,
 )
 from propos.runs import Run
 
@@ -44,7 +45,12 @@ def opened(
     keep: CachePolicy = "build",
     show_task: ShowTask = show_nothing,
 ) -> Iterator[Source]:
-    """Open images at the size that the settings need; decoding stops at the end of the block."""
+    """Open images at the size that the settings need; decoding stops at the end of the block.
+
+    Images that are read once, for their features, are decoded then and not kept.
+    """
+    if config.start.has_frozen_part and keep == "build":
+        keep = "use"
     with show_task("Reading images") as progress:
         shaped = config.views.keep == "shapes"
         source = unopened.open(cache_side(config.views), channels, progress, keep, shaped)
@@ -77,7 +83,7 @@ def open_run_images(
         except InputError as error:
             raise NoImages("gone" if _missing(what) else "unreadable", str(error)) from None
         _check_same(run, source, streamed)
-        yield source
+        yield select_names(source, run.table.images) if run.finished else source
 
 
 def _missing(what: What) -> bool:
@@ -90,6 +96,10 @@ def _check_same(run: Run, source: Source, streamed: bool) -> None:
     name = run.config.source or run.path
     if fingerprint(source) == run.info.source.fingerprint:
         return
+    damaged = {name for name, _ in run.skipped}
+    kept = [name for name in source.image_names() if name not in damaged] if damaged else ()
+    if kept and fingerprint(select_names(source, kept)) == run.info.source.fingerprint:
+        return  # it read them from a cache, which leaves damaged images out
     if isinstance(source, StreamedSource) and not streamed:
         why = refusal(source.entries, source.side, source.channels, source.shaped)
         raise NoImages("unreadable", f"{name}: the run cached its images; there is no room for that now: {why}")

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped, UInt8
+from jaxtyping import Bool, Float, Int, Shaped, UInt8
 from torch import Tensor
 
 from propos.augment import Shapes, plain_view, shapes_of
 from propos.common.errors import InputError, Interrupted
 from propos.common.progress import ShowTask
 from propos.config import Config
-from propos.data import Skipped, Source, Statistics, cached_features, prefetch
+from propos.data import (
+    Features,
+    Selection,
+    Skipped,
+    Source,
+    Statistics,
+    cached_features,
+    closing_source,
+    prefetch,
+    readable,
+)
 from propos.networks import FrozenBackbone, Weights, find_pretrained, read_pretrained, trunk_features
+from propos.networks.frozen_backbone import PART
 
 BATCH = 128  # images whose features are written to the cache at once
 
@@ -59,6 +70,30 @@ class FeatureSource:
         return self.images.image_names()
 
 
+@dataclass
+class ComputedFeatures(FeatureSource):
+    """Features that are computed when they are read, while the next images are decoded."""
+
+    def prefetch(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
+        """Announce the next batches to a source that decodes them."""
+        prefetch(self.images, (part for positions in batches for part in in_parts(positions)))
+
+    def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
+        """Return a mask of the images that could be decoded."""
+        return readable(self.images, positions)
+
+    def close(self) -> None:
+        """Stop decoding."""
+        with closing_source(self.images):
+            pass
+
+
+def in_parts(positions: Int[np.ndarray, " B"]) -> Iterator[Int[np.ndarray, " b"]]:
+    """Yield positions in parts that a frozen network takes at a time: only so many images are in memory."""
+    for start in range(0, len(positions), PART):
+        yield positions[start : start + PART]
+
+
 def plain(
     batch: UInt8[Tensor, "B C H W"] | Float[Tensor, "B F"], config: Config, shapes: Shapes
 ) -> Float[Tensor, "B ..."]:
@@ -95,11 +130,13 @@ def as_features(frozen_backbone: FrozenBackbone | None, source: Source, device: 
     frozen_backbone = frozen_backbone.to(device)
 
     def see(positions: Int[np.ndarray, " B"]) -> Float[np.ndarray, "B F"]:
-        images = torch.from_numpy(source.batch(positions)).to(device)
-        features: Float[np.ndarray, "B F"] = frozen_backbone(images, shapes_of(source, positions)).cpu().numpy()
-        return features
+        parts = []
+        for part in in_parts(positions):
+            images = torch.from_numpy(source.batch(part)).to(device)
+            parts.append(frozen_backbone(images, shapes_of(source, part)).cpu().numpy())
+        return np.concatenate(parts)
 
-    return FeatureSource(source, see, frozen_backbone.features)
+    return ComputedFeatures(source, see, frozen_backbone.features)
 
 
 def prepare_inputs(
@@ -118,6 +155,7 @@ def prepare_inputs(
     frozen_backbone = frozen_backbone or frozen_backbone_of(config)
     if frozen_backbone is None:
         return source
+    given, source = source, source.source if isinstance(source, Selection) else source
     seen = as_features(frozen_backbone, source, device)
     batches = [np.arange(start, min(start + BATCH, len(source))) for start in range(0, len(source), BATCH)]
 
@@ -126,7 +164,7 @@ def prepare_inputs(
     def see(positions: Int[np.ndarray, " B"]) -> Float[np.ndarray, "B F"]:
         nonlocal announced
         if not announced:  # only images that are not cached yet are read
-            prefetch(source, batches[int(positions[0]) // BATCH :])
+            prefetch(seen, batches[int(positions[0]) // BATCH :])
             announced = True
         if stop():
             raise Interrupted("stopped while features were computed")
@@ -136,8 +174,25 @@ def prepare_inputs(
         part = " below its last stage" if config.start.learns == "last" else ""
         weights, backend = frozen_backbone.weights, frozen_backbone.backend(device)
         known = f"{weights.network.name}{part} {weights.sha256} {backend}"
-        rows = cached_features(source, known, frozen_backbone.features, batches, see, progress)
-    return FeatureSource(source, rows, frozen_backbone.features)
+        found = cached_features(source, known, frozen_backbone.features, batches, see, progress)
+    return _of_readable(found, source, given, frozen_backbone.features)
+
+
+def _of_readable(found: Features, source: Source, given: Source, width: int) -> FeatureSource:
+    """Return the features of the given images, all or some of a source's, without those that could not be read."""
+    if not found.skipped and given is source:
+        return FeatureSource(source, found.rows, width)
+    listed = {skipped.path for skipped in source.skipped}
+    source.skipped += [skipped for skipped in found.skipped if skipped.path not in listed]
+    damaged = {skipped.path for skipped in found.skipped}
+    if len(damaged) == len(source):
+        first = found.skipped[0]
+        raise InputError(f"{source.name}: no image in it can be read: {first.path} ({first.reason})")
+    good = np.array([name not in damaged for name in source.image_names()])
+    wanted = given.positions if isinstance(given, Selection) else np.arange(len(source))
+    chosen = wanted[good[wanted]]
+    places = (np.cumsum(good) - 1)[chosen]  # among the images that could be read
+    return FeatureSource(Selection(source, chosen), lambda positions: found.rows(places[positions]), width)
 
 
 def input_channels(config: Config) -> int:

@@ -30,7 +30,7 @@ def images(seed=0):
 
 def features(source, network, name="network"):
     done = []
-    rows = cached_features(source, name, 2, BATCHES, network, lambda seen, of: done.append((seen, of)))
+    rows = cached_features(source, name, 2, BATCHES, network, lambda seen, of: done.append((seen, of))).rows
     return rows(np.arange(10)), done
 
 
@@ -118,7 +118,7 @@ def test_where_nothing_can_be_kept_features_stay_in_memory(tmp_path, monkeypatch
 
 
 def test_features_that_are_cut_while_they_are_read_are_one_line_and_no_signal(tmp_path):
-    rows = cached_features(images(), "network", 2, BATCHES, Network(), lambda seen, of: None)
+    rows = cached_features(images(), "network", 2, BATCHES, Network(), lambda seen, of: None).rows
     assert np.array_equal(rows(np.array([9, 2])), EXPECTED[[9, 2]])
     (cache,) = (tmp_path / "caches").iterdir()
     with (cache / "images.npy").open("r+b") as file:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from propos.common.progress import ShowTask
-from propos.data import FolderSource, Source, StreamedSource
+from propos.data import FolderSource, Selection, Source, StreamedSource
 from propos.runner.sources import NoImages, open_run_images
 from propos.runs import Run
 
@@ -48,6 +48,7 @@ def check_same(source: Source, names: Sequence[str]) -> None:
 
 def address_of_originals(source: Source) -> str | None:
     """Return the address of the folder to which the images' names are relative, where a browser can open them."""
+    source = source.source if isinstance(source, Selection) else source
     if not isinstance(source, FolderSource | StreamedSource):
         return None
     if not source.entries.single_files:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from propos.common.progress import ShowTask, show_nothing
-from propos.data import Source
+from propos.data import Source, select_names
 from propos.review.report.agreement import compare_with_labels
 from propos.review.report.curves import charts, warnings_of
 from propos.review.report.edits import edits_script, show_edits
@@ -128,6 +128,7 @@ def _pictures(
     """Draw thumbnails and look for duplicates; return also the originals' address, or why there are no pictures."""
     try:
         with open_images(run, show_task) if source is None else nullcontext(source) as images:
+            images = select_names(images, run.table.images)  # damaged ones are not in the table
             check_same(images, run.table.images)
             return _drawn(run, images, groups, folder, show_task)
     except ImagesUnavailable as reason:
