@@ -65,7 +65,7 @@ def _of_run(request: Request) -> Suggestion:
     """Suggest from the embeddings of a finished run, which were trained with its own number."""
     import torch
 
-    from propos.clustering import suggest_clusters
+    from propos.clustering import sample_positions, suggest_clusters
     from propos.common.errors import InputError
     from propos.methods.seeds import generator
     from propos.runs import Run
@@ -73,10 +73,12 @@ def _of_run(request: Request) -> Suggestion:
     if any(value is not None for value in (request.method, request.recipe, request.length.epochs)) or request.settings:
         raise InputError(f"{request.source}: is a finished run, which is not trained again: give only -k and --seed")
     lowest, highest = _limits(request)
-    embeddings = torch.from_numpy(Run.open(Path(str(request.source))).embeddings)
+    embeddings = Run.open(Path(str(request.source))).embedding_rows
     if lowest <= len(embeddings) // 2:
         highest = min(highest, len(embeddings) // 2)
-    return suggest_clusters(embeddings, lowest, highest, generator(request.seed or 0, "suggestion"))
+    draw = generator(request.seed or 0, "suggestion")
+    sample = embeddings[sample_positions(len(embeddings), highest, draw).numpy()]
+    return suggest_clusters(torch.from_numpy(sample), lowest, highest, draw)
 
 
 def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:

@@ -16,7 +16,7 @@ import numpy as np
 
 from propos.common.errors import InputError
 from propos.data.memory import check_fits
-from propos.data.rows import ArrayFile
+from propos.runs.rows import ArrayFile
 
 IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "Y", "targets", "target", "arr_1")

@@ -13,8 +13,8 @@ from propos.common.spreadsheets import decoded
 from propos.data.decoding.levels import to_bytes
 from propos.data.files.entry import Skipped
 from propos.data.memory import check_fits
-from propos.data.rows import ArrayFile
 from propos.data.source import Source, Statistics
+from propos.runs.rows import ArrayFile
 
 CHUNK = 1 << 22  # numbers that are scaled at a time
 SMALLEST_SIDE = 4

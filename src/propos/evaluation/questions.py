@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from propos.runs import Vectors
+
 CANDIDATES = 4_096  # of more images, as many, spread over all, may be chosen
 AUDIENCE = 4_096  # images over which the value is summed
 
@@ -28,7 +30,7 @@ class Questions:
 
 
 def choose_questions(
-    embeddings: Float[np.ndarray, "N D"],
+    embeddings: Vectors,
     prototypes: Float[np.ndarray, "K D"],
     ids: Int[np.ndarray, " K"],
     cluster: Int[np.ndarray, " N"],
@@ -47,7 +49,7 @@ def choose_questions(
 
 
 def _choose_greedily(
-    embeddings: Float[np.ndarray, "N D"],
+    embeddings: Vectors,
     unanswered: Int[np.ndarray, " M"],
     served_by: Float[np.ndarray, "S D"],
     count: int,
@@ -58,9 +60,10 @@ def _choose_greedily(
     only while the largest bound is outdated (lazy greedy).
     """
     candidates, audience = _some(unanswered, max(CANDIDATES, count)), _some(unanswered, AUDIENCE)
-    nearness = embeddings[candidates] @ embeddings[audience].T
-    reached = (embeddings[audience] @ served_by.T).max(axis=1)
-    badly_served = 1e-6 * (1 - (embeddings[candidates] @ served_by.T).max(axis=1))
+    points, others = embeddings[candidates], embeddings[audience]
+    nearness = points @ others.T
+    reached = (others @ served_by.T).max(axis=1)
+    badly_served = 1e-6 * (1 - (points @ served_by.T).max(axis=1))
     bound = np.array([np.maximum(row - reached, 0).sum() for row in nearness]) + badly_served
     chosen = np.zeros(count, dtype=np.int64)
     for place in range(count):

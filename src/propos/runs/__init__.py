@@ -1,6 +1,7 @@
 """The run folder: the seam between training, which writes it (RunFolder), and everything else, which reads it (Run)."""
 
 from propos.runs.applying import apply_file, refuse_other_images
+from propos.runs.arrays import VectorFile, Vectors
 from propos.runs.atomic import write_atomically
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, rows_of
 from propos.runs.corrections import JUNK, CorrectedRun, correct
@@ -35,6 +36,8 @@ __all__ = [
     "SourceInfo",
     "StartInfo",
     "Suggestion",
+    "VectorFile",
+    "Vectors",
     "apply_file",
     "as_line",
     "check_table_path",

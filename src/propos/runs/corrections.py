@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from propos.runs.arrays import Vectors
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, gather_clusters, rows_of
 from propos.runs.edits import Confirm, Describe, Edit, Junk, Merge, Move, Redo, Rename, Split, Undo
 from propos.runs.tables import ImageTable
@@ -195,7 +196,7 @@ class _State:
 def correct(
     table: ImageTable,
     prototypes: Prototypes,
-    embeddings: Callable[[], Float[np.ndarray, "N D"]],
+    embeddings: Callable[[], Vectors],
     edits: Sequence[Edit],
 ) -> CorrectedRun:
     """Apply corrections to a run; embeddings are read only if images changed clusters.
@@ -224,7 +225,7 @@ def correct(
 def _prototypes(
     table: ImageTable,
     trained: Prototypes,
-    embeddings: Float[np.ndarray, "N D"],
+    embeddings: Vectors,
     corrections: Corrections,
     touched: Int[np.ndarray, " T"],
 ) -> Prototypes:
@@ -235,15 +236,23 @@ def _prototypes(
     kept = np.isin(ids, np.setdiff1d(trained.ids, touched))
     vectors[kept] = trained.vectors[rows_of(ids[kept], trained.ids)]
     for place in np.flatnonzero(~kept):
-        mean = embeddings[corrections.cluster == ids[place]].mean(axis=0, dtype=np.float64)
+        mean = _mean(embeddings, np.flatnonzero(corrections.cluster == ids[place]))
         vectors[place] = mean / max(float(np.linalg.norm(mean)), np.finfo(np.float64).tiny)
     return Prototypes(vectors, ids)
+
+
+def _mean(embeddings: Vectors, rows: Int[np.ndarray, " n"]) -> Float[np.ndarray, " D"]:
+    """Return the mean of some embeddings in double precision, reading a block of them at a time."""
+    total = np.zeros(embeddings.shape[1])
+    for start in range(0, len(rows), BLOCK):
+        total += embeddings[rows[start : start + BLOCK]].sum(axis=0, dtype=np.float64)
+    return total / max(1, len(rows))
 
 
 def _table(
     table: ImageTable,
     prototypes: Prototypes,
-    embeddings: Float[np.ndarray, "N D"],
+    embeddings: Vectors,
     corrections: Corrections,
     touched: Int[np.ndarray, " T"],
 ) -> ImageTable:

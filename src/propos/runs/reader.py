@@ -14,7 +14,7 @@ from propos.common.errors import InputError, no_such_run, shown
 from propos.common.plain import read_text
 from propos.common.plurals import counted
 from propos.config import Config, from_yaml
-from propos.runs.arrays import check_shape, read_finite, read_unit_vectors
+from propos.runs.arrays import VectorFile, check_shape, read_finite, read_unit_vectors
 from propos.runs.clusters import Cluster, Prototypes, gather_clusters
 from propos.runs.corrections import CorrectedRun, correct
 from propos.runs.edit_log import EditLog
@@ -39,6 +39,7 @@ class Run:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._corrected: tuple[int, CorrectedRun] | None = None  # with so many edits
         _refuse_devices(path)
         self.info: RunInfo = read_info(path / INFO)
         self.config: Config = _complete_config(path / CONFIG)
@@ -85,10 +86,14 @@ class Run:
         """The log of corrections."""
         return EditLog(self.path, self.prototypes.ids.tolist())
 
-    @cached_property
+    @property
     def corrected(self) -> CorrectedRun:
-        """Table, prototypes and clusters with all corrections applied."""
-        return correct(self.table, self.prototypes, lambda: self.embeddings, self.edits.edits)
+        """Table, prototypes and clusters with all corrections that were read applied."""
+        edits, known = list(self.edits.edits), self._corrected
+        if known is None or known[0] != len(edits):
+            known = len(edits), correct(self.table, self.prototypes, lambda: self.embedding_rows, edits)
+            self._corrected = known
+        return known[1]
 
     def refuse_all_junk(self) -> None:
         """Raise InputError if every image of the run was marked as junk."""
@@ -119,6 +124,11 @@ class Run:
         """The embedding of each image: a unit vector."""
         return read_unit_vectors(self._result(EMBEDDINGS))
 
+    @cached_property
+    def embedding_rows(self) -> VectorFile:
+        """The embeddings, of which only those are read that are asked for."""
+        return VectorFile(self._result(EMBEDDINGS))
+
     def weights(self, epoch: int | None = None) -> dict[str, np.ndarray]:
         """Read the final weights, or those kept after an epoch."""
         return read_weights(self.weights_file(epoch))
@@ -135,6 +145,10 @@ class Run:
     def snapshot(self, epoch: int) -> Float[np.ndarray, "N D"]:
         """Read the embeddings that were kept after an epoch."""
         return read_unit_vectors(self.snapshots[epoch])
+
+    def snapshot_rows(self, epoch: int) -> VectorFile:
+        """Return the embeddings that were kept after an epoch, of which only those are read that are asked for."""
+        return VectorFile(self.snapshots[epoch])
 
     def map(self) -> Float[np.ndarray, "N 2"] | None:
         """Read each image's position on the report's map; None if it has to be computed."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from propos.common.errors import InputError
 from propos.data import memory, open_source
 from propos.data.array_files import read_arrays
-from propos.data.rows import ArrayFile
+from propos.runs.rows import ArrayFile
 
 
 @pytest.fixture

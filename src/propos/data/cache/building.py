@@ -17,8 +17,8 @@ from typing import IO, Any
 import numpy as np
 
 from propos.data.decoding.worker import Decoded
-from propos.data.rows import ArrayFile
 from propos.runs.atomic import sync_folder, write_array, write_atomically
+from propos.runs.rows import ArrayFile
 
 IMAGES, ASPECTS, META, JOURNAL = "images.npy", "aspects.npy", "meta.json", "journal.jsonl"
 CHECKSUMS = "checksums.npy"  # of each image's pixels

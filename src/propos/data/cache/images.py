@@ -37,7 +37,7 @@ from propos.data.decoding.pool import DecodePool
 from propos.data.files.entry import Skipped
 from propos.data.files.images import Images
 from propos.data.files.names import escape_name
-from propos.data.rows import ArrayFile
+from propos.runs.rows import ArrayFile
 
 FORMAT = 1
 JOB = 32  # images a process decodes before it reports; all that a kill can lose, a process

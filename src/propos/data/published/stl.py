@@ -10,8 +10,8 @@ from jaxtyping import UInt8
 from propos.common.errors import InputError
 from propos.data.arrays import ArraySource
 from propos.data.published.layout import missing, unopened_array
-from propos.data.rows import ArrayFile
 from propos.data.unopened import UnopenedSource
+from propos.runs.rows import ArrayFile
 
 SIDE = 96
 UNLABELLED = "unlabelled"

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from propos.common.progress import Progress
+from propos.runs import Vectors
 
 MOST_LAID_OUT = 50_000
 FEWEST = 16  # from this number of images on, t-SNE; below, principal components
@@ -23,7 +24,7 @@ BLOCK = 4_096
 
 
 def lay_out(
-    embeddings: Float[np.ndarray, "N D"],
+    embeddings: Vectors,
     cluster: Int[np.ndarray, " N"],
     seed: int,
     progress: Progress = lambda done, total: None,
@@ -35,9 +36,9 @@ def lay_out(
     """
     count = len(embeddings)
     if count < FEWEST:
-        return _in_unit_square(_main_directions(embeddings))
+        return _in_unit_square(_main_directions(embeddings[:]))
     if count <= MOST_LAID_OUT:
-        return _in_unit_square(_neighbour_embedding(embeddings, seed, progress))
+        return _in_unit_square(_neighbour_embedding(embeddings[:], seed, progress))
     sample = np.sort(np.random.default_rng(seed).permutation(count)[:MOST_LAID_OUT])
     positions = np.zeros((count, 2))
     positions[sample] = _neighbour_embedding(embeddings[sample], seed, progress)
@@ -91,7 +92,7 @@ def _grain(count: int, seed: int) -> Float[np.ndarray, "N 2"]:
 
 
 def _place_others(
-    embeddings: Float[np.ndarray, "N D"],
+    embeddings: Vectors,
     cluster: Int[np.ndarray, " N"],
     sample: Int[np.ndarray, " S"],
     positions: Float[np.ndarray, "N 2"],
@@ -101,10 +102,10 @@ def _place_others(
     for number in np.unique(cluster[others]):
         known = sample[cluster[sample] == number]
         known = sample if len(known) == 0 else known
-        wanted = others[cluster[others] == number]
+        points, wanted = embeddings[known], others[cluster[others] == number]
         for start in range(0, len(wanted), BLOCK):
             block = wanted[start : start + BLOCK]
-            likeness = embeddings[block] @ embeddings[known].T
+            likeness = embeddings[block] @ points.T
             few = min(NEIGHBOURS, len(known))
             nearest = np.argpartition(-likeness, few - 1, axis=1)[:, :few]
             positions[block] = positions[known[nearest]].mean(axis=1)

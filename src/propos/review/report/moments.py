@@ -24,7 +24,7 @@ def moments(run: Run, show_task: ShowTask) -> list[dict[str, Any]]:
     drawn = []
     with show_task("Laying out snapshots") as progress:
         for number, epoch in enumerate(chosen):
-            place = lay_out(run.snapshot(epoch)[images], cluster[images], run.config.seed)
+            place = lay_out(run.snapshot_rows(epoch)[images], cluster[images], run.config.seed)
             drawn.append({"epoch": epoch, "x": packed(place[:, 0], "unit"), "y": packed(place[:, 1], "unit")})
             progress(number + 1, len(chosen))
     return [{**moment, "images": packed(images, "i32")} for moment in drawn]

@@ -14,7 +14,7 @@ def choose_images_to_check(run: Run, count: int = QUESTIONS) -> Questions | None
     if len(now.prototypes.ids) < 2 or now.junk.all():
         return None
     return choose_questions(
-        run.embeddings, now.prototypes.vectors, now.prototypes.ids, now.table.cluster, now.confirmed, count
+        run.embedding_rows, now.prototypes.vectors, now.prototypes.ids, now.table.cluster, now.confirmed, count
     )
 
 

@@ -183,7 +183,7 @@ def _places(run: Run, show_task: ShowTask) -> Float[np.ndarray, "N 2"]:
     if kept is not None:
         return kept
     with show_task("Laying out the map") as progress:
-        place = lay_out(run.embeddings, run.table.cluster, run.config.seed, progress)
+        place = lay_out(run.embedding_rows, run.table.cluster, run.config.seed, progress)
     RunFolder(run.path).write_array("map.npy", place.astype(np.float32))
     return place
 

@@ -105,7 +105,9 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
 
     @app.get("/api/questions")
     def ask() -> list[tuple[int, int]]:
-        return questions(Run.open(run.path))  # with the corrections up to now
+        with writing, suppress(LogChanged):
+            run.edits.restore()  # corrections that another program saved
+        return questions(run)
 
     @app.get("/{name}")
     def report(name: str) -> Response:
