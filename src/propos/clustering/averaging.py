@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from propos.clustering.inverted_file import nearest_neighbours
 from propos.clustering.kmeans import spherical_kmeans
-from propos.clustering.neighbours import nearest_neighbours
 
 MOST = 4096  # points; of more, a sample is enough to find initial centres
 POINTS_A_CLUSTER = 32  # in the sample, or more than that

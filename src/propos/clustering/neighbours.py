@@ -65,9 +65,7 @@ def _nearest_of(
     return nearest, places.gather(1, order)
 
 
-def nearest_neighbours(points: Float[Tensor, "N D"], count: int, rows: slice | None = None) -> Int[Tensor, "n count"]:
+def exact_neighbours(points: Float[Tensor, "N D"], count: int, rows: slice) -> Int[Tensor, "n count"]:
     """Return for each of some unit vectors the positions of the nearest others, nearest first; never its own."""
-    rows = rows or slice(0, len(points))
-    count = min(count, len(points) - 1)
     none = torch.empty((0, count), dtype=torch.long, device=points.device)
     return torch.cat([none, *(places for _, places in nearest_in_blocks(points[rows], points, count, rows.start))])
