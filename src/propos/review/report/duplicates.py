@@ -26,7 +26,7 @@ SAME_SCENE = 0.8  # cosine of two embeddings in a burst
 LEAF = 512  # images that are compared with each other
 TREES = 6
 DIRECTIONS = 32  # to which vectors are reduced before they are split
-BLOCK = 65_536
+BLOCK = 8_192  # rows that are copied at once
 
 Pairs = Int[np.ndarray, "2 L"]
 
