@@ -1,4 +1,9 @@
-"""Measure how long a training step waits for its images: read on demand, and read ahead by a thread.
+"""Measure how many images a second are read, and how long a training step waits for its images.
+
+Images of a kept folder, squares and photographs in their shape, are read by one thread and by several that share each
+batch. A card needs as many images as it trains (docs/notebook/distributed.md); each card has a process and a reader.
+
+The second table compares reading on demand with reading ahead by a thread.
 
 A step is a pause of the length given, in which the host has nothing to do, as with a GPU. Both ways take turns, epoch
 by epoch, on the same source; what is shown is the median wait of a step.
@@ -10,6 +15,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -17,10 +23,41 @@ import numpy as np
 import torch
 
 from folders import generated, own_cache
+from propos.cli.memory import keep_freed_memory
 from propos.data import Source, closing_source, from_array, open_folder, open_streamed, prefetch
+from propos.data.decoding.pool import cores
 from propos.training.reading import read, reading_ahead
 
+NEEDED = 938  # images a second that a card trains: an estimate for ResNet-50 at 224 px on an A100
 CPU = torch.device("cpu")
+
+
+def images_per_second(source: Source, batch: int, threads: int, rounds: int) -> float:
+    """Return how many images a second threads read that share each batch: the median over rounds."""
+    order = np.random.default_rng(0).permutation(len(source))
+    batches = order[: len(order) // batch * batch].reshape(-1, batch)
+    found = []
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(rounds + 1):  # in the first, checksums are compared
+            begin = time.perf_counter()
+            for positions in batches:
+                list(pool.map(source.batch, np.array_split(positions, threads)))
+            found.append(batches.size / (time.perf_counter() - begin))
+    return float(np.median(found[1:]))
+
+
+def show_speeds(side: int, count: int, batch: int, rounds: int) -> None:
+    """Print images a second against threads, and what cards need."""
+    numbers = sorted({1, 2, cores()})
+    print(f"images/s at {side} px; one card needs {NEEDED:,}, eight cards {8 * NEEDED:,}\n")
+    print(f"| source | {' | '.join(f'threads: {number}' for number in numbers)} |\n|---|{'---|' * len(numbers)}")
+    with tempfile.TemporaryDirectory() as folder, own_cache(Path(folder)):
+        photos = generated(Path(folder) / "photos", count, 3 * side // 2, side)
+        for name, shaped in (("squares", False), ("photographs in their shape", True)):
+            source = open_folder(photos, side, shaped=shaped)
+            speeds = [images_per_second(source, batch, number, rounds) for number in numbers]
+            print(f"| {name} | {' | '.join(f'{speed:,.0f}' for speed in speeds)} |", flush=True)
+    print()
 
 
 def waits(source: Source, batch: int, pause: float, ahead: bool) -> list[float]:
@@ -59,6 +96,8 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=0.25, help="seconds of a step")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
+    keep_freed_memory()  # as every command does
+    show_speeds(224, given.images, given.batch, given.rounds)
     print(f"batches of {given.batch} at {given.side} px, steps of {1000 * given.pause:.0f} ms\n")
     print("| source | wait a step, read when asked for | read ahead |\n|---|---|---|")
     with sources(given.side, given.images) as every:

@@ -55,18 +55,17 @@ class FolderSource:
 
     def batch(self, positions: Int[np.ndarray, " B"]) -> UInt8[np.ndarray, "B C H W"]:
         """Return the images at these positions."""
-        if self.frames is not None:
-            return in_frames([self._image(position) for position in positions], self.height, self.width)
         batch = np.empty((len(positions), self.channels, self.height, self.width), np.uint8)
-        for place, position in enumerate(positions):  # one by one: less memory to and fro than all at once
-            (image,) = self.images[position : position + 1]
-            self._checks.check(position, image)
-            batch[place] = image.transpose(2, 0, 1)
+        for frame, position in zip(batch, positions, strict=True):  # one by one: less memory than all at once
+            _put_in_frame(frame, self._image(position))
         return batch
 
-    def _image(self, position: int) -> UInt8[np.ndarray, "H W C"]:
-        """Return an image that is kept in its shape."""
-        assert self.frames is not None
+    def _image(self, position: int) -> UInt8[np.ndarray, "rows columns C"]:
+        """Return an image: a square, or an image in its shape."""
+        if self.frames is None:
+            square: UInt8[np.ndarray, "rows columns C"] = self.images[position : position + 1][0]
+            self._checks.check(position, square)
+            return square
         rows, columns = self.frames[position]
         end = self._ends[position]
         pixels = self.images[end - rows * columns * self.channels : end]
@@ -245,11 +244,17 @@ def in_frames(
     images: Sequence[UInt8[np.ndarray, "rows columns C"]], height: int, width: int
 ) -> UInt8[np.ndarray, "B C H W"]:
     """Return images as one array of this height and width, each from its first row and column on, the rest black."""
-    whole = all(image.shape[:2] == (height, width) for image in images)
-    batch = (np.empty if whole else np.zeros)((len(images), images[0].shape[2], height, width), np.uint8)
-    for place, image in enumerate(images):
-        batch[place, :, : image.shape[0], : image.shape[1]] = image.transpose(2, 0, 1)
+    batch = np.empty((len(images), images[0].shape[2], height, width), np.uint8)
+    for frame, image in zip(batch, images, strict=True):
+        _put_in_frame(frame, image)
     return batch
+
+
+def _put_in_frame(frame: UInt8[np.ndarray, "C H W"], image: UInt8[np.ndarray, "rows columns C"]) -> None:
+    """Write an image into a frame, from its first row and column on; the rest becomes black."""
+    rows, columns = image.shape[:2]
+    frame[:, :rows, :columns] = image.transpose(2, 0, 1)
+    frame[:, rows:], frame[:, :rows, columns:] = 0, 0
 
 
 def _name(what: What, root: Path) -> str:
