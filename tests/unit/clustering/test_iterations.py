@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from propos.clustering.lloyd import cluster_sums, farthest_points, lloyd
 from propos.clustering.points import Points, prepare
@@ -22,7 +24,8 @@ def plain_lloyd(rows: np.ndarray, centres: np.ndarray, iterations: int) -> tuple
     for _ in range(iterations):
         labels = (rows @ centres.T).argmax(axis=1)
         sums = np.stack([rows[labels == cluster].sum(axis=0) for cluster in range(len(centres))])
-        centres = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        centres = np.divide(sums, lengths, out=np.full_like(sums, np.nan), where=lengths > 0)
     return labels, centres
 
 
@@ -38,6 +41,28 @@ def test_bounds_make_the_steps_of_the_plain_iteration(cloud, clusters, iteration
     starts = cloud[:clusters].clone()
     found = yinyang(points_of(cloud), starts, iterations, tol=0)
     labels, centres = plain_lloyd(cloud.numpy(), starts.numpy(), iterations)
+    np.testing.assert_array_equal(found.labels.numpy(), labels)
+    np.testing.assert_allclose(found.centres.numpy(), centres, atol=1e-9)
+
+
+@given(
+    spread=st.sampled_from([0.02, 0.3, 3.0]),
+    dimension=st.integers(2, 20),
+    clusters=st.integers(1, 12),
+    iterations=st.integers(1, 12),
+    seed=st.integers(0, 99),
+)
+def test_bounds_make_the_steps_of_the_plain_iteration_however_close_the_points(
+    spread, dimension, clusters, iterations, seed
+):
+    """Around one direction, where all cosines are near 1, as well as all around the sphere."""
+    rows = spread * torch.randn(200, dimension, generator=seeded(seed), dtype=torch.float64)
+    rows[:, 0] += 1
+    rows /= rows.norm(dim=1, keepdim=True)
+    starts = rows[:clusters].clone()
+    labels, centres = plain_lloyd(rows.numpy(), starts.numpy(), iterations)
+    assume(np.isfinite(centres).all())  # without empty clusters, which the plain iteration does not fill
+    found = yinyang(points_of(rows), starts, iterations, tol=0)
     np.testing.assert_array_equal(found.labels.numpy(), labels)
     np.testing.assert_allclose(found.centres.numpy(), centres, atol=1e-9)
 
