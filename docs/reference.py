@@ -104,7 +104,7 @@ MEANINGS = {
     "train.sgd_momentum": "momentum of SGD and LARS",
     "train.precision": "precision of the backbone (heads and losses: float32); recipes use bfloat16 on CUDA",
     "train.deterministic": "bit-identical repeats on a GPU, slower; a CPU always repeats",
-    "train.compile": "compile the backbone with torch.compile",
+    "train.compile": "compile backbones and heads with torch.compile",
     "train.recompute": "recompute activations in the backward pass: less memory, more time, same gradients",
     "train.checkpoint_minutes": "minutes between checkpoints",
     "pixels.black": "value of black; found in the images by default",

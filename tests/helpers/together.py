@@ -13,7 +13,8 @@ from helpers.small import CPU, digits, quick_config
 from propos.common.errors import Interrupted
 from propos.distributed import Shuffle, any_process, gather, gather_on_first, join_process_group, rank, share
 from propos.methods import find_method, stages_of
-from propos.networks.norm import BatchGroups, BatchNorm, in_groups
+from propos.networks.grouped_norm import BatchGroups
+from propos.networks.norm import BatchNorm, in_groups
 from propos.runs import RunFolder
 from propos.training import Silent, train
 from propos.training.checkpoint_validation import memories_of

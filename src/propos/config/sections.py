@@ -182,7 +182,7 @@ class TrainSettings(Section):
     sgd_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
     precision: Literal["float32", "bfloat16", "float16"] = "float32"  # of the backbone; the rest is float32
     deterministic: bool = False  # bit-identical results on a GPU too, but slower
-    compile: bool = False  # compile the backbone with torch.compile: minutes at the start, faster steps on a GPU
+    compile: bool = False  # compile backbones and heads with torch.compile: minutes at the start, faster steps on a GPU
     recompute: bool = False  # recompute the backbone's activations in the backward pass: less memory
     checkpoint_minutes: Positive = 5.0
 

@@ -7,6 +7,7 @@ reaches the outside only through `Setup`, `Batch`, `StepContext`, `AllImages` an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, ClassVar, Literal, Protocol
 
 import torch
@@ -17,8 +18,9 @@ from propos.config import Config, Section
 from propos.methods.images import AllImages, Clustered
 from propos.methods.setup import Setup
 from propos.methods.stage import Stage
-from propos.networks import Encoder, Neighbours
+from propos.networks import Encoder, Float32, Neighbours
 
+RECOMPILE_LIMIT = 128
 ViewKind = Literal["random", "strong", "plain"]
 
 
@@ -167,10 +169,15 @@ class Method(nn.Module):
         return None
 
     def compile_networks(self, backend: str | Callable[..., Any] = "inductor") -> None:
-        """Compile the backbones with torch.compile; torch does it when a kind of batch first passes."""
+        """Compile backbones and heads with torch.compile; torch does it when a kind of batch first passes."""
+        # All heads share the limit of one function, which gives up after eight kinds of head, gradient and batch.
+        dynamo: Any = import_module("torch._dynamo.config")
+        dynamo.recompile_limit = max(dynamo.recompile_limit, RECOMPILE_LIMIT)
         for module in self.modules():
             if isinstance(module, Encoder):
                 module.backbone.compile(backend=backend)
+            elif isinstance(module, Float32):
+                module.compile(backend=backend)
 
     def outputs(self, images: Float[Tensor, "B ..."]) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the unit embeddings, the backbone's features and the cluster head's probabilities of plain views."""

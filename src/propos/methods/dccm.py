@@ -73,7 +73,8 @@ class Dccm(Method):
         return self.online.backbone
 
     def compile_networks(self, backend: str | Callable[..., Any] = "inductor") -> None:
-        """Compile both halves of the backbone: the discriminator reads the maps between them."""
+        """Compile also both halves of the backbone: the discriminator reads the maps between them."""
+        super().compile_networks(backend)
         for half in ("lower", "upper"):
             setattr(self._resnet, half, torch.compile(getattr(self._resnet, half), backend=backend))
 

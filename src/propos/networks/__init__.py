@@ -4,9 +4,10 @@ from propos.networks.cluster_heads import ClusterHeads
 from propos.networks.ema import EmaCopy
 from propos.networks.encoder import Encoder
 from propos.networks.frozen_backbone import FrozenBackbone
+from propos.networks.grouped_norm import BatchGroups
 from propos.networks.memory import Bank, Memory, Neighbours, Queue, labels_of
 from propos.networks.mlp import Float32, Mlp, initialise_small, mlp_layers, reinitialise
-from propos.networks.norm import BatchGroups, BatchNorm, in_groups
+from propos.networks.norm import BatchNorm, in_groups
 from propos.networks.parallel import pass_rows, pass_views, threads_of_a_pass
 from propos.networks.precision import autocast
 from propos.networks.pretrained import (

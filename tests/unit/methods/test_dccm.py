@@ -256,7 +256,9 @@ def test_a_compiled_backbone_gives_the_same_losses_through_both_its_halves():
             learner.method.compile_networks(backend=backend)
         losses = m_step(learner, source, BATCH, state)
         compiled.append((losses, learner.method.eval()))
-    assert len(made) == 4  # each half with a gradient, for the views, and without one, for the plain images
+    # With a gradient, for the views: each half of the backbone, projector, head; without one, for the plain images:
+    # the backbone, projector, head.
+    assert len(made) == 7
     (ours, plain), (theirs, fast) = compiled
     assert ours.keys() == theirs.keys()
     for name in ours:

@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from propos.networks.norm import BatchGroups, BatchNorm, _mean_and_inverse, in_groups
+from propos.networks.grouped_norm import BatchGroups, _mean_and_inverse
+from propos.networks.norm import BatchNorm, in_groups
 
 SHAPES = [(9, 4), (9, 4, 3, 5)]
 
@@ -111,3 +112,21 @@ def test_two_batches_in_one_pass_are_the_two_passes(shape, shared):
             torch.testing.assert_close(apart(batch), made)
     for name, value in apart.state_dict().items():
         torch.testing.assert_close(together.state_dict()[name], value)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("rows", [((9,),), ((4, 5),), ((0, 9),)])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_a_compiled_norm_is_the_plain_one_in_one_graph(rows, shared, precision):
+    results, groups = [], BatchGroups(rows, shared=shared)
+    for compiled in (False, True):
+        ours, x = learnt(), drawn(*SHAPES[1]).to(precision).requires_grad_()
+        if compiled:
+            ours.compile(backend="aot_eager", fullgraph=True)
+        with in_groups(ours, groups):
+            y = ours(x)
+        y.backward(drawn(*SHAPES[1], seed=9).to(precision))
+        results.append([y, x.grad, ours.weight.grad, ours.bias.grad, *ours.buffers()])
+    torch._dynamo.reset()
+    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-5)

@@ -1,10 +1,17 @@
 """The same passes in other ways: compiled, or with blocks that are passed again instead of remembered."""
 
+import numpy as np
 import pytest
 import torch
+from torch._dynamo.utils import counters
 
+from helpers.operations import META, processes
 from helpers.small import CPU, digits, quick_config, same_weights
 from propos.common.errors import InputError
+from propos.data import from_array
+from propos.methods import complete_sections
+from propos.runner.recipes import build_recipe
+from propos.training import prepare
 from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
@@ -54,9 +61,11 @@ def test_recomputed_blocks_remember_less():
 
 
 @pytest.mark.full
-def test_a_compiled_backbone_gives_the_same_losses_and_weights():
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own, which it hides itself
+@pytest.mark.parametrize("settings", [{}, {"network__bn_groups": 2, "network__shuffle_bn": True}])
+def test_compiled_networks_give_the_same_losses_and_weights(settings):
     """Torch's own code for the compiled graph, not made for this machine: making that takes a minute."""
-    plain, compiled = (build_learner(quick_config(), digits(), CPU) for _ in range(2))
+    plain, compiled = (build_learner(quick_config(**settings), digits(), CPU) for _ in range(2))
     compiled.method.compile_networks(backend="aot_eager")
     torch.testing.assert_close(two_steps(compiled), two_steps(plain))
     assert compiled.method.state_dict().keys() == plain.method.state_dict().keys()
@@ -65,11 +74,38 @@ def test_a_compiled_backbone_gives_the_same_losses_and_weights():
     torch._dynamo.reset()
 
 
+# Online and target backbone, their projectors, and the predictor; on eight processes groups lie on two of them each.
+GRAPHS = 5
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own, which it hides itself
+@pytest.mark.parametrize(("recipe", "count"), [("cifar-10-r18", 1), ("imagenet-1k", 8)])
+def test_compiled_networks_are_one_graph_each(recipe, count):
+    """A step as a GPU takes it, with both views in one pass and statistics of their own, on the meta device."""
+    pixels = np.random.default_rng(0).integers(256, size=(32, 32, 32, 3), dtype=np.uint8)
+    source = from_array(pixels, list(range(4)) * 8)
+    small = {"train.batch_size": 32, "network.width": 1 / 16, "network.hidden": 8, "network.dimension": 4}
+    squares = {"views.size": 32, "views.keep": "squares", "train.accumulate": 1, "clusters": 4}
+    torch._dynamo.reset()
+    counters.clear()
+    with processes(count):
+        config = complete_sections(build_recipe(recipe).with_settings({**small, **squares}))
+        learner = build_learner(prepare(config, source), source, META)
+        learner.method.compile_networks(backend="eager")
+        for _ in range(2):
+            m_step(learner, source, torch.arange(32), late_state(learner))
+    assert dict(counters["graph_break"]) == {}
+    assert counters["stats"]["unique_graphs"] == GRAPHS
+    torch._dynamo.reset()
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own
-def test_the_setting_has_both_backbones_compiled():
+def test_the_setting_has_backbones_and_heads_compiled():
     learner = build_learner(quick_config(train__compile=True), digits(), CPU)
     assert learner.method.online.backbone._compiled_call_impl is not None
     assert learner.method.target.module.backbone._compiled_call_impl is not None
+    assert learner.method.predictor._compiled_call_impl is not None
 
 
 def test_compiled_blocks_that_are_to_pass_again_are_refused():

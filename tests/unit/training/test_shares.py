@@ -7,7 +7,7 @@ from helpers.small import CPU, digits, quick_config, two_views
 from propos.augment import RandomViews
 from propos.common.errors import InputError
 from propos.methods.seeds import generator
-from propos.networks.norm import BatchGroups
+from propos.networks.grouped_norm import BatchGroups
 from propos.training.context import BatchContext
 from propos.training.learner import build_learner
 from propos.training.state import first_state
