@@ -200,13 +200,18 @@ def exact(config: Config, precision: str = "float32", repeats: bool = True) -> C
 
 
 def steps(learner: Learner, source: Source, state: State, size: int, count: int = STEPS) -> tuple[Values, Values]:
-    """Take steps; return the values of each loss term, and the change of each module's own weights."""
-    modules = [module for module in learner.method.modules() if any(True for _ in module.parameters(recurse=False))]
+    """Take steps; return the values of each loss term, and the change of each trained module's own weights."""
+    # Moving averages move by less than rounding.
+    modules = [module for module in learner.method.modules() if _is_trained(module)]
     before = [_own_weights(module) for module in modules]
     positions = torch.arange(min(size, len(source))).repeat(learner.schedule.accumulate)
     losses = [m_step(learner, source, positions, state) for _ in range(count)]
     terms = [torch.stack([each[name] for each in losses]) for name in losses[0]]
     return terms, [_own_weights(module) - old for module, old in zip(modules, before, strict=True)]
+
+
+def _is_trained(module: torch.nn.Module) -> bool:
+    return any(each.requires_grad for each in module.parameters(recurse=False))
 
 
 def _own_weights(module: torch.nn.Module) -> Float[Tensor, " W"]:
