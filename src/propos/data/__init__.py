@@ -7,9 +7,9 @@ are read by name. `source` defines the interface.
 
 from propos.data.arrays import ArraySource, from_array
 from propos.data.cache.limit import refusal
-from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_caches
+from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_caches, no_cache
 from propos.data.colours import without_colours
-from propos.data.features import Features, cached_features
+from propos.data.features import Features, cached_features, discard_features, features_cached, store_features
 from propos.data.files.classes import FolderLabels, folder_labels
 from propos.data.files.entry import Entry, Skipped
 from propos.data.files.names import escape_name, unescape_name
@@ -76,9 +76,11 @@ __all__ = [
     "clean_caches",
     "closing_source",
     "data_root",
+    "discard_features",
     "distinct_images",
     "escape_name",
     "evenly_spaced",
+    "features_cached",
     "find_configured",
     "find_source",
     "fingerprint",
@@ -90,6 +92,7 @@ __all__ = [
     "is_named",
     "list_caches",
     "looks_photographic",
+    "no_cache",
     "open_folder",
     "open_source",
     "open_streamed",
@@ -101,6 +104,7 @@ __all__ = [
     "scan",
     "select_names",
     "select_some",
+    "store_features",
     "survey",
     "unescape_name",
     "upright",

@@ -7,7 +7,8 @@ processes do not compute the same features, and `propos cache` lists and cleans 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,37 @@ def cached_features(
     return Features(read, kept.skipped)
 
 
+def features_cached(source: Source, network: str, width: int) -> bool:
+    """Return whether a network's features of all images of a source are cached."""
+    return no_cache() is None and _opened(cache_folder() / features_key(source, network), source, width) is not None
+
+
+def store_features(
+    source: Source, network: str, width: int, computed: Iterable[tuple[Float[np.ndarray, "b F"], dict[int, str]]]
+) -> None:
+    """Write features that were computed elsewhere into the cache, batch by batch, with the images that failed.
+
+    If another process writes the same ones, nothing is written.
+    """
+    key = features_key(source, network)
+    complete = cache_folder() / key
+    with suppress(BlockingIOError), locked(key):
+        discard(complete)
+        discard(complete.with_name(key + BUILDING))
+        unfinished = Building(complete.with_name(key + BUILDING), (len(source), 1, width, 4), source.name)
+        try:
+            for rows, failed in computed:
+                _append(unfinished, rows, failed)
+            _finish(unfinished, source)
+        finally:
+            unfinished.close()
+
+
+def discard_features(source: Source, network: str) -> None:
+    """Remove the cached features of a source."""
+    discard(cache_folder() / features_key(source, network))
+
+
 def _opened(complete: Path, source: Source, width: int) -> Cached | None:
     return open_cache(complete, source.image_names(), (1, width, 4))
 
@@ -117,14 +149,21 @@ def _compute(
         for positions in batches:
             if positions[0] < unfinished.seen:
                 continue  # a batch is written whole or not at all
-            rows, failed = _seen(see, positions, source)
-            frames = [(1, rows.shape[1])] * len(rows)
-            unfinished.append(Decoded(rows.view(np.uint8).reshape(-1), frames, 4, [1.0] * len(rows), failed))
+            _append(unfinished, *_seen(see, positions, source))
             progress(unfinished.seen, len(source))
-        names = source.image_names() if unfinished.failed else ()
-        skipped = [[names[position], reason] for position, reason in unfinished.failed.items()]
-        images = len(unfinished.aspects)
-        meta = {"format": FORMAT, "source": source.name, "images": images, "tried": len(source), "skipped": skipped}
-        unfinished.finish(unfinished.folder.with_name(unfinished.folder.name.removesuffix(BUILDING)), meta)
+        _finish(unfinished, source)
     finally:
         unfinished.close()
+
+
+def _append(unfinished: Building, rows: Float[np.ndarray, "b F"], failed: dict[int, str]) -> None:
+    frames = [(1, rows.shape[1])] * len(rows)
+    unfinished.append(Decoded(rows.view(np.uint8).reshape(-1), frames, 4, [1.0] * len(rows), failed))
+
+
+def _finish(unfinished: Building, source: Source) -> None:
+    names = source.image_names() if unfinished.failed else ()
+    skipped = [[names[position], reason] for position, reason in unfinished.failed.items()]
+    images = len(unfinished.aspects)
+    meta = {"format": FORMAT, "source": source.name, "images": images, "tried": len(source), "skipped": skipped}
+    unfinished.finish(unfinished.folder.with_name(unfinished.folder.name.removesuffix(BUILDING)), meta)

@@ -27,6 +27,7 @@ READY, LEFT = "ready", "left"
 
 _store: Any = None  # a store for messages of the first process to the others
 _message_number = 0
+_waits = 0  # of all processes for each other
 
 
 def started_by_torchrun() -> bool:
@@ -65,7 +66,7 @@ def join_process_group() -> Iterator[None]:
 
     When the first process leaves the block early, processes that wait for its message exit too, without an error.
     """
-    global _store, _message_number
+    global _store, _message_number, _waits
     if not started_by_torchrun() or dist.is_initialized():
         yield
         return
@@ -80,6 +81,7 @@ def join_process_group() -> Iterator[None]:
         timeout=PATIENCE,
     )
     _store, _message_number = PrefixStore(f"messages/{restart_count()}", store), 0
+    _waits = 0
     try:
         yield
     except BaseException:
@@ -138,6 +140,19 @@ def wait_until_all_ready() -> None:
     """Wait without a timeout until all other processes are ready for the last message's task."""
     while _store.add(f"{READY}/{_message_number}", 0) < world_size() - 1:
         if _store.check([LEFT]):
+            raise RunFailed("another process has exited", "process")
+        time.sleep(LOOK_SECONDS)
+
+
+def wait_for_all() -> None:
+    """Wait without a timeout until every process calls this: one may need hours longer than another."""
+    global _waits
+    if _store is None:
+        return
+    _waits += 1
+    _store.add(f"all/{_waits}", 1)
+    while _store.add(f"all/{_waits}", 0) < world_size():
+        if _store.check([LEFT]) or _store.check([str(_message_number)]):
             raise RunFailed("another process has exited", "process")
         time.sleep(LOOK_SECONDS)
 

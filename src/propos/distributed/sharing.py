@@ -75,12 +75,12 @@ def gather_rows(local: Float[Tensor, "n D"], positions: Int[Tensor, " M"], total
     return sum_over_processes(rows)
 
 
-def broadcast(local: Tensor) -> Tensor:
-    """Return the first process's tensor."""
+def broadcast(local: Tensor, source: int = 0) -> Tensor:
+    """Return one process's tensor, the first one's by default."""
     if world_size() == 1:
         return local
     copy = local.detach().clone(memory_format=torch.contiguous_format)
-    dist.broadcast(copy, src=0)
+    dist.broadcast(copy, src=source)
     return copy
 
 

@@ -146,11 +146,12 @@ def prepare_inputs(
     show_task: ShowTask,
     stop: Callable[[], bool] = lambda: False,
     frozen_backbone: FrozenBackbone | None = None,
+    find: Callable[..., Features] = cached_features,
 ) -> Source:
     """Return the inputs of the settings' network: the images, or a pretrained network's features of them, cached.
 
     Features are computed once, whatever they are used for later; a stop loses at most a batch. `frozen_backbone` is the
-    pretrained network of a finished run.
+    pretrained network of a finished run. `find` is `shared_features` where all processes call this.
     """
     frozen_backbone = frozen_backbone or frozen_backbone_of(config)
     if frozen_backbone is None:
@@ -174,7 +175,7 @@ def prepare_inputs(
         part = " below its last stage" if config.start.learns == "last" else ""
         weights, backend = frozen_backbone.weights, frozen_backbone.backend(device)
         known = f"{weights.network.name}{part} {weights.sha256} {backend}"
-        found = cached_features(source, known, frozen_backbone.features, batches, see, progress)
+        found = find(source, known, frozen_backbone.features, batches, see, progress)
     return _of_readable(found, source, given, frozen_backbone.features)
 
 

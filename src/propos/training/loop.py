@@ -31,6 +31,7 @@ from propos.training.pretrained_init import initialise_from_pretrained
 from propos.training.progress import Progress
 from propos.training.reading import reading_ahead
 from propos.training.recorder import Recorder
+from propos.training.shared_features import shared_features
 from propos.training.stage_setup import begin_epoch
 from propos.training.state import State
 
@@ -49,7 +50,7 @@ def train(
     Of several processes, only the first has the run folder and `start`.
     """
     with numerics(config.train):
-        inputs = prepare_inputs(config, source, device, progress.show_task, stop)
+        inputs = prepare_inputs(config, source, device, progress.show_task, stop, find=shared_features)
         with reading_ahead(inputs, device) as prefetched:
             start = WarmStart.of_first_process(start)
             left_out = 0 if start is None or start.corrections is None else start.corrections.left_out
