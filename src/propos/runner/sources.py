@@ -13,7 +13,6 @@ from propos.config import Config
 from propos.data import (
     CachePolicy,
     Source,
-    StreamedSource,
     UnopenedSource,
     What,
     cache_side,
@@ -21,7 +20,6 @@ from propos.data import (
     find_source,
     fingerprint,
     is_benchmark,
-    refusal,
     select_names,
 )
 from propos.runs import Run
@@ -82,8 +80,8 @@ def open_run_images(
             source = stack.enter_context(reading)
         except InputError as error:
             raise NoImages("gone" if _missing(what) else "unreadable", str(error)) from None
-        _check_same(run, source, streamed)
-        yield select_names(source, run.table.images) if run.finished else source
+        same = _same_images(run, source)
+        yield select_names(same, run.table.images) if run.finished else same
 
 
 def _missing(what: What) -> bool:
@@ -91,19 +89,15 @@ def _missing(what: What) -> bool:
     return isinstance(what, str | Path) and not is_benchmark(what) and not Path(what).exists()
 
 
-def _check_same(run: Run, source: Source, streamed: bool) -> None:
-    """Refuse images that are not those the run started with."""
-    name = run.config.source or run.path
+def _same_images(run: Run, source: Source) -> Source:
+    """Return the images the run started with, without damaged ones if it read a cache; refuse others."""
     if fingerprint(source) == run.info.source.fingerprint:
-        return
+        return source
     damaged = {name for name, _ in run.skipped}
     kept = [name for name in source.image_names() if name not in damaged] if damaged else ()
-    if kept and fingerprint(select_names(source, kept)) == run.info.source.fingerprint:
-        return  # it read them from a cache, which leaves damaged images out
-    if isinstance(source, StreamedSource) and not streamed:
-        why = refusal(source.entries, source.side, source.channels, source.shaped)
-        raise NoImages("unreadable", f"{name}: the run cached its images; there is no room for that now: {why}")
-    raise NoImages("changed", f"{name}: its images are not those the run started with")
+    if kept and fingerprint(some := select_names(source, kept)) == run.info.source.fingerprint:
+        return some
+    raise NoImages("changed", f"{run.config.source or run.path}: its images are not those the run started with")
 
 
 @contextmanager
