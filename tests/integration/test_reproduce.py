@@ -158,7 +158,8 @@ def test_cells_are_listed_without_training(tmp_path, no_data, capsys):
     assert result.out.count("to do") == 6
     assert "6 cells, 0 of them finished" in result.out
     assert not out.exists()
-    assert command(capsys, "reproduce", "table-3", "--budget", "small", "--dry-run").out.count("data not found") == 15
+    listed = command(capsys, "reproduce", "table-3", "--budget", "small", "--dry-run").out
+    assert listed.count("data not found") == listed.count("tiny-imagenet · tiny-imagenet") >= 5 * 3
 
 
 def test_what_cannot_be_is_refused_in_a_line(tmp_path, no_data, capsys):

@@ -25,7 +25,7 @@ def photos(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stopped") / "photos"
     folder.mkdir()
     first = folder / "000.jpg"
-    picture(160, 120).save(first, quality=90)
+    picture(28, 28).convert("L").save(first, quality=90)  # small grey images are decoded into a cache
     for number in range(1, IMAGES):
         (folder / f"{number:03d}.jpg").hardlink_to(first)
     return folder

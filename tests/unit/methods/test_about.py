@@ -49,8 +49,8 @@ def test_a_method_is_named_with_the_losses_added_and_what_it_builds_on(recipe, s
     assert describe_method(config) == words
 
 
-# Where methods are named: their own package, the paper's tables, and the words of the page.
-NAMED = ("methods", "runner/recipes", "study/reproduce", "review/report/settings_text.py")
+# Where methods are named: their own package, the paper's tables, the words of the page, and a GPU's self-test.
+NAMED = ("methods", "runner/recipes", "study/reproduce", "review/report/settings_text.py", "cli/gpu_check")
 
 
 def test_the_core_knows_no_method_by_name():

@@ -43,7 +43,7 @@ def test_the_peak_of_memory_does_not_grow_with_images_times_clusters():
     labels = torch.zeros(images, dtype=torch.int64)
     predict_from_embeddings(points[:9], prototypes, labels[:9])  # what torch allocates once
     grown, _ = peak_growth(lambda: predict_from_embeddings(points, prototypes, labels))
-    assert grown < 50 * MB
+    assert grown < 100 * MB
 
 
 def test_a_head_s_assignments_are_never_whole():
