@@ -134,6 +134,7 @@ def test_a_run_of_two_processes_resumes_in_one(one, stopped, tmp_path):
     assert np.array_equal(clusters(out), clusters(one))
 
 
+@pytest.mark.full
 def test_a_run_of_one_process_resumes_in_two(images, one, tmp_path):
     out, hold = tmp_path / "run", Hold(tmp_path, MOMENT)
     settings = ["--no-report", *ARGUMENTS, "--out", out, "--quiet"]
@@ -191,6 +192,7 @@ def test_a_process_that_fails_ends_the_job_with_its_own_error_first(images, stop
     assert checkpoints(out) == kept
 
 
+@pytest.mark.full
 def test_wrong_input_is_said_once_and_nothing_is_written(images, tmp_path):
     out = tmp_path / "run"
     result = torchrun.run(*torchruns(images, "-k", "1", "--out", out))

@@ -52,6 +52,7 @@ def test_a_run_continues_with_added_images_and_keeps_cluster_ids(grown, tmp_path
     assert len((tmp_path / "third/history.jsonl").read_text().splitlines()) == 2
 
 
+@pytest.mark.full
 def test_a_continuation_that_chooses_its_number_begins_with_the_earlier_weights(grown, tmp_path, capsys):
     """At a rate of next to nothing, what it ends with is what it began with."""
     arguments = ["--from", grown / "run", "--out", tmp_path / "more", "-k", "4..7", "--epochs", 2]

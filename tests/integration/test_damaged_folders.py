@@ -117,6 +117,7 @@ def test_a_damaged_run_is_read_cleanly_or_refused_in_one_line(folders, name, rng
         _note(f"{command}\t{words}\t{result}")
 
 
+@pytest.mark.full
 @settings(max_examples=DAMAGES // 4, suppress_health_check=list(HealthCheck))
 @given(name=st.sampled_from(UNFINISHED), rng=st.randoms(use_true_random=False))
 def test_a_damaged_run_is_resumed_cleanly_or_refused_in_one_line(folders, name, rng):
@@ -130,6 +131,7 @@ def test_a_damaged_run_is_resumed_cleanly_or_refused_in_one_line(folders, name, 
     _note(f"resume\t{words}\t{result}")
 
 
+@pytest.mark.full
 def test_the_undamaged_runs_are_read_and_resumed(folders):
     for arguments in READING.values():
         assert attempt(arguments, folders / "finished", folders, folders / "out") == "clean"

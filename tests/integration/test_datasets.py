@@ -25,6 +25,7 @@ def trained(tmp_path_factory):
     return root, out, result
 
 
+@pytest.mark.full
 def test_a_run_keeps_the_name_and_the_data_root(trained):
     root, out, result = trained
     assert "colour images of 32×32" in result.out
@@ -46,6 +47,7 @@ def test_predict_finds_the_test_split_where_the_run_found_the_training_split(tra
     assert f"put it at {tmp_path / 'cifar-10-batches-py'}" in result.err
 
 
+@pytest.mark.full
 def test_the_settings_of_a_run_repeat_it_without_naming_the_data_root(trained, tmp_path):
     _, out, _ = trained
     environment = {key: value for key, value in os.environ.items() if key != "PROPOS_DATA"}

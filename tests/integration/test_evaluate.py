@@ -190,6 +190,7 @@ def test_images_that_are_tested_on_do_not_vote(folder, evaluated, capsys):
     assert "70 test images, 50 of them also among the run's, where they are left out" in result.out
 
 
+@pytest.mark.full
 def test_images_that_are_tested_on_are_no_neighbours_and_are_not_learnt_from(folder, evaluated, capsys):
     source = digits(220)
     np.savez(folder / "shared.npz", images=source.images[150:, ..., 0], labels=source.labels[150:])

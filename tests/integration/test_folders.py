@@ -67,6 +67,7 @@ def test_a_folder_is_clustered_scored_and_predicted(photos, finished, tmp_path, 
         assert [int(row["cluster"]) for row in csv.DictReader(file)] == [table["cluster"].to_pylist()[5]]
 
 
+@pytest.mark.full
 def test_splits_are_no_classes(photos, tmp_path, capsys):
     """As imagenette and most sets are published: train/CLASS/x.jpg and val/CLASS/y.jpg."""
     for number, image in enumerate(sorted(photos.glob("*/*.png"))):
@@ -93,6 +94,7 @@ def test_no_folders_are_no_labels(tmp_path, capsys):
     assert result.err == f"propos: --labels folders: the images of {out} are not in class folders: give a CSV\n"
 
 
+@pytest.mark.full
 def test_a_folder_trains_as_the_array_of_its_pixels_does(photos, finished, tmp_path, capsys):
     out, _ = finished
     names = pyarrow.parquet.read_table(out / "clusters.parquet")["image"].to_pylist()
@@ -192,6 +194,7 @@ def test_inspect_says_what_is_there_and_draws_the_views(photos, tmp_path, capsys
         assert np.asarray(picture.convert("L")).std() > 20
 
 
+@pytest.mark.full
 def test_inspect_says_how_a_list_was_read(photos, tmp_path, capsys):
     images = [path.relative_to(photos) for path in sorted(photos.glob("*/*.png"))[:6]]
     rows = "".join(f"{photos / image},caf\xe9\n" for image in images)
@@ -201,11 +204,13 @@ def test_inspect_says_how_a_list_was_read(photos, tmp_path, capsys):
     assert said in json.loads(command(capsys, "inspect", tmp_path / "list.csv", "-k", 2, "--json").out)["notes"][0]
 
 
+@pytest.mark.full
 def test_inspect_takes_arrays_too(capsys):
     found = json.loads(command(capsys, "inspect", "digits", "--json").out)
     assert (found["images"], found["sizes"]) == (1797, {"8×8": 1797})
 
 
+@pytest.mark.full
 def test_caches_are_listed_and_cleaned(photos, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "cache"))
     command(capsys, "inspect", photos)

@@ -54,6 +54,7 @@ def test_one_image_in_colour_makes_them_colour(tmp_path, capsys):
     assert "121 colour" in seen.out
 
 
+@pytest.mark.full
 def test_rounding_of_a_jpeg_is_no_colour(tmp_path, capsys):
     seen = command(capsys, "inspect", written(tmp_path / "jpegs", "RGB", "jpg"))
     assert seen.code == 0, seen.err

@@ -141,6 +141,7 @@ def test_clusters_of_features_are_boosted_from_where_they_stood(finished, here, 
         assert [int(row["cluster"]) for row in csv.DictReader(file)] == boosted.table.cluster.tolist()
 
 
+@pytest.mark.full
 def test_another_seed_looks_at_no_image_again(finished, here, capsys):
     before = len(list_caches())
     flags = ["-k", 3, "--weights", here / "weights.pth", "--no-report", "--seed", 1, "--out", here / "second"]
@@ -195,6 +196,7 @@ def test_heads_are_trained_on_features_alone(here, tmp_path, capsys):
     assert np.array_equal(Run.open(tmp_path / "again").embeddings, whole.embeddings)
 
 
+@pytest.mark.full
 def test_inspect_says_how_long_it_would_take(here):
     with plan(Request(source=here / "photos", clusters=3, origin=Origin(weights=here / "weights.pth"))) as planned:
         found = overview(planned).planned
@@ -236,6 +238,7 @@ def test_a_run_killed_while_computing_features_resumes_with_them(finished, here,
     assert results(tmp_path / "run") == results(here / "run")
 
 
+@pytest.mark.full
 def test_two_processes_find_what_one_does(finished, here, tmp_path):
     flags = ["-k", 3, "--weights", here / "weights.pth", "--labels", "folders", "--no-report", "--quiet"]
     result = torchrun.run_pair("run", here / "photos", *flags, "--out", tmp_path / "run")

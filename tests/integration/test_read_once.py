@@ -56,6 +56,7 @@ def test_a_damaged_image_is_left_out_and_listed(here):
         assert [row["image"] for row in csv.DictReader(file)] == [DAMAGED]
 
 
+@pytest.mark.full
 def test_a_second_run_computes_no_features_and_ends_the_same(here, tmp_path):
     first, passed = Run.open(here / "run"), set()
     hook = register_module_forward_hook(lambda module, *_: passed.add(type(module)))
@@ -69,6 +70,7 @@ def test_a_second_run_computes_no_features_and_ends_the_same(here, tmp_path):
     assert [name for name, _ in again.skipped] == [DAMAGED]
 
 
+@pytest.mark.full
 def test_its_page_has_pictures_and_new_images_are_predicted(here, tmp_path, capsys):
     result = command(capsys, "report", here / "run", "--quiet")
     assert (result.code, result.err) == (0, "")

@@ -52,6 +52,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.full
 def test_kept_and_streamed_runs_end_with_the_same_bits(folder):
     assert json.loads((folder / "streamed/run.json").read_text())["source"]["streamed"]
     assert not json.loads((folder / "kept/run.json").read_text())["source"]["streamed"]

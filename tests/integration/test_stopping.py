@@ -92,7 +92,8 @@ def listens(process):
     return bool(caught >> (signal.SIGTERM - 1) & 1)
 
 
-@pytest.mark.parametrize("wait", quick_cases(0.3, rest=[0.0, 1.0]))
+@pytest.mark.full
+@pytest.mark.parametrize("wait", [0.0, 0.3, 1.0])
 def test_at_any_moment_there_is_one_line(photos, tmp_path, wait):
     environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
     # It comes to an end of its own only when it is let go on.

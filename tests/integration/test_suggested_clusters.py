@@ -85,6 +85,7 @@ def test_suggest_k_reads_a_finished_run(finished, capsys):
     assert sorted(out.rglob("*")) == before
 
 
+@pytest.mark.full
 def test_the_written_config_repeats_the_run_and_another_number_forgets_the_range(finished, tmp_path, capsys):
     out, _ = finished
     again, other = tmp_path / "again", tmp_path / "other"
@@ -98,6 +99,7 @@ def test_the_written_config_repeats_the_run_and_another_number_forgets_the_range
     assert (config["clusters"], config["suggest"]) == (3, {"range": None})
 
 
+@pytest.mark.full
 def test_labels_give_the_number_of_clusters_unless_a_range_is_given(tmp_path, capsys):
     source = save_digits(tmp_path / "labelled.npz")
     for out, arguments in ((tmp_path / "counted", []), (tmp_path / "chosen", ["-k", "3..5"])):

@@ -223,6 +223,7 @@ def test_a_run_is_continued_by_the_command(tmp_path, capsys):
     assert "network differs" in back.err
 
 
+@pytest.mark.full
 def test_however_short_the_time_every_stage_has_an_epoch(tmp_path, capsys):
     short = {key: value for key, value in quick("scan").items() if key != "train.epochs"}
     images, flags = save_digits(tmp_path / "digits.npz"), [*as_flags(short), "--no-report", "--quiet"]

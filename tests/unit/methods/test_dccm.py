@@ -227,6 +227,7 @@ def test_the_discriminator_learns_to_tell_places_of_similar_images_from_those_of
     assert sum(losses[-5:]) / 5 < 2 * math.log(2) - 0.02
 
 
+@pytest.mark.full
 def test_plain_images_are_assigned_by_the_batchs_statistics_from_the_first_step_on():
     """The running statistics hold nothing yet: by them a network would put all images into one cluster."""
     learner, source, state = started(network__backbone="resnet34")

@@ -143,6 +143,7 @@ def test_images_that_are_not_clustered_have_no_loss_and_change_nothing():
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
 
+@pytest.mark.full
 def test_the_clusters_are_learnt_until_the_head_is_drawn_again():
     settings = {"overclustering": 1, "train__epochs": 9, "estep__every": 8, "train__schedule": "constant"}
     fitted = quick_train(method="deepcluster", **settings)

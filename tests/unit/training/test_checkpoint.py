@@ -61,6 +61,7 @@ def test_a_run_stopped_anywhere_resumes_to_the_same_bits(tmp_path, uninterrupted
     assert without_times(resumed.history) == without_times(uninterrupted.history)
 
 
+@pytest.mark.full
 def test_mixed_precision_resumes_to_the_same_bits(tmp_path):
     # Few steps: a CPU only emulates half precision.
     settings = {"train__precision": "float16", "train__epochs": 1, "train__batch_size": 32}
@@ -71,6 +72,7 @@ def test_mixed_precision_resumes_to_the_same_bits(tmp_path):
     assert same_weights(resumed.model.method, quick_train(digits(70), **settings).model.method)
 
 
+@pytest.mark.full
 def test_a_seed_gives_the_same_run_twice_and_another_seed_another(uninterrupted):
     again = quick_train()
     assert same_weights(again.model.method, uninterrupted.model.method)
@@ -119,6 +121,7 @@ def test_checkpoints_come_when_time_is_up_and_the_newest_two_are_kept(tmp_path):
     assert numbers(run) == [11, 12]  # every step of three epochs, and the end of each
 
 
+@pytest.mark.full
 def test_a_run_that_goes_back_several_epochs_ends_with_the_same_bits(tmp_path, uninterrupted):
     run = new_run(tmp_path / "run")
 
@@ -210,6 +213,7 @@ def test_epochs_without_an_estep_keep_their_labels_and_say_nothing_of_them():
     assert ["nmi" in record["measures"] for record in history] == [True, False, True, True]
 
 
+@pytest.mark.full
 def test_snapshots_are_kept_of_the_epochs_named(tmp_path):
     run = new_run(tmp_path / "run", keep_epochs=(1,))
     quick_train(run=run, keep_epochs=(1,))
@@ -220,6 +224,7 @@ def test_snapshots_are_kept_of_the_epochs_named(tmp_path):
     assert "target.module.backbone.conv1.weight" in weights
 
 
+@pytest.mark.full
 def test_streamed_embeddings_resume_to_the_same_bits(tmp_path):
     run = new_run(tmp_path / "run", estep__embeddings="streamed")
     with pytest.raises(Interrupted):

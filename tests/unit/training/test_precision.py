@@ -101,6 +101,7 @@ class Watching(Silent):
         self.seen = allowed()
 
 
+@pytest.mark.full
 def test_a_deterministic_run_takes_only_what_repeats_and_ends_with_the_same_bits_on_a_cpu(monkeypatch):
     monkeypatch.delenv(CUBLAS, raising=False)
     before, reporter = allowed(), Watching()

@@ -94,6 +94,7 @@ def test_what_steers_a_terminal_or_is_not_seen_is_escaped(name, escaped):
     assert unescape_name(escaped) == name
 
 
+@pytest.mark.full
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_different_names_stay_different(one, other):
     assert (escape_name(one) == escape_name(other)) == (one == other)
