@@ -6,6 +6,7 @@ searched in the cells whose centres are nearest to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isqrt
@@ -45,21 +46,17 @@ class InvertedFile:
         sample = sample.cpu() if sample.device.type == "mps" else sample  # k-means needs double precision
         found = spherical_kmeans(sample, cells, 1, draw, seeding="random", max_iter=ITERATIONS, scout_size=None)
         centres = F.normalize(found.centres, dim=1).to(points)
-        rows = max(1, values_at_a_time(COSINES, points.device) // cells)
-        labels = torch.cat([(points[span] @ centres.T).argmax(dim=1) for span in spans(len(points), rows)])
+        blocks = _blocks(points, cells)
+        labels = torch.cat([(points[span] @ centres.T).argmax(dim=1) for span in blocks])
         ends = torch.bincount(labels, minlength=cells).cumsum(dim=0).tolist()
         return cls(points, centres, labels.argsort(stable=True), ends)
 
     def nearest(self, queries: Int[Tensor, " q"], count: int) -> Int[Tensor, "q count"]:
         """Return the positions of the nearest others of some of the points, nearest first."""
         points = self.points[queries]
-        rows = max(1, values_at_a_time(COSINES, points.device) // len(self.centres))
-        probed = torch.cat(
-            [
-                (points[span] @ self.centres.T).topk(min(PROBES, len(self.centres)), dim=1).indices
-                for span in spans(len(points), rows)
-            ]
-        )
+        probes = min(PROBES, len(self.centres))
+        blocks = _blocks(points, len(self.centres))
+        probed = torch.cat([(points[span] @ self.centres.T).topk(probes, dim=1).indices for span in blocks])
         best = points.new_full((len(points), count), -torch.inf)
         places = queries.new_full((len(points), count), -1)
         # The queries that search each cell, cell by cell.
@@ -85,7 +82,7 @@ class InvertedFile:
     ) -> None:
         """Search a cell for some of the queries, and keep the nearest so far in `best` and `places`."""
         bank, count = self.points[members], best.shape[1]
-        for span in spans(len(which), max(1, values_at_a_time(COSINES, points.device) // len(members))):
+        for span in _blocks(which, len(members)):
             own = which[span]
             cosines = points[own] @ bank.T
             cosines.masked_fill_(queries[own][:, None] == members, -torch.inf)  # no point is its own neighbour
@@ -102,10 +99,14 @@ class InvertedFile:
         """Return the exact nearest others; one more is found, because a point finds itself too."""
         found = torch.cat([places for _, places in nearest_in_blocks(points, self.points, count + 1)])
         others = found != queries[:, None]
-        others[others.all(dim=1), -1] = (
-            False  # a point that did not find itself among its likes leaves the last one out
-        )
+        # A point that did not find itself, among many equal ones, leaves the last one out.
+        others[others.all(dim=1), -1] = False
         return found[others].view(len(queries), count)
+
+
+def _blocks(rows: Tensor, columns: int) -> Iterator[slice]:
+    """Yield blocks of rows whose cosines with `columns` others are computed at a time."""
+    return spans(len(rows), max(1, values_at_a_time(COSINES, rows.device) // columns))
 
 
 def nearest_neighbours(points: Float[Tensor, "N D"], count: int, rows: slice | None = None) -> Int[Tensor, "n count"]:
