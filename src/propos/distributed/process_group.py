@@ -138,10 +138,7 @@ def report_ready() -> None:
 
 def wait_until_all_ready() -> None:
     """Wait without a timeout until all other processes are ready for the last message's task."""
-    while _store.add(f"{READY}/{_message_number}", 0) < world_size() - 1:
-        if _store.check([LEFT]):
-            raise RunFailed("another process has exited", "process")
-        time.sleep(LOOK_SECONDS)
+    _wait_for_count(f"{READY}/{_message_number}", world_size() - 1, LEFT)
 
 
 def wait_for_all() -> None:
@@ -151,8 +148,13 @@ def wait_for_all() -> None:
         return
     _waits += 1
     _store.add(f"all/{_waits}", 1)
-    while _store.add(f"all/{_waits}", 0) < world_size():
-        if _store.check([LEFT]) or _store.check([str(_message_number)]):
+    _wait_for_count(f"all/{_waits}", world_size(), LEFT, str(_message_number))
+
+
+def _wait_for_count(key: str, count: int, *ends: str) -> None:
+    """Wait until a counter reaches a count; fail once one of the other keys says that a process has exited."""
+    while _store.add(key, 0) < count:
+        if any(_store.check([end]) for end in ends):
             raise RunFailed("another process has exited", "process")
         time.sleep(LOOK_SECONDS)
 
