@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from propos.study.reproduce.cells import Setup
 from propos.study.reproduce.elements import Column, Entry, Table
@@ -16,6 +16,7 @@ from propos.study.reproduce.items import (
     methods_run,
     probed_setups,
     split_and_size,
+    varied,
 )
 from propos.study.reproduce.paper import methods_in, paper, paper_number, parse_number
 from propos.study.reproduce.results import Results
@@ -53,11 +54,11 @@ def _entry(results: Results, table: str, method: str, setup: Setup | None, colum
 
 
 def _rows(
-    table: str, ran: Mapping[str, str], sets: Sequence[str], recipe: str = "{}"
+    table: str, ran: Mapping[str, str], sets: Sequence[str], setup: Callable[[str, str], Setup] = compared
 ) -> dict[str, Mapping[str, Setup]]:
     """Return all methods of a table in its order; those that are only quoted have no set-ups."""
     return {
-        method: {NAMES[data]: Setup(data, recipe.format(data), ran[method]) for data in sets} if method in ran else {}
+        method: {NAMES[data]: setup(data, ran[method]) for data in sets} if method in ran else {}
         for method in methods_in(table)
     }
 
@@ -75,12 +76,7 @@ def _with_kmeans_row(rows: dict[str, Mapping[str, Setup]]) -> dict[str, Mapping[
 def table_2(results: Results) -> list[Table]:
     """Clustering of five sets."""
     sets = ("cifar-10", "cifar-20", "stl-10", "imagenet-10", "imagenet-dogs")
-    run = methods_run("table-2")
-    setups: dict[str, Mapping[str, Setup]] = {
-        row: {NAMES[data]: compared(data, run[row]) for data in sets} if row in run else {}
-        for row in methods_in("table-2")
-    }
-    rows = _with_kmeans_row(setups)
+    rows = _with_kmeans_row(_rows("table-2", methods_run("table-2"), sets))
     return [comparison_table(results, rows, [NAMES[data] for data in sets])]
 
 
@@ -109,7 +105,7 @@ def table_5(results: Results) -> list[Table]:
 
 def table_6(results: Results) -> list[Table]:
     """The ablation."""
-    rows = _with_kmeans_row(_rows("table-6", ABLATION, CIFAR, "{}-r18"))
+    rows = _with_kmeans_row(_rows("table-6", ABLATION, CIFAR, varied))
     return [comparison_table(results, rows, [NAMES[data] for data in CIFAR])]
 
 
