@@ -30,6 +30,16 @@ def _need_real_data(request):
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory):
     """Decoded images go to a folder of these tests, never to the user's."""
+    yield from _new_cache(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def cache_of_module(tmp_path_factory):
+    """A cache folder for the tests of one file, empty at first."""
+    yield from _new_cache(tmp_path_factory)
+
+
+def _new_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROPOS_CACHE", str(tmp_path_factory.mktemp("caches")))
         yield

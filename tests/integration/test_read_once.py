@@ -18,11 +18,7 @@ from propos.runs import Run
 DAMAGED = "red/3.png"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PROPOS_CACHE", str(tmp_path_factory.mktemp("caches")))
-        yield
+pytestmark = pytest.mark.usefixtures("cache_of_module")
 
 
 @pytest.fixture(scope="module")

@@ -27,11 +27,7 @@ QUICKER = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PROPOS_CACHE", str(tmp_path_factory.mktemp("caches")))
-        yield
+pytestmark = pytest.mark.usefixtures("cache_of_module")
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,7 @@ from helpers.small import QUICK
 QUICKER = {**QUICK, "train.epochs": 1, "train.warmup": 0, "propos.psl_start": 0, "views.size": 8}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PROPOS_CACHE", str(tmp_path_factory.mktemp("caches")))
-        yield
+pytestmark = pytest.mark.usefixtures("cache_of_module")
 
 
 @pytest.fixture(scope="module")
