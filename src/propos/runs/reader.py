@@ -39,7 +39,7 @@ class Run:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._corrected: tuple[int, CorrectedRun] | None = None  # with so many edits
+        self._corrected: tuple[int, CorrectedRun] | None = None  # by the number of edits
         _refuse_devices(path)
         self.info: RunInfo = read_info(path / INFO)
         self.config: Config = _complete_config(path / CONFIG)

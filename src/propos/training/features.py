@@ -89,7 +89,7 @@ class ComputedFeatures(FeatureSource):
 
 
 def in_parts(positions: Int[np.ndarray, " B"]) -> Iterator[Int[np.ndarray, " b"]]:
-    """Yield positions in parts that a frozen network takes at a time: only so many images are in memory."""
+    """Yield positions in the parts that a frozen network takes at a time, so that few images are in memory."""
     for start in range(0, len(positions), PART):
         yield positions[start : start + PART]
 

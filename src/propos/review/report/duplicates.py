@@ -144,7 +144,7 @@ def leaves(
                 continue
             one, other = generator.choice(node, 2, replace=False)
             along = reduced[node] @ (reduced[one] - reduced[other])
-            along += 1e-6 * generator.random(len(node), np.float32)  # many that are equal are parted anew in each tree
+            along += 1e-6 * generator.random(len(node), np.float32)  # divides equal values differently in each tree
             order = np.argpartition(along, len(node) // 2)
             pending += [node[order[: len(node) // 2]], node[order[len(node) // 2 :]]]
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from propos.common.progress import ShowTask
-from propos.data import FolderSource, Source, StreamedSource, image_digests
+from propos.data import Files, Source, image_digests
 from propos.data.files.survey import exact_duplicates
 from propos.review.report.duplicates import (
     ALIKE,
@@ -45,7 +45,7 @@ def find_similar(
 ) -> Similar:
     """Find duplicates and bursts among all images; those that are not kept are exact duplicates at most."""
     with show_task("Looking for duplicates") as progress:
-        files = source.entries if isinstance(source, FolderSource | StreamedSource) else None
+        files = source.entries if isinstance(source, Files) else None
         all_drawn = len(pictures.order) == len(source)
         if files is None and not all_drawn:
             exact = exact_groups(np.arange(len(source)), list(image_digests(source)))
