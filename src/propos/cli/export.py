@@ -11,29 +11,38 @@ from propos.cli.prechecks import FINISHED_RUN
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
+    from propos.review.export import Split
     from propos.runs import Run
 
-
+MOST_NAMED = 5  # clusters that a warning names
 FIFTYONE = "FiftyOneImageClassificationDataset"
 
 
 def export(
     run: Annotated[Path, FINISHED_RUN],
     to: Annotated[
-        Literal["csv", "parquet", "json", "coco", "embedding-atlas", "folders", "fiftyone", "model", "onnx"],
+        Literal["csv", "parquet", "json", "coco", "embedding-atlas", "folders", "fiftyone", "xmp", "model", "onnx"],
         typer.Option(help="Output format."),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Output path; must not exist.")],
     how: Annotated[
         Literal["symlink", "hardlink", "copy"], typer.Option(help="How images are put into folders; originals stay.")
     ] = "symlink",
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="80/10/10",
+            help="Split into train, val and test, as folders or a column; duplicates and bursts stay in one part.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print which file would go where; write nothing.")] = False,
 ) -> None:
     """Export the corrected labels of a run for other programs."""
     from propos.common.plurals import counted
-    from propos.review.export import export_run, refuse_dry_run
+    from propos.review.export import check_output_path, check_split, export_run, refuse_dry_run
     from propos.runs import Run
 
+    shares = check_split(split, to)
     folder = Run.open(run)
     if to in ("model", "onnx"):
         folder.refuse_all_junk()
@@ -43,11 +52,15 @@ def export(
         refuse_dry_run(dry_run, to)
         _export_onnx(folder, output)
         return
-    exported = export_run(folder, to, output, how, dry_run)
+    check_output_path(folder, output)
+    parts = None if shares is None else _split(folder, shares)
+    exported = export_run(folder, to, output, how, dry_run, parts)
     for original, place in exported.planned:
         say(f"{original} -> {place}")
     what = counted(exported.count, "cluster" if to == "model" else "image")
     say(f"{what}{' would go to' if dry_run else ':'} {output}")
+    if parts is not None:
+        say(parts.summary())
     if exported.left_out:
         are = "is junk and is" if exported.left_out == 1 else "are junk and are"
         say(f"{counted(exported.left_out, 'image')} {are} left out")
@@ -55,6 +68,22 @@ def export(
         # By default fiftyone looks for a folder of images.
         where = f'dataset_dir={str(output)!r}, data_path="data.json"'
         say(f"Load it: fiftyone.Dataset.from_dir({where}, dataset_type=fiftyone.types.{FIFTYONE})")
+    if to == "xmp":
+        say("Copy its contents next to the images; photo programs read IMAGE.xmp with IMAGE")
+
+
+def _split(run: Run, shares: list[int]) -> Split:
+    """Split a run's images, and warn of clusters that not every part has."""
+    from propos.cli.display import Terminal
+    from propos.review.export import absent_clusters, split_run
+
+    with Terminal(quiet=False) as terminal:
+        split = split_run(run, shares, terminal.show_task)
+        absent = absent_clusters(run, split)
+        if absent:
+            first = ", ".join(absent[:MOST_NAMED]) + (", …" if len(absent) > MOST_NAMED else "")
+            terminal.warn(f"not in every part of the split, with too few different images: {first}")
+    return split
 
 
 def _export_onnx(run: Run, output: Path) -> None:

@@ -35,6 +35,7 @@ class ImageTable:
     # In corrected runs and exports only: the name of each image's cluster, and whether a person confirmed it.
     name: Sequence[str | None] | None = None
     confirmed: Bool[np.ndarray, " N"] | None = None
+    split: Sequence[str | None] | None = None  # in exports only: train, val or test
 
     def parts(self, rows: int) -> Iterator[ImageTable]:
         """Yield the table in parts of some rows, so that a copy of it in another form is never whole."""
@@ -57,6 +58,8 @@ class ImageTable:
             columns["confirmed"] = pa.array(self.confirmed, pa.bool_())
         if self.label is not None:
             columns["label"] = pa.array(self.label)
+        if self.split is not None:
+            columns["split"] = pa.array(self.split, pa.string())
         return pa.table(columns)
 
 

@@ -12,7 +12,8 @@ from typing import Literal
 from propos.common.errors import InputError
 from propos.review.export.originals import originals_of
 from propos.review.export.safe_names import Distinct
-from propos.runs import Cluster, Run
+from propos.review.export.split import Split
+from propos.runs import Cluster, Run, write_atomically
 
 How = Literal["symlink", "hardlink", "copy"]
 WAYS: dict[How, Callable[[Path, Path], object]] = {
@@ -22,25 +23,29 @@ WAYS: dict[How, Callable[[Path, Path], object]] = {
 }
 
 
-def plan_folders(run: Run) -> list[tuple[Path, Path]]:
-    """Return the file of each image in a cluster, and its target path, relative to the new folder."""
+def plan_folders(run: Run, split: Split | None = None) -> list[tuple[Path, Path]]:
+    """Return the file of each image in a cluster, and its target path, relative to the new folder.
+
+    With a split, the clusters' folders are in `train`, `val` and `test`.
+    """
     originals, name_folder = originals_of(run), Distinct()
+    parts = [""] * len(originals) if split is None else [part or "" for part in split.names()]
     planned = []
     for cluster in run.corrected.clusters:
         folder, name_file = name_folder(title(cluster), cluster.id), Distinct()
         planned += [
-            (originals[row].path, Path(folder) / name_file(originals[row].path.name, row))
+            (originals[row].path, Path(parts[row], folder) / name_file(originals[row].path.name, row))
             for row in cluster.members.tolist()
         ]
     return planned
 
 
-def write_folders(run: Run, out: Path, how: How) -> int:
+def write_folders(run: Run, out: Path, how: How, split: Split | None = None) -> int:
     """Put every image into its cluster's folder; originals are only read, or linked to."""
-    planned = plan_folders(run)
+    planned = plan_folders(run, split)
     for original, place in planned:
         new = out / place
-        new.parent.mkdir(exist_ok=True)
+        new.parent.mkdir(parents=True, exist_ok=True)
         try:
             WAYS[how](original, new)
         except OSError as error:
@@ -48,9 +53,17 @@ def write_folders(run: Run, out: Path, how: How) -> int:
                 raise
             why = error.strerror or error
             raise InputError(f"{original}: cannot be linked to ({why}); choose --how copy") from None
+    if split is not None:
+        write_atomically(out / "README.md", split.card().encode())
     return len(planned)
 
 
 def title(cluster: Cluster) -> str:
     """Return a cluster's name, or "cluster ID" if it has none."""
     return cluster.name or f"cluster {cluster.id}"
+
+
+def absent_clusters(run: Run, split: Split) -> list[str]:
+    """Return the clusters that are missing in a part: too few of their images are independent of each other."""
+    filled = (cluster for cluster in run.corrected.clusters if len(cluster.members))
+    return [title(each) for each in filled if len(set(split.part[each.members].tolist())) < split.parts]

@@ -11,13 +11,14 @@ import pyarrow.parquet
 
 from propos.common.errors import check_ending
 from propos.review.export.folders import title
+from propos.review.export.split import Split
 from propos.runs import ImageTable, Run, write_atomically, write_table
 
 
-def write_labels(run: Run, out: Path, ending: str) -> int:
-    """Write the run's table as CSV, Parquet or JSON; junk is in cluster -1."""
+def write_labels(run: Run, out: Path, ending: str, split: Split | None = None) -> int:
+    """Write the run's table as CSV, Parquet or JSON; junk is in cluster -1, and in no part of a split."""
     check_ending(out, ending)
-    write_table(labels_of(run), out, ending)
+    write_table(replace(labels_of(run), split=None if split is None else split.names()), out, ending)
     return len(run.table.images)
 
 

@@ -13,22 +13,19 @@ from propos.common.errors import InputError, refuse_to_overwrite
 from propos.review.export.annotations import write_coco, write_fiftyone
 from propos.review.export.folders import How, plan_folders, write_folders
 from propos.review.export.model import write_model
+from propos.review.export.sidecars import write_sidecars
+from propos.review.export.split import Split, parse_shares
 from propos.review.export.tables import write_atlas, write_labels
 from propos.runs import JUNK, Run
 
-FILES: dict[str, Callable[[Run, Path], int]] = {
-    "csv": lambda run, out: write_labels(run, out, ".csv"),
-    "parquet": lambda run, out: write_labels(run, out, ".parquet"),
-    "json": lambda run, out: write_labels(run, out, ".json"),
-    "coco": write_coco,
-    "embedding-atlas": write_atlas,
+TABLES = ("csv", "parquet", "json")
+FILES: dict[str, Callable[[Run, Path], int]] = {"coco": write_coco, "embedding-atlas": write_atlas}
+FOLDERS: dict[str, Callable[[Run, Path], int]] = {
+    "fiftyone": write_fiftyone,
+    "model": write_model,
+    "xmp": write_sidecars,
 }
-FOLDERS: dict[str, Callable[[Run, Path, How], int]] = {
-    "folders": write_folders,
-    "fiftyone": lambda run, out, how: write_fiftyone(run, out),
-    "model": lambda run, out, how: write_model(run, out),
-}
-FORMATS = (*FILES, *FOLDERS)
+FORMATS = (*TABLES, "folders", *FILES, *FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -40,20 +37,34 @@ class Exported:
     left_out: int = 0  # junk images that the format leaves out
 
 
-def export_run(run: Run, form: str, out: Path, how: How = "symlink", dry_run: bool = False) -> Exported:
+def export_run(
+    run: Run, form: str, out: Path, how: How = "symlink", dry_run: bool = False, split: Split | None = None
+) -> Exported:
     """Export a run's corrected labels in a format; existing files are never overwritten."""
     if form not in FORMATS:
         raise InputError(f"--to {form}: unknown format: choose one of {', '.join(FORMATS)}")
     refuse_dry_run(dry_run, form)
     check_output_path(run, out)
-    junk = int((run.corrected.table.cluster == JUNK).sum()) if form == "folders" else 0
-    if dry_run:
-        planned = plan_folders(run)
-        return Exported(len(planned), tuple((original, out / place) for original, place in planned), junk)
+    if form in TABLES:
+        return Exported(write_labels(run, out, f".{form}", split))
     if form in FILES:
         return Exported(FILES[form](run, out))
+    if form in FOLDERS:
+        with _whole(out) as folder:
+            return Exported(FOLDERS[form](run, folder))
+    junk = int((run.corrected.table.cluster == JUNK).sum())
+    if dry_run:
+        planned = plan_folders(run, split)
+        return Exported(len(planned), tuple((original, out / place) for original, place in planned), junk)
     with _whole(out) as folder:
-        return Exported(FOLDERS[form](run, folder, how), left_out=junk)
+        return Exported(write_folders(run, folder, how, split), left_out=junk)
+
+
+def check_split(text: str | None, form: str) -> list[int] | None:
+    """Return the shares of a split, if one is wanted; raise InputError if the format has none."""
+    if text is not None and form not in (*TABLES, "folders"):
+        raise InputError(f"--split: only available with --to {', '.join(TABLES)} and folders")
+    return None if text is None else parse_shares(text)
 
 
 def refuse_dry_run(dry_run: bool, form: str) -> None:
