@@ -111,6 +111,13 @@ class Confirm(_Selection):
     op: Literal["confirm"]
 
 
+class Dismiss(_Edit):
+    """Dismiss a proposal (propos.runs.proposals); clusters do not change."""
+
+    op: Literal["dismiss"]
+    proposal: Key
+
+
 class Undo(_Edit):
     """Undo an edit."""
 
@@ -125,9 +132,9 @@ class Redo(_Edit):
     edit: Key
 
 
-Edit = Rename | Describe | Merge | Split | Move | Junk | Confirm | Undo | Redo
+Edit = Rename | Describe | Merge | Split | Move | Junk | Confirm | Dismiss | Undo | Redo
 Numbered = tuple[int, Edit]  # its line number
-OPERATIONS = ("rename", "describe", "merge", "split", "move", "junk", "confirm", "undo", "redo")
+OPERATIONS = ("rename", "describe", "merge", "split", "move", "junk", "confirm", "dismiss", "undo", "redo")
 
 _line: TypeAdapter[Edit] = TypeAdapter(Annotated[Edit, Field(discriminator="op")])
 _anything: TypeAdapter[object] = TypeAdapter(object)
@@ -289,7 +296,7 @@ def _spoken_of(edit: Edit) -> tuple[int, ...]:
             return (*edit.clusters, edit.into)
         case Junk() | Confirm():
             return () if edit.cluster is None else (edit.cluster,)
-        case Split() | Undo() | Redo():
+        case Split() | Dismiss() | Undo() | Redo():
             return ()
 
 
