@@ -102,7 +102,7 @@ def _forward(
     if groups.shared:
         statistics = _statistics_over_processes(parts, eps, groups)
         for part, out, of_group in zip(parts, outs, statistics, strict=True):
-            _normalise(part, weight, bias, *of_group, eps, out)
+            _normalise(part, weight, bias, of_group, eps, out)
     else:
         statistics = list(weight.new_empty((len(parts), 2, len(weight))))
         for part, out, (mean, inverse) in zip(parts, outs, statistics, strict=True):
@@ -124,7 +124,7 @@ def _backward(
         exchanged = _exchanged([each for *_, slope, level in made for each in (slope, level)], groups)
         sources = _sources(groups, x[0, 0].numel(), x.device)
         of_parts = [
-            _of_input(*piece, weight, exchanged[source.places].sum(dim=0), source)
+            _of_input(piece, weight, exchanged[source.places].sum(dim=0), source)
             for piece, source in zip(pieces, sources, strict=True)
         ]
         of_parameters = [each for of_part in made for each in of_part[:2]]
@@ -227,9 +227,10 @@ def _combined(
 
 
 def _normalise(
-    part: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, inverse: Tensor, eps: float, out: Tensor
+    part: Tensor, weight: Tensor, bias: Tensor, statistics: tuple[Tensor, Tensor], eps: float, out: Tensor
 ) -> None:
     """Write (x − mean) · inverse · weight + bias of a group's rows."""
+    mean, inverse = statistics
     if part.device.type != "cpu":
         torch.batch_norm_elemt(part, weight, bias, mean, inverse, eps, out=out)
         return
@@ -251,15 +252,10 @@ def _sums(
 
 
 def _of_input(
-    gradient: Tensor,
-    part: Tensor,
-    mean: Tensor,
-    inverse: Tensor,
-    weight: Tensor,
-    sums: Float[Tensor, "2 C"],
-    source: _Source,
+    piece: tuple[Tensor, Tensor, Tensor, Tensor], weight: Tensor, sums: Float[Tensor, "2 C"], source: _Source
 ) -> Tensor:
     """Return the gradient of a group's rows: weight · inverse · (g − level/n − (x − mean) · inverse² · slope/n)."""
+    gradient, part, mean, inverse = piece
     slope, level = sums
     if part.device.type != "cpu":
         return torch.batch_norm_backward_elemt(gradient, part, mean, inverse, weight, level, slope, source.whole)

@@ -52,8 +52,7 @@ def shared_features(
 
 
 def _compute(source: Source, network: str, width: int, batches: Batches, see: See, progress: Progress) -> None:
-    owned = shares(len(batches))
-    own = batches[owned[rank()]]
+    own = batches[shares(len(batches))[rank()]]
     first = int(own[0][0]) if own else 0
     part = Selection(source, np.concatenate([np.arange(0), *own]))
     found = None
@@ -63,7 +62,7 @@ def _compute(source: Source, network: str, width: int, batches: Batches, see: Se
     wait_for_all()
     failed = [] if found is None else [(skipped.path, skipped.reason) for skipped in found.skipped]
     reasons = dict(pair for text in all_gather_texts(json.dumps(failed)) for pair in json.loads(text))
-    computed = _exchanged(source, width, batches, [span.stop for span in owned], reasons, first, found)
+    computed = _exchanged(source, width, batches, reasons, found)
     if local_rank() == 0:
         store_features(source, network, width, computed)
     for _ in computed:  # all processes take part in every exchange
@@ -74,13 +73,7 @@ def _compute(source: Source, network: str, width: int, batches: Batches, see: Se
 
 
 def _exchanged(
-    source: Source,
-    width: int,
-    batches: Batches,
-    ends: list[int],
-    reasons: dict[str, str],
-    first: int,
-    found: Features | None,
+    source: Source, width: int, batches: Batches, reasons: dict[str, str], found: Features | None
 ) -> Iterator[tuple[Float[np.ndarray, "b F"], dict[int, str]]]:
     """Yield the features of every batch on every process, and the images of it that could not be read."""
     names = source.image_names() if reasons else ()
@@ -88,9 +81,11 @@ def _exchanged(
         np.array([name not in reasons for name in names], dtype=bool) if reasons else np.ones(len(source), dtype=bool)
     )
     places = np.cumsum(good) - 1
-    before = 0 if first == 0 else int(places[first - 1]) + 1  # images of earlier shares that could be read
+    owned = shares(len(batches))
+    own = batches[owned[rank()]]
+    before = int(good[: own[0][0]].sum()) if own else 0  # images of earlier shares that could be read
     for number, positions in enumerate(batches):
-        owner = next(process for process, end in enumerate(ends) if number < end)
+        owner = next(process for process, span in enumerate(owned) if number < span.stop)
         kept = positions[good[positions]]
         rows = torch.empty((len(kept), width))
         if owner == rank() and found is not None and len(kept):
