@@ -335,8 +335,6 @@ def random_edit(rng, op, some, known, meant):
             return {"images": some, "into": max(known) + rng.randint(1, 3)}
         case "move":
             return {"images": some, "into": one}
-        case "dismiss":
-            return {"proposal": "name-1"}
         case "undo" | "redo":
             return {"edit": rng.choice(meant)}
     return rng.choice([{"images": [*some, "not of this run"]}, {"cluster": one}])

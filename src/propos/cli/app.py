@@ -18,7 +18,6 @@ from propos.cli.methods import methods
 from propos.cli.open import open_run
 from propos.cli.prechecks import refuse_deleted_folder
 from propos.cli.predict import predict
-from propos.cli.proposals import proposals
 from propos.cli.recipes import recipes
 from propos.cli.report import report
 from propos.cli.reproduce import reproduce
@@ -55,7 +54,6 @@ app.command()(report)
 app.command("open", short_help="Open a run's page in the browser, to correct it.")(open_run)
 app.command(short_help="Apply corrections to a run: names, merges, moves, junk.")(apply)
 app.command(short_help="List the images whose labels would help most.")(ask)
-app.command(short_help="List, accept or dismiss what programs propose, such as names.")(proposals)
 app.command(short_help="Export a run's labels for other programs.")(export)
 app.command(short_help="Train several methods on the same images, side by side.")(compare)
 app.command(short_help="Reproduce the paper's tables and figures.")(reproduce)

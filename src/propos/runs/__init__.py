@@ -9,7 +9,6 @@ from propos.runs.edit_log import EditLog, LogChanged
 from propos.runs.edits import Confirm, Describe, Edit, Junk, Rename, as_line, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder
 from propos.runs.lock import FolderLocked, lock_folder, refuse_if_locked, wait_for_lock
-from propos.runs.proposals import Proposal, accept, as_lines, choose, dismiss, read_proposals, write_proposals
 from propos.runs.reader import Run
 from propos.runs.schema import Measures, Record, RunInfo, SourceInfo, StartInfo, Suggestion, read_history
 from propos.runs.tables import ImageTable, check_table_path, read_label_file, write_parts, write_table
@@ -28,7 +27,6 @@ __all__ = [
     "Junk",
     "LogChanged",
     "Measures",
-    "Proposal",
     "Prototypes",
     "Record",
     "Rename",
@@ -40,27 +38,21 @@ __all__ = [
     "Suggestion",
     "VectorFile",
     "Vectors",
-    "accept",
     "apply_file",
     "as_line",
-    "as_lines",
     "check_table_path",
-    "choose",
     "correct",
-    "dismiss",
     "lock_folder",
     "newest_folder",
     "next_free_folder",
     "parse_edits",
     "read_history",
     "read_label_file",
-    "read_proposals",
     "refuse_if_locked",
     "refuse_other_images",
     "rows_of",
     "wait_for_lock",
     "write_atomically",
     "write_parts",
-    "write_proposals",
     "write_table",
 ]

@@ -62,7 +62,7 @@ def replay(
     An edit of a cluster that was merged into another applies to that other cluster. An edit of a cluster whose split
     was undone has no effect.
     """
-    counting = counting_edits(edits)
+    counting = _counting(edits)
     splits = sum(isinstance(edit, Split) for edit in edits)
     state = _State(images, cluster, ids, splits)
     for edit in edits:
@@ -71,7 +71,7 @@ def replay(
     return state.corrections()
 
 
-def counting_edits(edits: Sequence[Edit]) -> set[str]:
+def _counting(edits: Sequence[Edit]) -> set[str]:
     """Return the ids of edits that are not undone."""
     counting: set[str] = set()
     for edit in edits:

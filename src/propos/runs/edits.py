@@ -111,13 +111,6 @@ class Confirm(_Selection):
     op: Literal["confirm"]
 
 
-class Dismiss(_Edit):
-    """Dismiss a proposal (propos.runs.proposals); clusters do not change."""
-
-    op: Literal["dismiss"]
-    proposal: Key
-
-
 class Undo(_Edit):
     """Undo an edit."""
 
@@ -132,9 +125,9 @@ class Redo(_Edit):
     edit: Key
 
 
-Edit = Rename | Describe | Merge | Split | Move | Junk | Confirm | Dismiss | Undo | Redo
+Edit = Rename | Describe | Merge | Split | Move | Junk | Confirm | Undo | Redo
 Numbered = tuple[int, Edit]  # its line number
-OPERATIONS = ("rename", "describe", "merge", "split", "move", "junk", "confirm", "dismiss", "undo", "redo")
+OPERATIONS = ("rename", "describe", "merge", "split", "move", "junk", "confirm", "undo", "redo")
 
 _line: TypeAdapter[Edit] = TypeAdapter(Annotated[Edit, Field(discriminator="op")])
 _anything: TypeAdapter[object] = TypeAdapter(object)
@@ -296,7 +289,7 @@ def _spoken_of(edit: Edit) -> tuple[int, ...]:
             return (*edit.clusters, edit.into)
         case Junk() | Confirm():
             return () if edit.cluster is None else (edit.cluster,)
-        case Split() | Dismiss() | Undo() | Redo():
+        case Split() | Undo() | Redo():
             return ()
 
 

@@ -18,7 +18,6 @@ from propos.runs.arrays import VectorFile, check_shape, read_finite, read_unit_v
 from propos.runs.clusters import Cluster, Prototypes, gather_clusters
 from propos.runs.corrections import CorrectedRun, correct
 from propos.runs.edit_log import EditLog
-from propos.runs.proposals import Proposal, State, read_proposals, states_of
 from propos.runs.schema import Record, RunInfo, Suggestion, read_history, read_info, read_skipped, read_suggestion
 from propos.runs.table_reading import check_table, read_table
 from propos.runs.tables import ImageTable
@@ -95,11 +94,6 @@ class Run:
             known = len(edits), correct(self.table, self.prototypes, lambda: self.embedding_rows, edits)
             self._corrected = known
         return known[1]
-
-    def proposals(self) -> list[tuple[Proposal, State]]:
-        """Read what programs proposed for the run, with the state that the corrections give each proposal."""
-        proposals = read_proposals(self.path)
-        return list(zip(proposals, states_of(proposals, self.edits.edits, self.corrected), strict=True))
 
     def refuse_all_junk(self) -> None:
         """Raise InputError if every image of the run was marked as junk."""

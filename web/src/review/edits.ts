@@ -7,7 +7,6 @@ export type Correction =
   | { op: "move"; images: string[]; into: number }
   | { op: "junk" | "confirm"; images: string[] }
   | { op: "junk" | "confirm"; cluster: number }
-  | { op: "dismiss"; proposal: string } // of `propos.runs.proposals`
   | { op: "undo" | "redo"; edit: string };
 
 export type Edit = { v: 1; id: string; at?: string } & Correction;

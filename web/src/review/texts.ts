@@ -23,8 +23,6 @@ export function describeEdit(report: Report, edit: Edit): string {
       const what = "images" in edit ? images(edit.images.length) : `all of ${name(edit.cluster)}`;
       return edit.op === "junk" ? `Marked ${what} as junk` : `Confirmed ${what}`;
     }
-    case "dismiss":
-      return "Dismissed a proposal";
     default:
       return edit.op === "undo" ? "Undone" : "Redone";
   }

@@ -5,29 +5,19 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 from propos.review.report.files import EDITS, FOLDER, is_current
-from propos.runs import Run, as_lines, read_proposals, wait_for_lock, write_atomically
+from propos.runs import Run, wait_for_lock, write_atomically
 
 LOCK = ".page.lock"
 
 
-def edits_script(lines: bytes, proposals: bytes = b"") -> tuple[bytes, ...]:
-    """Yield the script with the lines of a log and of the proposals, in parts: a log may have many megabytes.
+def edits_script(lines: bytes) -> tuple[bytes, bytes, bytes]:
+    """Yield the script with the lines of a log, in parts, because a log may have many megabytes.
 
     Backticks and dollar signs would end or fill the raw template; they occur only in JSON strings, where they are
     escaped.
     """
-    end = b"`;\n"
-    edits = (b"window.PROPOS_EDITS=String.raw`", _escaped(lines), end)
-    return (*edits, b"window.PROPOS_PROPOSALS=String.raw`", _escaped(proposals), end) if proposals else edits
-
-
-def _escaped(lines: bytes) -> bytes:
-    return lines.replace(b"`", b"\\u0060").replace(b"$", b"\\u0024")
-
-
-def proposal_lines(run: Run) -> bytes:
-    """Return the proposals of a run for its page."""
-    return as_lines(read_proposals(run.path))
+    escaped = lines.replace(b"`", b"\\u0060").replace(b"$", b"\\u0024")
+    return b"window.PROPOS_EDITS=String.raw`", escaped, b"`;\n"
 
 
 def show_edits(run: Run, alone: AbstractContextManager[object] | None = None) -> bool:
@@ -41,7 +31,7 @@ def show_edits(run: Run, alone: AbstractContextManager[object] | None = None) ->
     with wait_for_lock(run.path / LOCK):
         with alone or nullcontext():
             run.edits.catch_up()
-            lines, proposals = run.edits.text(), proposal_lines(run)
+            lines = run.edits.text()
         with suppress(FileNotFoundError):  # `propos report` is replacing the page and will include them
-            write_atomically(run.path / FOLDER / EDITS, lambda file: file.writelines(edits_script(lines, proposals)))
+            write_atomically(run.path / FOLDER / EDITS, lambda file: file.writelines(edits_script(lines)))
     return True

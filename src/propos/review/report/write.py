@@ -17,7 +17,7 @@ from propos.common.progress import ShowTask, show_nothing
 from propos.data import Source, select_names
 from propos.review.report.agreement import compare_with_labels
 from propos.review.report.curves import charts, warnings_of
-from propos.review.report.edits import edits_script, proposal_lines, show_edits
+from propos.review.report.edits import edits_script, show_edits
 from propos.review.report.files import DATA, EDITS, PAGE, PAGE_FILES, VERSION, page_file
 from propos.review.report.groups import Group, describe_groups, junk_group
 from propos.review.report.layout import lay_out
@@ -65,7 +65,7 @@ def write_report(
             "moments": moments(run, show_task),
         }
         (folder / DATA).write_bytes(script(data))
-        (folder / EDITS).write_bytes(b"".join(edits_script(run.edits.text(), proposal_lines(run))))
+        (folder / EDITS).write_bytes(b"".join(edits_script(run.edits.text())))
     show_edits(run)  # edits that were saved meanwhile
     return run.path / PAGE
 

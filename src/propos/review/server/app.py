@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from propos.common.errors import InputError, describe_os_error
-from propos.review.report import edits_script, page_file, proposal_lines, questions, report_file, show_edits
+from propos.review.report import edits_script, page_file, questions, report_file, show_edits
 from propos.review.server.originals import Originals
 from propos.runs import Edit, LogChanged, Run, as_line, parse_edits, refuse_other_images
 
@@ -88,7 +88,7 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
             with suppress(LogChanged):  # the page receives edits when it saves
                 run.edits.restore()
             lines = run.edits.text()
-        return Response(b"".join(edits_script(lines, proposal_lines(run))), media_type="text/javascript")
+        return Response(b"".join(edits_script(lines)), media_type="text/javascript")
 
     @app.get("/original/{row}")
     def original(row: int) -> Response:
