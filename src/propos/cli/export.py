@@ -48,11 +48,11 @@ def export(
         folder.refuse_all_junk()
     for note in folder.notes_on_edits():
         say(f"warning: {note}", err=True)
+    refuse_dry_run(dry_run, to)
+    check_output_path(folder, output)  # before what takes long: a network that is traced, a search for duplicates
     if to == "onnx":
-        refuse_dry_run(dry_run, to)
         _export_onnx(folder, output)
         return
-    check_output_path(folder, output)
     parts = None if shares is None else _split(folder, shares)
     exported = export_run(folder, to, output, how, dry_run, parts)
     for original, place in exported.planned:
@@ -87,9 +87,6 @@ def _split(run: Run, shares: list[int]) -> Split:
 
 
 def _export_onnx(run: Run, output: Path) -> None:
-    from propos.review.export import check_output_path
-
-    check_output_path(run, output)
     from propos.common.plurals import counted
     from propos.review.export.onnx import write_onnx
 
