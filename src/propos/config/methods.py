@@ -10,7 +10,19 @@ from typing import Any
 
 GROUP = "propos.methods"
 # Modules without a method.
-CONTRACT = ("base", "heads_training", "images", "pairs", "pretext", "registry", "seeds", "setup", "stage", "variant")
+CONTRACT = (
+    "base",
+    "heads_training",
+    "images",
+    "pairs",
+    "patches",
+    "pretext",
+    "registry",
+    "seeds",
+    "setup",
+    "stage",
+    "variant",
+)
 REGISTERED: dict[str, Any] = {}  # methods that a script registered, by name
 
 

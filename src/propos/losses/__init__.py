@@ -11,7 +11,7 @@ from propos.losses.info_nce import info_nce
 from propos.losses.instance_softmax import instance_softmax
 from propos.losses.neighbour_agreement import neighbour_agreement
 from propos.losses.nt_xent import nt_xent
-from propos.losses.proto_nce import proto_nce
+from propos.losses.proto_nce import counts_in_batch, proto_nce
 from propos.losses.prototype_scattering import prototype_scattering
 from propos.losses.prototypes import mean_of_present, membership, prototypes
 
@@ -25,6 +25,7 @@ __all__ = [
     "cluster_matching",
     "confident_labels",
     "confident_pull",
+    "counts_in_batch",
     "info_nce",
     "instance_softmax",
     "log_prob",

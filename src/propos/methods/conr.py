@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.common.errors import InputError
-from propos.config import Count
+from propos.config import Count, NotNegative
 from propos.losses import symmetric
 from propos.methods.base import Batch, StepContext
 from propos.methods.pretext import BuildsOn, PretextSettings, PretextShare, has_predictor, own_epochs
@@ -34,11 +34,12 @@ class ConR(BuildsOn):
     """
 
     class Settings(PretextSettings):
-        """The neighbours in the batch."""
+        """The neighbours in the batch, and the weight of the loss."""
 
         pretext: str = "byol"
         pretext_share: PretextShare = 0.8
         neighbours: Count = 10
+        neighbours_weight: NotNegative = 1.0
 
     title = "CoNR"
     year, reference = 2023, "Yu et al., NeurIPS (arXiv 2312.07806)"
@@ -73,7 +74,8 @@ class ConR(BuildsOn):
             return {}
         rise = max(1, round(RISE * own_epochs(self.settings, self.setup)))
         shared = batch.labels, ctx.prototypes, kept_share(ctx.epoch, rise), self.settings.neighbours
-        return {"neighbours": symmetric(neighbour_alignment, (pa, tb), (pb, ta), *shared)}
+        loss = symmetric(neighbour_alignment, (pa, tb), (pb, ta), *shared)
+        return {"neighbours": self.settings.neighbours_weight * loss}
 
 
 def kept_share(epoch: int, rise: int) -> float:

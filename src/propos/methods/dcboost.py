@@ -1,4 +1,4 @@
-"""DCBoost: a stage on top of a trained clusterer (NeurIPS 2025, arXiv 2511.21193)."""
+"""DCBoost: a stage on top of a trained clusterer (Li et al., NeurIPS 2025)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ PREDICTOR_ALONE = 0.05  # of the epochs (10 of their 200): a new predictor is tr
 class DcBoost(BuildsOn):
     """Pull the images of each cluster together whose neighbours agree with them, on a network another method trained.
 
-    No code was found: the terms are third parties' notes that fit the paper's prose. Unverified: the normaliser of the
+    Its public code (github.com/l-h-y168/DCBoost) was not read: no copy of it could be reached. The terms are third
+    parties' notes that fit the paper's prose. Unverified: the normaliser of the
     push (here the mean over pairs), projections before the predictor, neighbours other than the image itself, by the
     target's embeddings alone, both directions averaged, and the learning rate.
     """
@@ -38,8 +39,8 @@ class DcBoost(BuildsOn):
         sigma: NotNegative = 0.001  # σ
 
     title = "DCBoost"
-    year, reference = 2025, "NeurIPS (arXiv 2511.21193)"
-    verified = "nothing against code, of which none was found; see the docs"
+    year, reference = 2025, "Li, Jia, Liu and Hou, NeurIPS (arXiv 2511.21193)"
+    verified = "nothing against its code, which was not read; see the docs"
     inputs = ("images", "features")
 
     def __init__(self, settings: Settings, setup: Setup) -> None:

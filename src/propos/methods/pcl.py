@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -13,7 +13,7 @@ from torch import Tensor
 from propos.clustering import concentrations
 from propos.common.errors import InputError
 from propos.config import Count, NotNegative, Positive
-from propos.losses import info_nce, proto_nce
+from propos.losses import counts_in_batch, info_nce, proto_nce
 from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.images import Clustered
 from propos.methods.setup import Setup
@@ -28,6 +28,8 @@ class Pcl(Method):
 
     Prototypes are the centres of several clusterings, of different numbers of clusters. Each has a temperature of its
     own, its concentration: low for tight clusters.
+
+    Deviations from the public code: losses of both directions; the prototypes of a batch are those of all processes.
     """
 
     class Settings(MethodSettings):
@@ -35,12 +37,14 @@ class Pcl(Method):
 
         temperature: Positive = 1.0
         queue_size: Count = 4096
+        # Prototypes drawn from those that no image of the batch belongs to, as in the public code; 0: all, each once.
+        negatives: Annotated[int, Field(ge=0, le=10**9)] = 0
         prototypes_weight: NotNegative = 0.01
         clusters: Numbers = (250, 500, 1000)  # of each clustering
         concentration: Positive = 1.0  # the mean of the prototypes' temperatures
 
     year, reference = 2021, "Li et al., ICLR (arXiv 2005.04966)"
-    verified = "settings as ProPos's paper has them"
+    verified = "settings as ProPos's paper has them; the contrast with prototypes against its public code"
     # As MoCo: keys are always shuffled.
     defaults: ClassVar[Mapping[str, Any]] = {
         "network.momentum": 0.99,
@@ -48,7 +52,7 @@ class Pcl(Method):
         "network.shuffle_bn": True,
         "train.weight_decay": 1e-4,
     }
-    at_scale: ClassVar[Mapping[str, Any]] = {"train.batch_size": 512}
+    at_scale: ClassVar[Mapping[str, Any]] = {"train.batch_size": 512, "pcl.negatives": 4096}
 
     def __init__(self, settings: Settings, setup: Setup) -> None:
         super().__init__(settings, setup)
@@ -81,14 +85,22 @@ class Pcl(Method):
         a, b = batch.views()
         qa, qb = ctx.encode(self.online, a, b)
         ka, kb = ctx.encode(self.target, a, b, shuffled=True)
-        qa, qb, ka, kb = ctx.gather(qa, qb, ka, kb)
+        drawing = self._starts(ctx) and batch.clustered and bool(settings.negatives)
+        draws = self.clusterings.draws(ctx, qa) if drawing else []
+        qa, qb, ka, kb, *draws = ctx.gather(qa, qb, ka, kb, *draws)
         ctx.report_embeddings(ka, kb)
         ctx.after_backward(self.queue.push, torch.cat([ka, kb]), batch.images.repeat(2))
         shared = self.queue["vectors"], settings.temperature
         losses = {"contrast": info_nce(qa, kb, *shared) + info_nce(qb, ka, *shared)}
-        if settings.prototypes_weight and batch.clustered and ctx.epoch >= self.setup.train.warmup:
-            losses["prototypes"] = settings.prototypes_weight * self.clusterings.contrast(batch.images, qa, qb)
+        if self._starts(ctx) and batch.clustered:
+            negatives = Negatives(settings.negatives, draws[0]) if draws else None
+            contrast = self.clusterings.contrast(batch.images, qa, qb, negatives=negatives)
+            losses["prototypes"] = settings.prototypes_weight * contrast
         return losses
+
+    def _starts(self, ctx: StepContext) -> bool:
+        """Return whether prototypes take part."""
+        return bool(self.settings.prototypes_weight) and ctx.epoch >= self.setup.train.warmup
 
     def after_clustering(self, clustered: Clustered, ctx: StepContext) -> None:
         """Find the clusterings, from the end of the warm-up on."""
@@ -98,6 +110,13 @@ class Pcl(Method):
     def after_step(self, ctx: StepContext) -> None:
         """Move the key encoder."""
         self.target.move(ctx.momentum)
+
+
+class Negatives(NamedTuple):
+    """The number of prototypes to draw of those that the batch has no image of, and the random numbers to draw by."""
+
+    number: int
+    draws: Float[Tensor, "B C"]
 
 
 class Clusterings(Memory):
@@ -122,13 +141,23 @@ class Clusterings(Memory):
             self[f"centres_{place}"] = centres.to(whole.device)
             self[f"concentrations_{place}"] = found.to(whole.device)
 
-    def contrast(self, images: Int[Tensor, " B"], *views: Float[Tensor, "B D"]) -> Float[Tensor, ""]:
-        """Return ProtoNCE summed over the views and averaged over the clusterings."""
+    def draws(self, ctx: StepContext, rows: Float[Tensor, "b D"]) -> list[Float[Tensor, "b C"]]:
+        """Return this process's part of random numbers, at least one for each prototype of the largest clustering."""
+        each = -(-max(self.numbers) // len(rows))
+        return ctx.noise_like(rows.detach()[:, :1].expand(-1, each), sigma=1.0)
+
+    def contrast(
+        self, images: Int[Tensor, " B"], *views: Float[Tensor, "B D"], negatives: Negatives | None = None
+    ) -> Float[Tensor, ""]:
+        """Return ProtoNCE summed over the views and averaged over the clusterings; by default with all prototypes."""
         losses = []
         for place in range(len(self.numbers)):
             labels = labels_of(images, self[f"labels_{place}"])
             prototypes = self[f"centres_{place}"], self[f"concentrations_{place}"]
-            losses += [proto_nce(view, *prototypes, labels) for view in views]
+            counts = None
+            if negatives is not None:
+                counts = counts_in_batch(labels, negatives.draws.flatten()[: self.numbers[place]], negatives.number)
+            losses += [proto_nce(view, *prototypes, labels, counts) for view in views]
         return sum(losses[1:], start=losses[0]) / len(self.numbers)
 
 

@@ -19,7 +19,7 @@ from propos.methods.base import Method, MethodSettings
 from propos.methods.seeds import derive
 from propos.methods.setup import Setup
 from propos.methods.stage import Stage
-from propos.networks import find_pretrained
+from propos.networks import network_of
 
 
 def check_method(name: str, option: str = "--method") -> None:
@@ -111,7 +111,7 @@ def describe_method(config: Config) -> str:
     ]
     text = " on ".join(names if config.start.network is None else names[:1])  # else the network's features are named
     if config.start.network is not None:
-        network, learns = find_pretrained(config.start.network).title, config.start.learns
+        network, learns = network_of(config.start).title, config.start.learns
         trained = {"nothing": f" on {network} features", "last": f", training {network}'s last stage"}
         text += trained.get(learns, f", training {network}")
     return text if find_method(config.method).trains else f"{text}, nothing is trained"

@@ -26,11 +26,14 @@ CLUSTERING, LABELLING = 2 / 3, 1 / 3
 class Scan(BuildsOn):
     """Let heads assign each image to its neighbours' cluster, in clusters of equal size; then learn confident labels.
 
+    Three stages: `pretext` (5/8 of the epochs; none with --from), `clustering` (1/4), `self-labelling` (1/8).
+
     Deviations from the public code:
 
     - heads are chosen by their training loss of the last epoch, not by a loss on test images;
     - labels come from the network in eval mode, not with the batch's statistics;
-    - a batch without a confident image has no loss.
+    - a batch without a confident image has no loss;
+    - it trains on the images that it clusters, not on CIFAR-10's training images alone.
     """
 
     class Settings(PretextSettings):
@@ -45,6 +48,7 @@ class Scan(BuildsOn):
         confidence: Confidence = 0.99  # above it an assignment becomes a label
         confidence_per_cluster: bool = True  # lower the threshold for clusters with few confident images
 
+    title = "SCAN"
     year, reference = 2020, "Van Gansbeke et al., ECCV (arXiv 2005.12320)"
     verified = "terms and settings against its public code"
     has_head = True
@@ -57,6 +61,11 @@ class Scan(BuildsOn):
         clusters, width = setup.clusters, self.online.features
         self.heads = ClusterHeads(lambda: Mlp(width, clusters), settings.heads)
         self.tables = Tables(setup.images, table=(torch.int64, 1 + min(settings.neighbours, setup.images - 1)))
+
+    @classmethod
+    def display_name(cls, settings: Settings) -> str:
+        """Return its title; SCAN itself has one threshold for all clusters."""
+        return f"{cls.title} (thresholds per cluster)" if settings.confidence_per_cluster else cls.title
 
     @classmethod
     def own_stages(cls, settings: Settings, setup: Setup) -> tuple[Stage, ...]:

@@ -11,7 +11,7 @@ from torch import nn
 
 from propos.config import Config, NetworkSettings, StartSettings, TrainSettings, ViewSettings
 from propos.methods.seeds import generator
-from propos.networks import Encoder, Tuned, Tuning, Whitening, backbone
+from propos.networks import Encoder, Tuned, Tuning, Whitening, backbone, network_of
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,8 @@ class Setup:
         """Build the backbone that the settings describe, with a projector made for its width."""
         network = self.network
         if self.tuned:
-            assert self.start.network is not None
             assert self.start.learns != "nothing"
-            tuning = Tuning(self.start.network, self.start.learns, self.start.norms == "kept")
+            tuning = Tuning(network_of(self.start), self.start.learns, self.start.norms == "kept")
             return Encoder(Tuned(tuning, network.components), network.components, projector)
         if network.backbone == "whitened":
             return Encoder(Whitening(self.channels, network.components), network.components, projector)

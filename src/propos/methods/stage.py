@@ -13,7 +13,7 @@ class Rate:
 
     scale: float = 1.0
     constant: bool = False  # stay at the schedule's peak
-    first_epoch: int = 0  # of the stage; 0 before it
+    first_epoch: int = 0  # of the stage; before it there is neither a step nor momentum
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from helpers import oracle
 from helpers.small import digits
 from helpers.steps import arrays, learner_of, losses_of, step_of
 from propos.common.errors import InputError
+from propos.losses import counts_in_batch, proto_nce
 from propos.methods import find_method, settings_of
 from propos.runner.recipes import build_recipe
 from propos.training.e_step import e_step, embedded_images
@@ -44,6 +45,40 @@ def test_proto_nce_is_summed_over_views_and_averaged_over_clusterings(method):
         for labels, centres, temperatures in found
     ]
     assert losses["prototypes"] == pytest.approx(0.5 * np.mean(sums), rel=1e-4)
+
+
+def test_the_released_contrast_is_with_the_batchs_prototypes_and_some_that_are_absent():
+    labels, centres = np.array([4, 1, 1, 7]), np.stack([oracle.unit(row) for row in RNG.normal(size=(9, 6))])
+    query, concentrations = RNG.normal(size=(4, 6)), RNG.uniform(0.5, 1.5, size=9)
+    draws = torch.tensor([0.1, 9.0, 0.8, 0.2, 9.0, 0.9, 0.3, 9.0, 0.7])  # of 0, 2, 3, 5, 6 and 8 three: 5, 2, 8
+    counts = counts_in_batch(torch.tensor(labels), draws, 3)
+    assert counts.tolist() == [0, 2, 1, 0, 1, 1, 0, 1, 1]
+    tensors = (torch.tensor(each, dtype=torch.float32) for each in (query, centres, concentrations))
+    expected = oracle.proto_nce_as_released(query, labels, centres, concentrations, [5, 2, 8])
+    assert float(proto_nce(*tensors, torch.tensor(labels), counts)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_where_fewer_are_absent_than_are_drawn_all_of_them_are_negatives():
+    counts = counts_in_batch(torch.tensor([2, -1, 2]), torch.zeros(4), 4096)
+    assert counts.tolist() == [1, 1, 2, 1]
+
+
+def test_pcl_contrasts_with_as_many_absent_prototypes_as_are_asked_for():
+    found = {}
+    for negatives in (2, 10**6):
+        learner, clusterings = with_clusterings("pcl", pcl__negatives=negatives, pcl__prototypes_weight=1.0)
+        for place in (0, 1):  # the batch's 24 images are in two clusters of each
+            clusterings[place][0][:24] = np.arange(24) % 2
+            learner.method.clusterings[f"labels_{place}"] = torch.tensor(clusterings[place][0])
+        batch, ctx = step_of(learner, LABELS, epoch=1)
+        found[negatives] = losses_of(learner, batch, ctx)["prototypes"]
+    views = arrays(*(learner.method.online(view) for view in batch.views()))
+    expected = [
+        sum(oracle.proto_nce_as_released(view, labels[:24], *rest, range(2, len(rest[0]))) for view in views)
+        for labels, *rest in clusterings
+    ]
+    assert found[10**6] == pytest.approx(np.mean(expected), rel=1e-4)
+    assert found[2] < found[10**6] - 0.01
 
 
 @pytest.mark.parametrize("method", NAMES)
@@ -117,6 +152,7 @@ def test_moco_and_pcl_at_the_papers_scale(name):
     assert (settings.queue_size, settings.temperature) == (4096, 1.0)
     if name == "pcl":
         assert (settings.clusters, settings.prototypes_weight) == ((250, 500, 1000), 0.01)
+        assert settings.negatives == 4096
 
 
 @pytest.mark.parametrize("name", ["moco", "pcl"])

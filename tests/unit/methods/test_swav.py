@@ -138,6 +138,7 @@ def started(**settings):
 
 def test_each_view_is_predicted_from_the_others_codes_which_are_targets():
     learner, state, source = started(overclustering=1)
+    state.epoch = 1  # the prototypes are trained
     method, projections, gradients = learner.method, [], {}
     method.online.register_forward_hook(lambda _, __, made: projections.append(made))
     learner.optimiser.register_step_pre_hook(
@@ -181,6 +182,16 @@ def test_prototypes_are_trained_from_the_second_epoch_on():
         after = prototypes.vectors(), next(backbone.parameters())
         moved.append([not torch.allclose(a, b, atol=1e-6) for a, b in zip(before, after, strict=True)])
     assert moved == [[False, True], [True, True]]
+
+
+def test_prototypes_gather_no_momentum_before_they_are_trained():
+    learner, state, source = started()
+    for positions in epoch_order(0, 0, learner.schedule):
+        m_step(learner, source, positions, state)
+    momentum = learner.optimiser.state.get(learner.method.prototypes.weight, {})
+    assert momentum.get("momentum_buffer") is None
+    trained = next(learner.method.online.backbone.parameters())
+    assert learner.optimiser.state[trained]["momentum_buffer"].any()
 
 
 def test_a_step_pushes_both_views_of_its_images_into_the_queue():

@@ -108,7 +108,9 @@ ELSEWHERE: Mapping[str, Reference] = {
     **_elsewhere(_FOR_CIFAR, views__brightness=0.4, views__contrast=0.4),
     **_elsewhere(_FOR_CIFAR, views__saturation=0.4, views__hue=0.1),
     **_elsewhere("as torchvision's ColorJitter, with which the released code makes them", views__colours="in-turn"),
-    **_elsewhere("nothing is pretrained", start__network=None, start__weights=None, start__sha256=None),
+    **_elsewhere(
+        "nothing is pretrained", start__network=None, start__weights=None, start__sha256=None, start__description=None
+    ),
     **_elsewhere("nothing is pretrained", start__learns="nothing", start__norms="kept"),
     **_elsewhere("as released for CIFAR-10; CIFAR-20's has both views in one pass", network__joint_views=False),
     **_elsewhere("SimCLR's; the paper has no contrast", propos__contrast_temperature=0.5),

@@ -76,9 +76,9 @@ def nnm_cifar_10() -> Changes:
 
 @_system("temi", pretrained)
 def temi_dino() -> Changes:
-    """Photographs with TEMI on DINO's ViT-B/16 (timm), as in its public code: 16 heads, 50 neighbours, 100 epochs."""
+    """Photographs with TEMI on DINO's ViT-B/16, as in its public code: 16 heads, 50 neighbours, 100 epochs."""
     return {
-        "start.network": "timm/vit_base_patch16_224.dino",
+        "start.network": "hub:facebook/dino-vitb16",
         "network.components": 768,  # all, none of them evened out
         "network.whitening": 0.0,
         "train.epochs": 100,
@@ -116,9 +116,20 @@ def dcboost_cifar_10() -> Changes:
 def conr_cifar_10() -> Changes:
     """CIFAR-10 with CoNR on BYOL, as in its public code: ResNet-18, batches of 512, added at epoch 800 of 1,000.
 
-    There one cosine is as long as all epochs; here BYOL's ends with its 800.
+    There one cosine is as long as all epochs; here BYOL's ends with its 800. Its gather passes a quarter of the
+    gradient on four GPUs: that is the weight.
     """
-    return {"network.momentum_schedule": "cosine", "train.batch_size": 512, "train.schedule": "cosine-of-all"}
+    released = {"network.momentum_schedule": "cosine", "train.batch_size": 512, "train.schedule": "cosine-of-all"}
+    return {**released, "conr.neighbours_weight": 1 / 4}
+
+
+@_system("cdc", cifar_10)
+def cdc_cifar_10() -> Changes:
+    """CIFAR-10 with CDC, as in its public code: ResNet-34, 100 epochs in batches of 500 after 1,000 of MoCo.
+
+    There MoCo has its own settings, a larger queue among them; here ProPos's paper's, in the same batches.
+    """
+    return {"cdc.pretext_share": 1000 / 1100, "train.epochs": 1100, "train.batch_size": 500}
 
 
 @_system("idfd", cifar_10_r18)
@@ -151,6 +162,19 @@ def localagg_imagenet_1k() -> Changes:
     """ImageNet-1k with LocalAgg, as in its public code: ResNet-18, 200 epochs, ten clusterings into 30,000."""
     changes = {"network.backbone": "resnet18"}
     return {**changes, **_views((0.2, 1.0), hue=0.4, grey=0.2)}
+
+
+@_system("pcl", imagenet_1k)
+def pcl_imagenet_1k() -> Changes:
+    """ImageNet-1k with PCL, second version, as in its public code: ResNet-50, up to 100,000 prototypes, 200 epochs.
+
+    There the warm-up keeps the rate: the contrast with prototypes starts at epoch 20.
+    """
+    own = {"clusters": (25_000, 50_000, 100_000), "negatives": 16_384, "queue_size": 16_384, "prototypes_weight": 1.0}
+    own |= {"temperature": 0.2, "concentration": 0.2}
+    sizes = {"network.dimension": 128, "network.momentum": 0.999, "train.batch_size": 256, "train.lr": 0.03}
+    views = {**_views((0.2, 1.0), hue=0.1, grey=0.2), "views.jitter": 0.8, "views.blur": (0.5, 0.5)}
+    return {**{f"pcl.{key}": value for key, value in own.items()}, **sizes, **views, "train.warmup": 20}
 
 
 @_system("dccm", cifar_10_r18)

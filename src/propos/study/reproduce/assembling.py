@@ -42,6 +42,7 @@ PARTS: dict[str, Assemble] = {
 }
 # The measurements on an item's finished cells.
 READ: dict[str, list[str]] = {
+    "table-4": ["finer"],
     "table-5": ["linear"],
     "table-8": ["validation", "clustering"],
     "figure-4": ["preservation", "neighbours"],

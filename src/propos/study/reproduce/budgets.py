@@ -58,7 +58,7 @@ class ReducedStudy:
 
 def _clusterings(*clusters: int) -> dict[str, dict[str, Any]]:
     """Return the sections of methods that have further clusterings."""
-    return {method: {"clusters": clusters} for method in ("pcl", "byol-pcl")}
+    return {method: {"clusters": clusters} for method in ("pcl", "byol-pcl", "ifnd")}
 
 
 SMALL = ReducedStudy(

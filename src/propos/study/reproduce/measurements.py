@@ -17,6 +17,7 @@ Measure = Callable[
 
 MEASUREMENTS: dict[str, Measure] = {
     "clusters": measuring.other_cluster_counts,
+    "finer": measuring.finer_clusters,
     "validation": measuring.validation,
     "clustering": measuring.before_last_stage,
     "linear": measuring.linear,

@@ -26,6 +26,7 @@ from propos.training.probing import LabelledImages, linear_accuracy, probe_draws
 
 TRAIN_SHARE = 5 / 6  # of CIFAR, whose train images come first
 NEIGHBOURS = 20
+CLUSTERS_A_CLASS = 25  # 25,000 of ImageNet-1k's 1,000 classes
 
 
 def other_cluster_counts(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
@@ -36,6 +37,15 @@ def other_cluster_counts(run: Run, task: Task, paths: ReproducePaths, device: st
         anew = recluster(points, clusters, run.config)
         found[str(clusters)] = scores(run.table.label, anew.labels.numpy())
     return found
+
+
+def finer_clusters(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
+    """Cluster the embeddings into 25 clusters a class, as for PCL's AMI on ImageNet-1k, and score that."""
+    assert run.table.label is not None
+    wanted = CLUSTERS_A_CLASS * len(np.unique(run.table.label))
+    clusters = min(wanted, len(run.embeddings) // 2)
+    found = recluster(torch.from_numpy(run.embeddings), clusters, run.config)
+    return {**scores(run.table.label, found.labels.numpy()), "clusters": clusters}
 
 
 def validation(run: Run, task: Task, paths: ReproducePaths, device: str) -> dict[str, Any]:
