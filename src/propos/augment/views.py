@@ -119,9 +119,12 @@ def _in_shape(
     images: UInt8[Tensor, "B C H W"], size: int, shapes: Shapes, crop: float | None
 ) -> Float[Tensor, "B C S S"]:
     """Resize the whole of each image, or its middle, knowing its true shape."""
-    if crop is not None and images.device.type == "cpu" and _is_sized(shapes.frames, round(size / crop)):
+    if crop is not None and _is_sized(shapes.frames, round(size / crop)):
         assert shapes.frames is not None
-        return _cut(images, size, shapes.frames)
+        if images.shape[-2:] == (size, size):  # they were cut while they were decoded
+            return images.float().div_(255)
+        if images.device.type == "cpu":
+            return _cut(images, size, shapes.frames)
     batch, channels, height, width = images.shape
     frames = None if shapes.frames is None else shapes.frames.to(images.device)
     ratio = torch.full((batch,), width / height) if shapes.aspects is None else shapes.aspects

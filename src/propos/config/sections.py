@@ -128,6 +128,8 @@ class StartSettings(Section):
     network: str | None = None
     weights: str | None = None  # a file of weights, instead of the installed package's
     sha256: str | None = None  # of the weights' file
+    # Of a network of the hub: its architecture, preprocessing, training data and licence, as JSON.
+    description: Annotated[str, Field(max_length=20_000)] | None = None
     learns: Literal["nothing", "last", "all"] = (
         "nothing"  # what is trained: nothing, the last stage, or all of the network
     )

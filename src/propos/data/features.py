@@ -23,7 +23,7 @@ from propos.data.decoding.worker import Decoded
 from propos.data.files.entry import Skipped
 from propos.data.source import CHUNK, Files, Source, readable
 
-VERSION = 1  # of how a network sees images
+VERSION = 2  # of how a network sees images
 
 See = Callable[[Int[np.ndarray, " B"]], Float[np.ndarray, "B F"]]  # the features of the images at these positions
 

@@ -5,6 +5,7 @@ from propos.networks.ema import EmaCopy
 from propos.networks.encoder import Encoder
 from propos.networks.frozen_backbone import FrozenBackbone
 from propos.networks.grouped_norm import BatchGroups
+from propos.networks.hub import SHORT_NAMES, is_hub, names_network
 from propos.networks.memory import Bank, Memory, Neighbours, Queue, labels_of
 from propos.networks.mlp import Float32, Mlp, initialise_small, mlp_layers, reinitialise
 from propos.networks.norm import BatchNorm, in_groups
@@ -13,11 +14,15 @@ from propos.networks.precision import autocast
 from propos.networks.pretrained import (
     EXTRA,
     PRETRAINED,
+    Classifier,
     Pretrained,
     Weights,
+    classifier_of,
     find_pretrained,
     installed,
+    network_of,
     origin_of,
+    read_copy,
     read_pretrained,
 )
 from propos.networks.prototype_layer import PrototypeLayer
@@ -28,9 +33,11 @@ from propos.networks.whitening import Whitening
 __all__ = [
     "EXTRA",
     "PRETRAINED",
+    "SHORT_NAMES",
     "Bank",
     "BatchGroups",
     "BatchNorm",
+    "Classifier",
     "ClusterHeads",
     "EmaCopy",
     "Encoder",
@@ -49,16 +56,21 @@ __all__ = [
     "Whitening",
     "autocast",
     "backbone",
+    "classifier_of",
     "feature_width",
     "find_pretrained",
     "in_groups",
     "initialise_small",
     "installed",
+    "is_hub",
     "labels_of",
     "mlp_layers",
+    "names_network",
+    "network_of",
     "origin_of",
     "pass_rows",
     "pass_views",
+    "read_copy",
     "read_pretrained",
     "reinitialise",
     "smallest_side",

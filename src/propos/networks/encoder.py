@@ -25,7 +25,10 @@ class Encoder(nn.Module):
 
     @property
     def dimension(self) -> int:
-        """The number of its outputs."""
+        """The number of its outputs: what the projector says, or that of its last linear layer."""
+        own = getattr(self.projector, "dimension", None)
+        if isinstance(own, int):
+            return own
         linear = [layer for layer in self.projector.modules() if isinstance(layer, nn.Linear)]
         return linear[-1].out_features if linear else self.features
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from propos.augment import Shapes, plain_view
+from propos.augment import Shapes
+from propos.augment.views import normalisation_tensors
 from propos.networks.fused import FUSED, fuse
 from propos.networks.pretrained import Weights, build_frozen
 from propos.networks.tuned import trunk_features, trunk_of
@@ -23,6 +26,7 @@ class FrozenBackbone(nn.Module):
     def __init__(self, weights: Weights, below_last: bool = False) -> None:
         super().__init__()
         self.weights = weights
+        self._below_last = below_last
         whole = build_frozen(weights)
         self.network = trunk_of(whole, weights.network.name) if below_last else whole
         self.fused = fuse(self.network)  # on a CPU, if it can be
@@ -36,19 +40,35 @@ class FrozenBackbone(nn.Module):
         parts = (slice(start, start + PART) for start in range(0, len(images), PART))
         return torch.cat([network(self._view(images[part], _of(shapes, part))) for part in parts])
 
+    def middle_of(self, side: int) -> int:
+        """Return the side of the square that is cut out of the middle of images whose shorter side is `side`.
+
+        It is 0 if the network takes the whole image, or resizes it in its own way.
+        """
+        network = self.weights.network
+        return network.side if network.resample is None and network.short_side == side else 0
+
     def backend(self, device: torch.device) -> str:
         """Return what computes the features on a device: their last digits depend on it."""
         return f"{device.type} {FUSED}" if device.type == "cpu" and self.fused is not None else device.type
+
+    def cache_key(self, device: torch.device) -> str:
+        """Return what a cache of the features on a device is called by."""
+        network = self.weights.network
+        part = " below its last stage" if self._below_last else ""
+        told = "" if network.description is None else f" {hashlib.sha256(network.description.encode()).hexdigest()}"
+        return f"{network.name}{part} {self.weights.sha256}{told} {self.backend(device)}"
 
     def _plain(self, view: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
         features: Tensor = self.network(view.contiguous(memory_format=torch.channels_last))
         return features
 
     def _view(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes) -> Float[Tensor, "B 3 S S"]:
-        """Crop the central square, as the weights' own test transform does."""
+        """Resize, crop and normalise, as the weights' own test transform does."""
         coloured = images.expand(-1, 3, -1, -1)  # greyscale as RGB
         network = self.weights.network
-        return plain_view(coloured, network.side, *network.pixels, network.crop, shapes)
+        mean, std = normalisation_tensors(*network.pixels, images.device)
+        return network.squares(coloured, shapes).sub_(mean).div_(std)
 
 
 def _of(shapes: Shapes, part: slice) -> Shapes:

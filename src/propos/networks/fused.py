@@ -8,6 +8,7 @@ without oneDNN, computes features in the usual way. `propos doctor` tells, and t
 from __future__ import annotations
 
 import copy
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,16 @@ _RELU6: _Then = ("hardtanh", [0.0, 6.0], "")
 _LINEAR: _Then = ("none", [], "")
 
 
+class _Form(NamedTuple):
+    """A convolution without its kernel."""
+
+    bias: Tensor | None
+    around: int  # zeros at each end
+    stride: tuple[int, ...]
+    groups: int
+    then: _Then
+
+
 class FusedConv(nn.Module):
     """A convolution with its folded batch norm and ReLU6, from oneDNN's layout to oneDNN's layout."""
 
@@ -30,18 +41,16 @@ class FusedConv(nn.Module):
         assert isinstance(part.conv, nn.Conv2d)
         assert part.conv.bias is not None, "its batch norm is not folded yet"
         # Not parameters: on another device the plain network is used, and these stay here.
-        self._weight, self._bias = part.conv.weight.detach().contiguous(), part.conv.bias.detach()
-        self._stride, self._groups = part.conv.stride, part.conv.groups
-        self._around = part.conv.kernel_size[0] // 2
-        self._then = _LINEAR if part.linear else _RELU6
+        self._weight, bias = part.conv.weight.detach().contiguous(), part.conv.bias.detach()
+        around, then = part.conv.kernel_size[0] // 2, _LINEAR if part.linear else _RELU6
+        self._form = _Form(bias, around, part.conv.stride, part.conv.groups, then)
         self._kernels: dict[tuple[int, int], Tensor] = {}
 
     def forward(self, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
         """Return the convolution of images in torch's layout, or of maps in oneDNN's."""
         x = x if x.is_mkldnn else x.to_mkldnn()
         down, across = (self._zeros_before(side) for side in x.shape[2:])
-        kernel = self._kernel(down, across)
-        return _convolution(x, kernel, self._bias, self._around, self._stride, self._groups, self._then)
+        return _convolution(x, self._kernel(down, across), self._form)
 
     def _zeros_before(self, side: int) -> int:
         """Return the zeros by which a kernel is lengthened at its start.
@@ -49,7 +58,7 @@ class FusedConv(nn.Module):
         oneDNN is given the same padding at both ends. TensorFlow's of an even side by a stride of 2 is one less at the
         start; there a zero meets the pixel too many.
         """
-        return int(self._stride[0] == 2 and side % 2 == 0)
+        return int(self._form.stride[0] == 2 and side % 2 == 0)
 
     def _kernel(self, down: int, across: int) -> Tensor:
         if (down, across) not in self._kernels:
@@ -72,20 +81,15 @@ def why_not_fused() -> str | None:
     """Return why convolutions cannot be fused here; None if they can."""
     pixel, weight = torch.ones(1, 1, 1, 1, device="cpu"), torch.ones(1, 1, 1, 1, device="cpu")
     try:
-        _convolution(pixel.to_mkldnn(), weight, None, 0, (1, 1), 1, _RELU6)
+        _convolution(pixel.to_mkldnn(), weight, _Form(None, 0, (1, 1), 1, _RELU6))
     except (AttributeError, RuntimeError):  # the operator is missing, or there is no oneDNN behind it
         return "plain convolutions, slower: this torch cannot fuse them"
     return None
 
 
-def _convolution(
-    x: Tensor,
-    kernel: Tensor,
-    bias: Tensor | None,
-    around: int,
-    stride: tuple[int, ...],
-    groups: int,
-    then: _Then,
-) -> Tensor:
-    out: Tensor = torch.ops.mkldnn._convolution_pointwise(x, kernel, bias, [around] * 2, stride, [1, 1], groups, *then)
+def _convolution(x: Tensor, kernel: Tensor, form: _Form) -> Tensor:
+    padding, dilation = [form.around] * 2, [1, 1]
+    out: Tensor = torch.ops.mkldnn._convolution_pointwise(
+        x, kernel, form.bias, padding, form.stride, dilation, form.groups, *form.then
+    )
     return out

@@ -15,11 +15,15 @@ from typing import Any
 import safetensors
 import safetensors.torch
 import torch
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from propos.augment import USUAL_CROP
+from propos.augment import USUAL_CROP, Shapes, plain_view
 from propos.common.errors import InputError, shown
+from propos.config import StartSettings
+from propos.config.description import Filter
 from propos.networks.efficientnet import HEAD, LITE_SHAPES, EfficientNetLite, fold_batch_norm, our_name
+from propos.networks.preprocessing import resized_squares
 from propos.networks.resnet import backbone, feature_width
 
 EXTRA = "pip install 'propos[pretrained]'"
@@ -48,14 +52,30 @@ class Pretrained:
     pixels: tuple[tuple[float, ...], tuple[float, ...]]  # mean and std of the channels
     rename: Callable[[str], str | None]  # our name of a published weight; None if it is not used
     package: Package | None = None
-    crop: float = USUAL_CROP  # side of the square relative to the shorter side of the image
+    crop: float | None = USUAL_CROP  # side of the square relative to the shorter side; None: the whole image
+    resample: Filter | None = None  # as Pillow resizes for a network of the hub; None: as for our views
     trained_on: str = "unknown"  # the images that its weights were trained on
     licence: str = "unknown"
+    description: str | None = None  # of a network of the hub, for the settings
+    load: Callable[[Mapping[str, Tensor]], nn.Module] | None = None  # where names of weights are not those of `build`
 
     @property
     def title(self) -> str:
         """The name as its authors write it."""
-        return self.name.replace("efficientnet-lite", "EfficientNet-Lite").replace("resnet", "ResNet-")
+        short = self.name.removeprefix("hub:").rpartition("/")[2].partition("@")[0]
+        return short.replace("efficientnet-lite", "EfficientNet-Lite").replace("resnet", "ResNet-")
+
+    @property
+    def short_side(self) -> int | None:
+        """The shorter side of an image before its middle is cut out; None if the whole image becomes a square."""
+        return None if self.crop is None else round(self.side / self.crop)
+
+    def squares(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes) -> Float[Tensor, "B C S S"]:
+        """Return images as the squares of its input, of pixels in [0, 1]."""
+        if self.resample is not None:
+            return resized_squares(images, shapes, self.side, self.short_side, self.resample).float() / 255
+        channels = images.shape[1]
+        return plain_view(images, self.side, (0.0,) * channels, (1.0,) * channels, self.crop or "whole", shapes)
 
 
 @dataclass(frozen=True)
@@ -65,6 +85,7 @@ class Weights:
     network: Pretrained
     state: dict[str, Tensor]
     sha256: str
+    file: str | None = None  # or the folder of a network of the hub; None: the installed package, or the hub itself
 
 
 def same_name(published: str) -> str | None:
@@ -110,29 +131,30 @@ DEFAULT = "efficientnet-lite0"
 
 
 def find_pretrained(name: str) -> Pretrained:
-    """Return a pretrained network by its name: one of ours, or timm/NAME."""
-    if is_timm(name):
-        from propos.networks.timm_adapter import timm_network
-
-        return timm_network(name)
+    """Return a network of ours by its name."""
     if name not in PRETRAINED:
         near = difflib.get_close_matches(name, PRETRAINED, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(PRETRAINED)}, or timm/NAME"
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(PRETRAINED)}, or hub:OWNER/NAME"
         raise InputError(f"--start pretrained:{shown(name, quoted=False)}: unknown network: {hint}")
     return PRETRAINED[name]
 
 
-def is_timm(name: str) -> bool:
-    """Return whether a name is that of a timm network."""
-    return name.startswith("timm/")
+def network_of(start: StartSettings) -> Pretrained:
+    """Return the pretrained network of settings; one of the hub is built from its description there."""
+    assert start.network is not None
+    if start.description is None:
+        return find_pretrained(start.network)
+    from propos.networks.hub_models import hub_network
+
+    return hub_network(start.network, start.description)
 
 
-def origin_of(name: str, sha256: str | None, file: str | None) -> Pretrained:
+def origin_of(start: StartSettings) -> Pretrained:
     """Return a network; the training data and licence of its weights are known only if these are published."""
-    network = find_pretrained(name)
-    published = network.package is not None and network.package.sha256 == sha256
-    from_hub = is_timm(name) and file is None
-    return network if published or from_hub else replace(network, trained_on="unknown", licence="unknown")
+    network = network_of(start)
+    published = network.package is not None and network.package.sha256 == start.sha256
+    known = published or network.description is not None
+    return network if known else replace(network, trained_on="unknown", licence="unknown")
 
 
 def installed(name: str = DEFAULT) -> Path | None:
@@ -152,15 +174,17 @@ def installed(name: str = DEFAULT) -> Path | None:
 
 
 def read_pretrained(name: str | None, file: str | Path | None = None) -> Weights:
-    """Read the weights of a network: from a file, whose names tell which network it is, else from its package."""
+    """Read the weights of a network: from a file, whose names tell which network it is, else from its package.
+
+    A network of the hub is read from its folder, else from the hub.
+    """
+    from propos.networks.hub import is_hub, read_hub
+
+    if name is not None and is_hub(name):
+        return read_hub(name, file)
     if file is not None:
         return _from_file(Path(file), name)
     network = find_pretrained(name or DEFAULT)
-    if is_timm(network.name):
-        from propos.networks.timm_adapter import hub_weights
-
-        state, digest = hub_weights(network)
-        return Weights(network, _fitting(network, state, network.name), digest)
     path = installed(network.name)
     if path is None or network.package is None:
         raise InputError(f"--start pretrained:{network.name}: {_how_to_get(network)}")
@@ -172,6 +196,36 @@ def read_pretrained(name: str | None, file: str | Path | None = None) -> Weights
             f"install {network.package.name} again"
         )
     return Weights(network, _fitting(network, _read_state(path), path), found)
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """The last layer of a network of ours, which knows ImageNet's 1,000 classes in their usual order."""
+
+    weight: Float[Tensor, "C F"]
+    bias: Float[Tensor, " C"]
+
+
+def classifier_of(start: StartSettings) -> Classifier | None:
+    """Return the classifier of the network of settings, if the package that contains it is installed."""
+    network = PRETRAINED.get(start.network or "")
+    path = None if network is None else installed(network.name)
+    if network is None or network.package is None or path is None or start.sha256 != network.package.sha256:
+        return None
+    read_pretrained(network.name)  # so that another file is refused
+    state = _read_state(path)
+    return Classifier(state["_fc.weight"].float(), state["_fc.bias"].float())
+
+
+def read_copy(start: StartSettings, path: Path) -> Weights:
+    """Read a run's own copy of the weights of its pretrained network; they keep the hash of the file they are from."""
+    network = network_of(start)
+    if network.load is None:
+        weights = read_pretrained(start.network, path)
+    else:
+        weights = Weights(network, _read_state(path), "")
+        build_with(weights)  # so that weights that do not fit are refused now
+    return replace(weights, sha256=start.sha256 or weights.sha256)
 
 
 def _how_to_get(network: Pretrained) -> str:
@@ -191,7 +245,8 @@ def _from_file(path: Path, name: str | None) -> Weights:
     network = min(networks, key=lambda each: len(_differences(each, state)))
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Weights(origin_of(network.name, digest, str(path)), _fitting(network, state, path), digest)
+    start = StartSettings(network=network.name, sha256=digest)
+    return Weights(origin_of(start), _fitting(network, state, path), digest, str(path))
 
 
 def _read_state(path: Path) -> dict[str, Tensor]:
@@ -268,7 +323,7 @@ def _fitting(network: Pretrained, state: Mapping[str, Tensor], path: Path | str)
         hint = f"; nearest is {shown(near[0], quoted=False)} {tuple(named[near[0]].shape)}" if near else ""
         raise InputError(
             f"{path}: does not fit {network.name}: {len(missing)} of its weights are missing or of another shape, "
-            f"the first {missing[0]}{hint}: give weights of {_fits(network)}"
+            f"the first {missing[0]}{hint}: give weights of one of {', '.join(PRETRAINED)}"
         )
     kept = {
         name: (named[name] if _alike(named.get(name), wanted) else torch.zeros(wanted.shape))
@@ -287,18 +342,19 @@ def _alike(given: Tensor | None, wanted: Tensor) -> bool:
     return given is not None and given.shape == wanted.shape and not given.is_complex()
 
 
-def _fits(network: Pretrained) -> str:
-    """Describe the weights that a file may contain."""
-    if is_timm(network.name):
-        return f"{network.name}, under timm's names"
-    return f"one of {', '.join(PRETRAINED)}, or name timm's network with --start pretrained:timm/NAME"
-
-
 def build_frozen(weights: Weights) -> nn.Module:
     """Build a network with its weights in eval mode, as fast as possible."""
-    network = weights.network.build()
-    network.load_state_dict(weights.state)
+    network = build_with(weights)
     network = (
         fold_batch_norm(network) if isinstance(network, EfficientNetLite) else network.eval().requires_grad_(False)
     )
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def build_with(weights: Weights) -> nn.Module:
+    """Build a network with its weights, as they are trained further."""
+    if weights.network.load is not None:
+        return weights.network.load(weights.state)
+    network = weights.network.build()
+    network.load_state_dict(weights.state)
+    return network

@@ -17,6 +17,7 @@ from propos.common.errors import InputError
 from propos.networks.norm import BatchNorm, recomputing
 
 Stem = Literal["imagenet", "small"]
+FEW = 8  # channels
 
 
 def _conv3(inner: int, outer: int, stride: int = 1) -> nn.Conv2d:
@@ -24,7 +25,20 @@ def _conv3(inner: int, outer: int, stride: int = 1) -> nn.Conv2d:
 
 
 def _conv1(inner: int, outer: int, stride: int = 1) -> nn.Conv2d:
-    return nn.Conv2d(inner, outer, kernel_size=1, stride=stride, bias=False)
+    kind = _EveryOther if stride > 1 and inner < FEW else nn.Conv2d
+    return kind(inner, outer, kernel_size=1, stride=stride, bias=False)
+
+
+class _EveryOther(nn.Conv2d):
+    """A strided 1×1 convolution that leaves the other pixels out first.
+
+    On CPUs without AVX-512 oneDNN's own corrupts memory in its backward pass if it has few channels (torch 2.13).
+    """
+
+    def forward(self, x: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C H W"]:
+        """Return the convolution of every other pixel."""
+        down, across = self.stride
+        return F.conv2d(x[:, :, ::down, ::across], self.weight)
 
 
 def _shortcut(inner: int, outer: int, stride: int) -> nn.Module | None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from propos.common.errors import InputError
 from propos.networks.efficientnet import EfficientNetLite, dense
 from propos.networks.norm import BatchNorm
-from propos.networks.pretrained import Pretrained, Weights, find_pretrained
+from propos.networks.pretrained import Pretrained, Weights, build_with
 from propos.networks.whitening import Whitening
 
 Learns = Literal["last", "all"]
@@ -23,7 +23,7 @@ Learns = Literal["last", "all"]
 class Tuning:
     """The network to tune, the part of it that is trained, and whether batch norms keep their pretrained statistics."""
 
-    network: str
+    network: Pretrained
     learns: Learns
     keeps_norms: bool
 
@@ -62,7 +62,7 @@ class Tuned(nn.Module):
 
     def __init__(self, tuning: Tuning, components: int) -> None:
         super().__init__()
-        network = find_pretrained(tuning.network)
+        network = tuning.network
         self.learns, self.keeps_norms = tuning.learns, tuning.keeps_norms
         self.top = _top(network, network.build(), tuning.learns)
         self.whitening = Whitening(network.features, components)
@@ -86,9 +86,7 @@ class Tuned(nn.Module):
 
     def load_pretrained(self, weights: Weights) -> None:
         """Load pretrained weights."""
-        network = weights.network.build()
-        network.load_state_dict(weights.state)
-        self.top.load_state_dict(_top(weights.network, network, self.learns).state_dict())
+        self.top.load_state_dict(_top(weights.network, build_with(weights), self.learns).state_dict())
 
 
 def trunk_of(network: nn.Module, name: str) -> Trunk:

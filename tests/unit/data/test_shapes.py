@@ -53,6 +53,20 @@ def test_a_crop_of_half_a_photograph_has_more_pixels_than_half_a_square_of_256()
     assert np.sqrt(256 * 256 / 2) < 182
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_streamed_images_are_cut_to_their_middle_if_none_is_small(folder, workers):
+    with open_streamed(folder, SIDE, workers=workers, shaped=True) as source:
+        large, mixed = np.array([0, 1, 5]), np.array([0, 2])
+        source.prefetch([large, mixed], 28)
+        middles = source.batch(large, 28)
+        assert middles.shape == (3, 3, 28, 28)
+        for middle, whole, position in zip(middles, source.batch(large), large, strict=True):
+            image = upright(source, whole, position)
+            top, left = (round((edge - 28) / 2) for edge in image.shape[1:])
+            assert np.abs(middle.astype(int) - image[:, top : top + 28, left : left + 28]).max() <= 1
+        assert np.array_equal(source.batch(mixed, 28), source.batch(mixed))
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 def test_images_are_in_their_shape_and_upright_ones_lie(folder, streamed):
     source = (open_streamed if streamed else open_folder)(folder, SIDE, workers=0, shaped=True)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -22,6 +24,14 @@ def test_a_square_of_256_is_cropped_to_its_middle_224(frozen_backbone):
     assert torch.allclose(frozen_backbone(torch.from_numpy(image), Shapes()), features, atol=1e-4)
     assert features.shape == (1, 1280)
     assert features.std() > 0
+
+
+def test_only_images_that_are_not_resized_again_may_be_cut_to_their_middle(frozen_backbone, monkeypatch):
+    assert (frozen_backbone.middle_of(256), frozen_backbone.middle_of(240)) == (224, 0)
+    for own in ({"crop": None}, {"resample": "bicubic"}):
+        network = replace(frozen_backbone.weights.network, **own)
+        monkeypatch.setattr(frozen_backbone, "weights", replace(frozen_backbone.weights, network=network))
+        assert frozen_backbone.middle_of(256) == 0
 
 
 @pytest.mark.parametrize("wide", [True, False])

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch import nn
 
 from propos.common.errors import InputError
 from propos.networks import backbone, feature_width
@@ -68,3 +69,23 @@ def test_a_width_scales_every_layer_and_nothing_else():
     # Convolutions, nearly all there is, fall with the square of the width.
     ratio = sum(p.numel() for p in narrow.parameters()) / sum(p.numel() for p in usual.parameters())
     assert ratio == pytest.approx(1 / 16, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50", "resnet-small"])
+def test_few_channels_are_thinned_out_before_a_1x1_convolution(name):
+    """On CPUs without AVX-512, torch's own with a stride corrupts memory if it has less than 8 channels."""
+    for width in (1 / 64, 1 / 16, 1 / 8, 1.0):
+        strided = [
+            layer
+            for layer in backbone(name, "small", 3, width).modules()
+            if isinstance(layer, nn.Conv2d) and layer.kernel_size == (1, 1) and layer.stride == (2, 2)
+        ]
+        assert strided
+        assert all((layer.in_channels < 8) == (type(layer) is not nn.Conv2d) for layer in strided)
+
+
+def test_what_is_thinned_out_is_what_a_stride_leaves_out():
+    shortcut = backbone("resnet18", "small", 3, 1 / 16).layer2[0].downsample[0]
+    images = torch.randn(2, 4, 7, 9, dtype=torch.float64)
+    expected = nn.functional.conv2d(images, shortcut.weight.double(), stride=2)
+    assert torch.equal(shortcut.double()(images), expected)

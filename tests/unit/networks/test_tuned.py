@@ -7,7 +7,7 @@ from propos.augment import Shapes
 from propos.common.errors import InputError
 from propos.config import Config, NetworkSettings, StartSettings
 from propos.methods import build_method
-from propos.networks import FrozenBackbone, Tuned, Tuning, read_pretrained, trunk_features
+from propos.networks import FrozenBackbone, Tuned, Tuning, find_pretrained, read_pretrained, trunk_features
 from propos.networks.pretrained import PRETRAINED, build_frozen
 from propos.training.learner import freeze
 
@@ -26,7 +26,7 @@ def images():
 
 
 def tuned(weights, learns="last", keeps_norms=True):
-    made = Tuned(Tuning(LITE, learns, keeps_norms), 6)
+    made = Tuned(Tuning(find_pretrained(LITE), learns, keeps_norms), 6)
     made.load_pretrained(weights)
     return made
 
@@ -85,5 +85,5 @@ def test_what_was_fitted_to_the_features_is_no_part_of_what_learns():
 
 def test_of_another_network_all_has_to_learn():
     with pytest.raises(InputError, match=r"set start\.learns=all"):
-        Tuned(Tuning("resnet18", "last", True), 6)
-    assert Tuned(Tuning("resnet18", "all", True), 6).eval()(torch.zeros(1, 3, 64, 64)).shape == (1, 6)
+        Tuned(Tuning(find_pretrained("resnet18"), "last", True), 6)
+    assert Tuned(Tuning(find_pretrained("resnet18"), "all", True), 6).eval()(torch.zeros(1, 3, 64, 64)).shape == (1, 6)

@@ -42,13 +42,14 @@ def kept_shape(width: int, height: int, side: int) -> tuple[int, int]:
 
 
 def decode(
-    entry: Entry, side: int, channels: int, draft: bool = True, shaped: bool = False
+    entry: Entry, side: int, channels: int, draft: bool = True, shaped: bool = False, middle: int = 0
 ) -> tuple[UInt8[np.ndarray, "H W C"], float]:
     """Return an image, upright, on white, resized to a square, and its true width/height.
 
-    With `shaped` it has the shape given by `kept_shape`; a portrait image is transposed. A JPEG is decoded at half, a
-    quarter or an eighth of its size if that is still large enough (`draft`). Any fault of the file is raised,
-    truncation included. Call it from one thread, within `without_warnings`.
+    With `shaped` it has the shape given by `kept_shape`; a portrait image is transposed. With `middle` too, it is the
+    square of this side in the middle of that, upright, and the rest is not resized: its pixels differ by one level at
+    most. A JPEG is decoded at half, a quarter or an eighth of its size if that is still large enough (`draft`). Any
+    fault of the file is raised, truncation included. Call it from one thread, within `without_warnings`.
     """
     with open_image(entry, whole=True) as image:
         size: tuple[int, int] = image.size
@@ -59,12 +60,17 @@ def decode(
         image.load()
         if box is None:
             size = image.size  # loading a TIFF applies its orientation
-        turn = orientation(image)
-        small = _flat(image, channels).resize(_resized(size, side, shaped), Image.Resampling.BICUBIC, box=box)
+        turn, flat, whole = orientation(image), _flat(image, channels), _resized(size, side, shaped)
+        middle = middle if min(whole) == side else 0  # its header promised a larger image
+        if middle and turn not in _UPRIGHT:
+            small = _resized_middle(flat, box or (0, 0, *flat.size), whole, middle)
+        else:
+            small = flat.resize(whole, Image.Resampling.BICUBIC, box=box)
+    width, height = size if turn < 5 else size[::-1]
     if turn in _UPRIGHT:  # it is small: cheaper turned last
         small = small.transpose(_UPRIGHT[turn])
-    width, height = size if turn < 5 else size[::-1]
-    if shaped and height > width:
+        small = small.crop(_middle(small.size, middle)) if middle else small
+    if shaped and height > width and not middle:
         small = small.transpose(Image.Transpose.TRANSPOSE)
     return np.array(small, dtype=np.uint8).reshape(small.height, small.width, channels), width / height
 
@@ -75,6 +81,28 @@ def _resized(size: tuple[int, int], side: int, shaped: bool) -> tuple[int, int]:
         return side, side
     rows, columns = kept_shape(*size, side)
     return (columns, rows) if size[0] >= size[1] else (rows, columns)
+
+
+def _middle(size: tuple[int, int], side: int) -> tuple[int, int, int, int]:
+    """Return the square in the middle of an image of this width and height, at whole pixels."""
+    left, top = (round((edge - side) / 2) for edge in size)
+    return left, top, left + side, top + side
+
+
+def _resized_middle(image: Image.Image, box: tuple[float, ...], size: tuple[int, int], side: int) -> Image.Image:
+    """Resize a part of an image to a size, but only the square in the middle of that.
+
+    It is done across and then down, as Pillow resizes the whole: of a part it may take the other order, which rounds
+    the other way.
+    """
+    across, down = (box[2] - box[0]) / size[0], (box[3] - box[1]) / size[1]
+    square = _middle(size, side)
+    left, top = box[0] + square[0] * across, box[1] + square[1] * down
+    right, bottom = box[0] + square[2] * across, box[1] + square[3] * down
+    first, last = max(0, int(top - 3 * down) - 1), min(image.height, int(bottom + 3 * down) + 1)  # a bicubic reaches 2
+    rows = image.crop((0, first, image.width, last))
+    narrow = rows.resize((side, rows.height), Image.Resampling.BICUBIC, box=(left, 0, right, rows.height))
+    return narrow.resize((side, side), Image.Resampling.BICUBIC, box=(0, top - first, side, bottom - first))
 
 
 def _flat(image: Image.Image, channels: int) -> Image.Image:

@@ -47,7 +47,6 @@ class DecodePool:
     def __init__(
         self, side: int, channels: int, workers: int | None = None, draft: bool = True, shaped: bool = False
     ) -> None:
-        self.channels = channels
         self.layout: dict[str, Any] = {"side": side, "channels": channels, "draft": draft, "shaped": shaped}
         self.workers = cores() if workers is None else workers
         self._idle: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
@@ -57,13 +56,14 @@ class DecodePool:
             self._idle.put(None)  # started when first needed
         self._threads = ThreadPoolExecutor(max(1, self.workers))
 
-    def submit(self, entries: Sequence[Entry]) -> Future[Decoded]:
-        """Begin to decode a few images."""
+    def submit(self, entries: Sequence[Entry], middle: int = 0) -> Future[Decoded]:
+        """Begin to decode a few images; with `middle`, their middle squares of this side."""
+        layout = {**self.layout, "middle": middle}
         if self.workers == 0:
             done: Future[Decoded] = Future()
-            done.set_result(decode_all(entries, **self.layout))
+            done.set_result(decode_all(entries, **layout))
             return done
-        return self._threads.submit(self._decode, entries)
+        return self._threads.submit(self._decode, entries, layout)
 
     def in_order(self, jobs: Iterable[Sequence[Entry]]) -> Iterator[Decoded]:
         """Decode many lists, a few of them ahead, and yield them in their order."""
@@ -91,14 +91,14 @@ class DecodePool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _decode(self, entries: Sequence[Entry]) -> Decoded:
+    def _decode(self, entries: Sequence[Entry], layout: dict[str, Any]) -> Decoded:
         worker, done = self._idle.get(), None
         try:
             if worker is None and not self._closed:
                 worker = _Worker()
                 self._running.add(worker)
             if worker is not None and not self._closed:
-                done = worker.decode(entries, self.channels, self.layout)
+                done = worker.decode(entries, layout)
         finally:
             if worker is not None and worker.gone:
                 worker.stop()
@@ -110,8 +110,8 @@ class DecodePool:
         if self._closed:
             raise RuntimeError("the decoding was stopped")
         if len(entries) > 1:  # one of them ended the process: find out which
-            return _joined([self._decode([entry]) for entry in entries])
-        return Decoded(np.empty(0, np.uint8), [], self.channels, [], {0: CRASHED})
+            return _joined([self._decode([entry], layout) for entry in entries])
+        return Decoded(np.empty(0, np.uint8), [], layout["channels"], [], {0: CRASHED})
 
 
 class _Worker:
@@ -132,11 +132,11 @@ class _Worker:
             self.stop()
             raise RuntimeError("a process that decodes images did not start")
 
-    def decode(self, entries: Sequence[Entry], channels: int, layout: dict[str, Any]) -> Decoded | None:
+    def decode(self, entries: Sequence[Entry], layout: dict[str, Any]) -> Decoded | None:
         """Have a few images decoded; nothing when the process ended over them."""
-        frames, pixels, size = [], b"", 0
+        frames, pixels, size, channels = [], b"", 0, layout["channels"]
         try:
-            send(self._input, {"entries": [pack(entry) for entry in entries], **layout})
+            send(self._input, {"entries": [pack(entry) for entry in entries], "layout": layout})
             answer = receive(self._output)
             if answer is not None:
                 frames = [(rows, columns) for rows, columns in answer["frames"]]

@@ -42,7 +42,9 @@ class Decoded:
         return [part.reshape(*frame, self.channels) for part, frame in zip(parts, self.frames, strict=True)]
 
 
-def decode_all(entries: Sequence[Entry], side: int, channels: int, draft: bool = True, shaped: bool = False) -> Decoded:
+def decode_all(
+    entries: Sequence[Entry], side: int, channels: int, draft: bool = True, shaped: bool = False, middle: int = 0
+) -> Decoded:
     """Decode a few images in this process."""
     images: list[UInt8[np.ndarray, "H W C"]] = []
     aspects: list[float] = []
@@ -50,7 +52,7 @@ def decode_all(entries: Sequence[Entry], side: int, channels: int, draft: bool =
     with without_warnings():
         for position, entry in enumerate(entries):
             try:
-                image, aspect = decode(entry, side, channels, draft, shaped)
+                image, aspect = decode(entry, side, channels, draft, shaped, middle)
                 images.append(image)
                 aspects.append(aspect)
             except Exception as error:  # a damaged file may make a reader raise anything: it is skipped
@@ -87,7 +89,7 @@ def main() -> None:
     send(answers, {"ready": True})
     while (job := receive(sys.stdin.buffer)) is not None:
         entries = [Entry("", Path(path), 0, 0, member, kind=kind) for path, member, kind in job["entries"]]
-        done = decode_all(entries, job["side"], job["channels"], job["draft"], job["shaped"])
+        done = decode_all(entries, **job["layout"])
         answer = {"frames": done.frames, "aspects": done.aspects, "failed": list(done.failed.items())}
         try:
             send(answers, answer, done.pixels.data)

@@ -230,6 +230,27 @@ def test_draft_decoding_differs_by_little(tmp_path, channels, size):
     assert aspect == size[0] / size[1]
 
 
+@pytest.mark.parametrize("turn", range(1, 9))
+@pytest.mark.parametrize("size", [(53, 40), (40, 53), (300, 171), (171, 300), (41, 41)])
+def test_the_middle_alone_is_the_middle_of_the_whole(tmp_path, size, turn):
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    path = saved(tmp_path, picture(*size), "a.jpg", quality=90, exif=exif.tobytes())
+    (whole, aspect), (middle, same) = (decode(entry(path), 32, 3, shaped=True, middle=side) for side in (0, 28))
+    top, left = ((edge - 28) / 2 for edge in whole.shape[:2])
+    cut = whole[round(top) : round(top) + 28, round(left) : round(left) + 28]
+    upright = cut.transpose(1, 0, 2) if aspect < 1 else cut
+    assert middle.shape == (28, 28, 3)
+    assert np.abs(middle.astype(int) - upright).max() <= 1
+    assert (middle != upright).mean() < 0.001
+    assert same == aspect
+
+
+def test_of_an_image_smaller_than_announced_the_whole_is_returned(tmp_path):
+    path = saved(tmp_path, picture(40, 20), "a.png")
+    assert decode(entry(path), 32, 3, shaped=True, middle=28)[0].shape == (20, 40, 3)
+
+
 @pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.bmp", "a.tif", "a.webp", "a.gif"])
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_files_cut_short_are_errors_and_not_grey_stripes(tmp_path, name, share):
