@@ -1,7 +1,9 @@
 """Clustering of arrays, independent of networks."""
 
 from propos.clustering.averaging import start_from_averages, starting_sample
+from propos.clustering.choice import choose_clusters
 from propos.clustering.concentration import concentrations
+from propos.clustering.held import are_uneven, hold
 from propos.clustering.inverted_file import nearest_neighbours
 from propos.clustering.kmeans import assign, spherical_kmeans
 from propos.clustering.lloyd import Clustering
@@ -14,9 +16,12 @@ from propos.clustering.whitening import whitened
 __all__ = [
     "Clustering",
     "Suggestion",
+    "are_uneven",
     "assign",
+    "choose_clusters",
     "churn",
     "concentrations",
+    "hold",
     "nearest_in_blocks",
     "nearest_neighbours",
     "sample_positions",

@@ -74,18 +74,19 @@ def lloyd(
 def cluster_sums(points: Points, centres: Float[Tensor, "R K D"]) -> tuple[Float[Tensor, "R K D"], Int[Tensor, "R K"]]:
     """Return the weighted sum and the number of the points nearest to each centre, over all processes."""
     restarts, clusters, dimension = centres.shape
-    columns = centres.reshape(-1, dimension)
+    columns = restarts * clusters
+    across = centres.reshape(columns, dimension).T.contiguous()  # products with it take a tenth less time
     first = clusters * torch.arange(restarts, device=centres.device)
-    sums = torch.zeros((len(columns), dimension + 1), dtype=torch.float64, device=centres.device)
+    sums = torch.zeros((columns, dimension + 1), dtype=torch.float64, device=centres.device)
     cosines: Tensor | None = None
-    for span in points.product_spans(len(columns)):
+    for span in points.product_spans(columns):
         rows = points.rows(span)
         if cosines is None:
-            cosines = rows.new_empty(len(rows), len(columns))  # allocated once: allocation costs as much as the product
-        torch.mm(rows, columns.T, out=cosines[: len(rows)])
+            cosines = rows.new_empty(len(rows), columns)  # allocated once: allocation costs as much as the product
+        torch.mm(rows, across, out=cosines[: len(rows)])
         labels = points.apply_fixed(nearest(cosines[: len(rows)].view(-1, restarts, clusters)), span) + first
         weights = None if points.weights is None else points.weights[span]
-        sums[:, :dimension] += chunk_sums(rows, labels, len(columns), clusters, weights)
+        sums[:, :dimension] += chunk_sums(rows, labels, columns, clusters, weights)
         count_labels(sums[:, dimension], labels)
     sums = points.sum_over_processes(sums).view(restarts, clusters, -1)
     return sums[..., :dimension], sums[..., dimension].long()
@@ -112,9 +113,9 @@ def chunk_sums(
     return sums
 
 
-def count_labels(sizes: Float[Tensor, " C"], labels: Int[Tensor, ...]) -> None:
-    """Add how often each label occurs to the sizes, in place; unlike `bincount` this never waits for the device."""
-    sizes.scatter_add_(0, labels.flatten(), sizes.new_ones(()).expand(labels.numel()))
+def count_labels(sizes: Float[Tensor, " C"], labels: Int[Tensor, ...], each: int = 1) -> None:
+    """Add `each` to the sizes for every label, in place; unlike `bincount` this never waits for the device."""
+    sizes.scatter_add_(0, labels.flatten(), sizes.new_full((), each).expand(labels.numel()))
 
 
 def block_sums(members: Float[Tensor, "n C"], rows: Float[Tensor, "n D"]) -> Float[Tensor, "C D"]:

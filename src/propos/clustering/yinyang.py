@@ -18,7 +18,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.clustering.lloyd import (
+    ONE_HOT_CLUSTERS,
     Clustering,
+    block_sums,
     chunk_sums,
     count_labels,
     directions,
@@ -75,9 +77,10 @@ class _Bounds:
         """Find the nearest centre of every point in doubt and update sums and sizes."""
         clusters, dimension = centres.shape
         change = torch.zeros((clusters, dimension + 1), dtype=torch.float64, device=centres.device)
+        across = centres.T.contiguous()  # products with it take a tenth less time
         for where in self._doubtful(clusters):
             rows = self.points.rows(where)
-            labels, own, others = _nearest_and_others(rows @ centres.T, self.others.shape[1])
+            labels, own, others = _nearest_and_others(rows @ across, self.others.shape[1])
             labels = self.points.apply_fixed(labels, where)
             weights = None if self.points.weights is None else self.points.weights[where]
             if self.first:
@@ -158,12 +161,19 @@ def _add_changed(
     changed = (before != after).nonzero()[:, 0]
     if len(changed) == 0:
         return
-    moving = torch.ones((len(changed), change.shape[1]), dtype=change.dtype, device=change.device)
-    moving[:, :-1] = rows.index_select(0, changed)
+    moving, before, after = rows.index_select(0, changed), before[changed], after[changed]
     if weights is not None:
-        moving[:, :-1] *= weights[changed, None]
-    change.index_add_(0, after[changed], moving)
-    change.index_add_(0, before[changed], moving, alpha=-1)
+        moving = moving * weights[changed, None]
+    sums, sizes = change[:, :-1], change[:, -1]
+    if len(change) <= ONE_HOT_CLUSTERS:
+        members = moving.new_zeros((len(moving), len(change)))
+        members.scatter_(1, after[:, None], 1.0).scatter_(1, before[:, None], -1.0)
+        sums += block_sums(members, moving)
+    else:
+        moving = moving.double()
+        sums.index_add_(0, after, moving).index_add_(0, before, moving, alpha=-1)
+    count_labels(sizes, after)
+    count_labels(sizes, before, -1)
 
 
 def _share_out(points: Points, bounds: _Bounds, centres: Float[Tensor, "K D"]) -> int:
