@@ -24,6 +24,7 @@ class Cluster:
     name: str | None
     members: Int[np.ndarray, " M"]
     description: str | None = None
+    above: tuple[tuple[int, str], ...] = ()  # id and name of the named nodes above it in the tree, from the root down
 
 
 @dataclass(frozen=True)

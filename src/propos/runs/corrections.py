@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, UInt8
 
 from propos.runs.arrays import Vectors
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, gather_clusters, rows_of
-from propos.runs.edits import Confirm, Describe, Edit, Junk, Merge, Move, Redo, Rename, Split, Undo
+from propos.runs.edits import Confirm, Cut, Describe, Edit, Junk, Merge, Move, Redo, Rename, Split, Undo, Wrong
 from propos.runs.tables import ImageTable
+from propos.runs.tree import Tree
 
 JUNK = -1  # the cluster id of images that belong to none
 NOWHERE = -2  # no image
+UNCONFIRMED, REVIEWED, AUDITED, MOVED, WRONG = range(5)  # how an image came to be in its cluster for certain, or not
+HOW = {None: REVIEWED, "reviewed": REVIEWED, "audited": AUDITED}
 BLOCK = 65_536  # images whose cosines are computed at once, if clusters are few
 CELLS = 128 * BLOCK  # cosines that are computed at once
 
@@ -24,11 +27,16 @@ class Corrections:
     """The combined effect of all edits: each image's cluster, confirmed images, names and descriptions."""
 
     cluster: Int[np.ndarray, " N"]  # ids; −1: junk
-    confirmed: Bool[np.ndarray, " N"]  # a person confirmed the image or put it there
-    standing: frozenset[int]  # ids of clusters that were not merged into another
+    how: UInt8[np.ndarray, " N"]  # whether a person reviewed, audited or moved the image, or called it wrong
+    whole: dict[int, int]  # of each cluster's id, the id of the cluster that it is part of by now: mostly its own
     names: dict[int, str]
     descriptions: dict[int, str]
     gone: tuple[str, ...]  # images that edits name and the run does not have
+
+    @property
+    def standing(self) -> frozenset[int]:
+        """The ids of the clusters that were not merged into another."""
+        return frozenset(self.whole.values())
 
 
 @dataclass(frozen=True)
@@ -38,10 +46,17 @@ class CorrectedRun:
     table: ImageTable  # its clusters are ids; −1: junk
     prototypes: Prototypes
     clusters: tuple[Cluster, ...]
-    confirmed: Bool[np.ndarray, " N"]
+    how: UInt8[np.ndarray, " N"]  # REVIEWED, AUDITED, MOVED, WRONG or UNCONFIRMED
+    whole: dict[int, int]  # of each cluster's id, the id of the cluster that it is part of by now
     gone: tuple[str, ...]
     edited: bool  # there are corrections
     regrouped: bool  # images changed clusters, so some prototypes differ from training's
+
+    @property
+    def confirmed(self) -> Bool[np.ndarray, " N"]:
+        """A mask of the images that a person confirmed or put into their cluster."""
+        confirmed: Bool[np.ndarray, " N"] = (self.how != UNCONFIRMED) & (self.how != WRONG)
+        return confirmed
 
     @property
     def junk(self) -> Bool[np.ndarray, " N"]:
@@ -55,23 +70,27 @@ class CorrectedRun:
 
 
 def replay(
-    images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Int[np.ndarray, " K"], edits: Sequence[Edit]
+    images: Sequence[str],
+    cluster: Int[np.ndarray, " N"],
+    ids: Int[np.ndarray, " K"],
+    edits: Sequence[Edit],
+    tree: Tree | None = None,
 ) -> Corrections:
     """Apply edits in order to the clusters that a run found; edits that were undone are skipped.
 
     An edit of a cluster that was merged into another applies to that other cluster. An edit of a cluster whose split
-    was undone has no effect.
+    was undone has no effect. Without the run's tree, cuts have none either.
     """
-    counting = _counting(edits)
+    counting = counting_edits(edits)
     splits = sum(isinstance(edit, Split) for edit in edits)
-    state = _State(images, cluster, ids, splits)
+    state = _State(images, cluster, ids, splits, tree)
     for edit in edits:
         if edit.id in counting:
             state.apply(edit)
     return state.corrections()
 
 
-def _counting(edits: Sequence[Edit]) -> set[str]:
+def counting_edits(edits: Sequence[Edit]) -> set[str]:
     """Return the ids of edits that are not undone."""
     counting: set[str] = set()
     for edit in edits:
@@ -87,21 +106,34 @@ def _counting(edits: Sequence[Edit]) -> set[str]:
 class _State:
     """The state while edits are applied: each image's cluster, merged clusters, names and descriptions.
 
-    Clusters are numbered in order of appearance, so that an array maps each to the cluster it was merged into.
+    Clusters are numbered in order of appearance, the run's first and then the others of its tree, so that an array maps
+    each to the cluster it was merged into, or that it is part of by the present cut.
     """
 
     def __init__(
-        self, images: Sequence[str], cluster: Int[np.ndarray, " N"], ids: Int[np.ndarray, " K"], splits: int
+        self,
+        images: Sequence[str],
+        cluster: Int[np.ndarray, " N"],
+        ids: Int[np.ndarray, " K"],
+        splits: int,
+        tree: Tree | None,
     ) -> None:
         self.rows = {name: row for row, name in enumerate(images)}
+        self.tree = tree
         self.ids: list[int] = ids.tolist()
+        if tree is not None:
+            self.ids += sorted(set(tree.ids).difference(self.ids))
         self.number = {each: number for number, each in enumerate(self.ids)}
         # The number of the cluster that each is part of by now, mostly its own; junk, −1, is the last.
         self.whole = np.append(np.arange(len(self.ids) + splits), JUNK)
         self.place = rows_of(cluster, ids)  # the number under which an image was put somewhere; −1: junk
-        self.confirmed = np.zeros(len(images), dtype=bool)
+        self.open: set[int] = set()  # nodes of the tree that are divided
+        if tree is not None:
+            self.place = np.array([self.number[leaf] for leaf in tree.leaves])[tree.leaf]
+            self._cut(tree, tree.root, tree.above(ids.tolist()))
+        self.how = np.zeros(len(images), dtype=np.uint8)
         # Single elements are written many times faster through these.
-        self._place, self._confirmed, self._whole = self.place.data, self.confirmed.data, self.whole.data
+        self._place, self._how, self._whole = self.place.data, self.how.data, self.whole.data
         self.names: dict[int, str] = {}
         self.descriptions: dict[int, str] = {}
         self.gone: dict[str, None] = {}
@@ -112,22 +144,26 @@ class _State:
             case Move():
                 self._put(edit.images, self._standing(edit.into))
             case Confirm(images=None):
-                self.confirmed[self._members(edit.cluster)] = True
+                self.how[self._members(edit.cluster)] = HOW[edit.how]
             case Confirm():
-                for row in self._rows_of(edit.images):
-                    self._confirmed[row] = self._place[row] != JUNK
+                self._judge(edit.images, HOW[edit.how])
+            case Wrong():
+                self._judge(edit.images, WRONG)
             case Junk(images=None):
                 members = self._members(edit.cluster)
-                self.place[members], self.confirmed[members] = JUNK, False
+                self.place[members], self.how[members] = JUNK, UNCONFIRMED
             case Junk():
                 for row in self._rows_of(edit.images):
-                    self._place[row], self._confirmed[row] = JUNK, False
+                    self._place[row], self._how[row] = JUNK, UNCONFIRMED
             case Rename():
                 self._set_text(self.names, edit.cluster, edit.name)
             case Describe():
                 self._set_text(self.descriptions, edit.cluster, edit.text)
             case Merge():
                 self._merge(edit.clusters, edit.into)
+            case Cut():
+                if self.tree is not None and edit.node in self.number:
+                    self._divide(self.tree, edit)
             case Split():
                 self.number[edit.into] = len(self.ids)
                 self.ids.append(edit.into)
@@ -138,8 +174,31 @@ class _State:
         number = self.number.get(cluster)
         return None if number is None else self._whole[number]
 
+    def _divide(self, tree: Tree, cut: Cut) -> None:
+        """Apply a cut; what was confirmed of a divided cluster is not confirmed of its parts.
+
+        An image that was wrong in a cluster may be right in a larger one.
+        """
+        before, wrong = self._standing_places(), self.how == WRONG
+        divided = np.isin(before, self._cut(tree, cut.node, cut.open))
+        joined = ~divided & (self._standing_places() != before)
+        self.how[(divided & ~wrong) | (joined & wrong)] = UNCONFIRMED
+
+    def _cut(self, tree: Tree, node: int, opened: Iterable[int]) -> list[int]:
+        """Regroup a branch of the tree, and what was merged into it; return the numbers of its open nodes."""
+        cluster, there = tree.cut(node, opened)
+        now = np.arange(len(self.whole))
+        inside = [self.number[each] for each in cluster]
+        now[inside] = [self.number[each] for each in cluster.values()]
+        known = self.whole >= 0
+        self.whole[known] = now[self.whole[known]]
+        self.whole[inside] = now[inside]
+        self.open = self.open.difference(cluster).union(there)
+        return [self.number[each] for each in there]
+
     def _set_text(self, texts: dict[int, str], cluster: int, text: str | None) -> None:
-        number = self._standing(cluster)
+        """Set or remove the text of a cluster; an open node of the tree has one of its own."""
+        number = self.number[cluster] if cluster in self.open else self._standing(cluster)
         if number is not None and text is None:
             texts.pop(self.ids[number], None)
         elif number is not None and text is not None:
@@ -158,7 +217,12 @@ class _State:
         rows = self._rows_of(images)
         if number is not None:
             for row in rows:
-                self._place[row], self._confirmed[row] = number, True
+                self._place[row], self._how[row] = number, MOVED
+
+    def _judge(self, images: Sequence[str] | None, how: int) -> None:
+        for row in self._rows_of(images):
+            if self._place[row] != JUNK:
+                self._how[row] = how
 
     def _rows_of(self, images: Sequence[str] | None) -> list[int]:
         rows = []
@@ -185,8 +249,8 @@ class _State:
         """Return the combined effect of the edits."""
         return Corrections(
             cluster=np.array([*self.ids, JUNK], dtype=np.int32)[self._standing_places()],
-            confirmed=self.confirmed,
-            standing=frozenset(self.ids[number] for number in self.whole[: len(self.ids)].tolist()),
+            how=self.how,
+            whole={each: self.ids[self._whole[number]] for each, number in self.number.items()},
             names=self.names,
             descriptions=self.descriptions,
             gone=tuple(self.gone),
@@ -198,13 +262,14 @@ def correct(
     prototypes: Prototypes,
     embeddings: Callable[[], Vectors],
     edits: Sequence[Edit],
+    tree: Tree | None = None,
 ) -> CorrectedRun:
     """Apply corrections to a run; embeddings are read only if images changed clusters.
 
     If a cluster's images changed, its prototype is their normalised mean. Clusters that lost all their images are
     removed; if every image is junk, no cluster is left.
     """
-    corrections = replay(table.images, table.cluster, prototypes.ids, edits)
+    corrections = replay(table.images, table.cluster, prototypes.ids, edits, tree)
     changed = corrections.cluster != table.cluster
     regrouped = bool(changed.any()) or corrections.standing != set(prototypes.ids.tolist())
     if regrouped:
@@ -214,12 +279,28 @@ def correct(
     return CorrectedRun(
         table=table,
         prototypes=prototypes,
-        clusters=gather_clusters(prototypes, table.cluster, corrections.names, corrections.descriptions),
-        confirmed=corrections.confirmed,
+        clusters=_clusters(prototypes, table, corrections, tree),
+        how=corrections.how,
+        whole=corrections.whole,
         gone=corrections.gone,
         edited=bool(edits),
         regrouped=regrouped,
     )
+
+
+def _clusters(
+    prototypes: Prototypes, table: ImageTable, corrections: Corrections, tree: Tree | None
+) -> tuple[Cluster, ...]:
+    """Return the clusters, each with the named nodes above it in the tree."""
+    clusters = gather_clusters(prototypes, table.cluster, corrections.names, corrections.descriptions)
+    if tree is None or not corrections.names:
+        return clusters
+
+    def above(cluster: int) -> tuple[tuple[int, str], ...]:
+        named = [node for node in tree.ancestors(cluster) if node in corrections.names]
+        return tuple((node, corrections.names[node]) for node in reversed(named))
+
+    return tuple(replace(each, above=above(each.id)) for each in clusters)
 
 
 def _prototypes(

@@ -44,11 +44,12 @@ class EditLog:
     a log that is missing or cut is restored, any other change is refused and the file left untouched.
     """
 
-    def __init__(self, folder: Path, ids: Iterable[int]) -> None:
+    def __init__(self, folder: Path, ids: Iterable[int], tree: Iterable[int] = ()) -> None:
         self.path = folder / LOG
         self.edits: list[Edit] = []
         self.warn: Callable[[str], None] = lambda words: None
         self._known = Known(ids)
+        self._known.add_tree(tree)
         self._text = bytearray()  # the lines of the edits, as the file holds them
         self._torn = b""
         self._stamp: Stamp | None = None  # the file's, when its content was exactly this; None: unknown
@@ -60,6 +61,14 @@ class EditLog:
     def note(self) -> str | None:
         """A warning if the last line is incomplete, else None."""
         return incomplete_line_note(self.path, self._torn) if self._torn else None
+
+    def add_tree(self, ids: Iterable[int]) -> None:
+        """Let edits refer to the nodes of the run's tree, which was grown after the log was read."""
+        self._known.add_tree(ids)
+
+    def free_id(self) -> int:
+        """Return an id that is above those of all clusters."""
+        return self._known.free()
 
     def catch_up(self) -> None:
         """Read what was appended since it was last read; raise LogChanged where the file was changed otherwise."""

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from propos.common.errors import InputError, shown
 
 VERSION = 1
-MOST_BYTES = 64_000_000  # size limit of a log and of a file of edits
+MOST_BYTES = 1_000_000_000  # size limit of a log and of a file of edits
 MOST_CLUSTERS = 2**31  # cluster ids are below it
 
 # Characters that break a line or change the writing direction.
@@ -106,9 +106,32 @@ class Junk(_Selection):
 
 
 class Confirm(_Selection):
-    """Confirm that images are in the right cluster."""
+    """Confirm that images are in the right cluster; `how` says whether they were chosen or drawn for an audit."""
 
     op: Literal["confirm"]
+    how: Literal["reviewed", "audited"] | None = None
+
+
+class Wrong(_Edit):
+    """Say that images are in the wrong cluster, where the right one is not known."""
+
+    op: Literal["wrong"]
+    images: Images
+
+
+class Cut(_Edit):
+    """Choose the clusters in a branch of the run's tree (propos.runs.tree): open nodes are divided, others whole."""
+
+    op: Literal["cut"]
+    node: ClusterId
+    open: tuple[ClusterId, ...]
+
+
+class Dismiss(_Edit):
+    """Dismiss a proposal (propos.runs.proposals); clusters do not change."""
+
+    op: Literal["dismiss"]
+    proposal: Key
 
 
 class Undo(_Edit):
@@ -125,9 +148,11 @@ class Redo(_Edit):
     edit: Key
 
 
-Edit = Rename | Describe | Merge | Split | Move | Junk | Confirm | Undo | Redo
+Edit = Rename | Describe | Merge | Split | Move | Junk | Confirm | Wrong | Cut | Dismiss | Undo | Redo
 Numbered = tuple[int, Edit]  # its line number
-OPERATIONS = ("rename", "describe", "merge", "split", "move", "junk", "confirm", "undo", "redo")
+OPERATIONS = (
+    *("rename", "describe", "merge", "split", "move", "junk", "confirm", "wrong", "cut", "dismiss", "undo", "redo"),
+)
 
 _line: TypeAdapter[Edit] = TypeAdapter(Annotated[Edit, Field(discriminator="op")])
 _anything: TypeAdapter[object] = TypeAdapter(object)
@@ -175,13 +200,18 @@ def as_line(edit: Edit) -> bytes:
 
 
 class Known:
-    """The clusters and edits that an edit may refer to: the run's, those split off, and earlier edits."""
+    """The clusters and edits that an edit may refer to: the run's, its tree's, those split off, and earlier edits."""
 
     def __init__(self, ids: Iterable[int]) -> None:
         self.trained = frozenset(int(number) for number in ids)
         self.clusters: set[int] = set(self.trained)
         self._most = max(self.trained, default=-1)  # the largest id that a cluster ever had
         self.edits: dict[str, Edit] = {}
+
+    def add_tree(self, ids: Iterable[int]) -> None:
+        """Add the nodes of the run's tree; a cluster that was split off without it may have got one of their ids."""
+        self.clusters.update(ids)
+        self._most = max(self.clusters, default=-1)
 
     def add_new(self, edits: Iterable[Numbered], where: str, others: bool = False) -> list[Edit]:
         """Check edits in order and return the new ones; a known edit may arrive again unchanged.
@@ -287,9 +317,11 @@ def _spoken_of(edit: Edit) -> tuple[int, ...]:
             return (edit.cluster,)
         case Merge():
             return (*edit.clusters, edit.into)
+        case Cut():
+            return (edit.node, *edit.open)
         case Junk() | Confirm():
             return () if edit.cluster is None else (edit.cluster,)
-        case Split() | Undo() | Redo():
+        case Split() | Wrong() | Dismiss() | Undo() | Redo():
             return ()
 
 

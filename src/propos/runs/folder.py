@@ -21,6 +21,7 @@ from propos.common.errors import InputError
 from propos.common.spreadsheets import guarded
 from propos.runs.atomic import write_array, write_atomically
 from propos.runs.lock import LOCK, make_folder, remove_if_empty
+from propos.runs.progress_lines import PROGRESS
 from propos.runs.schema import SCHEMA, RunInfo, read_info
 from propos.runs.tables import ImageTable, write_table
 
@@ -129,7 +130,7 @@ def _is_remains(path: Path) -> bool:
             return configuration.from_yaml(text, str(path)).to_yaml() == text
         except (OSError, ValueError):
             return False
-    return path.name == LOCK or bool(PARTS.fullmatch(path.name))
+    return path.name in (LOCK, PROGRESS) or bool(PARTS.fullmatch(path.name))
 
 
 def newest_folder(parent: Path, name: str) -> Path:

@@ -18,9 +18,11 @@ from propos.runs.arrays import VectorFile, check_shape, read_finite, read_unit_v
 from propos.runs.clusters import Cluster, Prototypes, gather_clusters
 from propos.runs.corrections import CorrectedRun, correct
 from propos.runs.edit_log import EditLog
+from propos.runs.proposals import Proposal, State, read_proposals, states_of
 from propos.runs.schema import Record, RunInfo, Suggestion, read_history, read_info, read_skipped, read_suggestion
 from propos.runs.table_reading import check_table, read_table
 from propos.runs.tables import ImageTable
+from propos.runs.tree import Tree, read_tree
 from propos.runs.weights import check_weights, read_weights
 
 CONFIG, INFO = "config.yaml", "run.json"
@@ -40,6 +42,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._corrected: tuple[int, CorrectedRun] | None = None  # by the number of edits
+        self._tree: Tree | None = None
         _refuse_devices(path)
         self.info: RunInfo = read_info(path / INFO)
         self.config: Config = _complete_config(path / CONFIG)
@@ -84,16 +87,34 @@ class Run:
     @cached_property
     def edits(self) -> EditLog:
         """The log of corrections."""
-        return EditLog(self.path, self.prototypes.ids.tolist())
+        tree = self.tree()
+        return EditLog(self.path, self.prototypes.ids.tolist(), [] if tree is None else tree.ids)
+
+    def tree(self) -> Tree | None:
+        """The tree of clusters; None if none was grown yet."""
+        if self._tree is None:
+            self._tree = read_tree(self.path, self.table.cluster, self.prototypes.ids)
+        return self._tree
+
+    def add_tree(self, tree: Tree) -> None:
+        """Store the tree that was grown for the run."""
+        tree.write(self.path)
+        self._tree = tree
+        self.edits.add_tree(tree.ids)
 
     @property
     def corrected(self) -> CorrectedRun:
         """Table, prototypes and clusters with all corrections that were read applied."""
         edits, known = list(self.edits.edits), self._corrected
         if known is None or known[0] != len(edits):
-            known = len(edits), correct(self.table, self.prototypes, lambda: self.embedding_rows, edits)
+            known = len(edits), correct(self.table, self.prototypes, lambda: self.embedding_rows, edits, self.tree())
             self._corrected = known
         return known[1]
+
+    def proposals(self) -> list[tuple[Proposal, State]]:
+        """Read what programs proposed for the run, with the state that the corrections give each proposal."""
+        proposals = read_proposals(self.path)
+        return list(zip(proposals, states_of(proposals, self.edits.edits, self.corrected), strict=True))
 
     def refuse_all_junk(self) -> None:
         """Raise InputError if every image of the run was marked as junk."""

@@ -34,8 +34,10 @@ class ImageTable:
     label: Shaped[np.ndarray, " N"] | None = None
     # In corrected runs and exports only: the name of each image's cluster, and whether a person confirmed it.
     name: Sequence[str | None] | None = None
+    path: Sequence[str | None] | None = None  # in exports only: the names above the cluster in the tree, and its own
     confirmed: Bool[np.ndarray, " N"] | None = None
     split: Sequence[str | None] | None = None  # in exports only: train, val or test
+    probability: Float[np.ndarray, " N"] | None = None  # in exports of audited runs only: that the label is right
 
     def parts(self, rows: int) -> Iterator[ImageTable]:
         """Yield the table in parts of some rows, so that a copy of it in another form is never whole."""
@@ -51,9 +53,12 @@ class ImageTable:
             "image": pa.array(self.images, pa.string()),
             "cluster": pa.array(self.cluster, pa.int32()),
             **({} if self.name is None else {"name": pa.array(self.name, pa.string())}),
+            **({} if self.path is None else {"path": pa.array(self.path, pa.string())}),
             "confidence": pa.array(self.confidence, pa.float32()),
             "distance": pa.array(self.distance, pa.float32()),
         }
+        if self.probability is not None:
+            columns["probability"] = pa.array(self.probability, pa.float32())
         if self.confirmed is not None:
             columns["confirmed"] = pa.array(self.confirmed, pa.bool_())
         if self.label is not None:

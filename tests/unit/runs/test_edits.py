@@ -120,17 +120,18 @@ def test_what_is_not_understood_is_refused_in_one_line_and_changes_nothing(tmp_p
     assert len(log.append(numbered(RENAME), "given")) == 1  # nothing of the refused is remembered
 
 
-def test_a_file_of_a_hundred_megabytes_is_refused_unread(tmp_path):
+def test_a_file_of_more_than_a_gigabyte_is_refused_unread(tmp_path):
     with (tmp_path / "edits.jsonl").open("wb") as file:
-        file.truncate(100_000_000)
-    with pytest.raises(InputError, match="it is larger than 64,000,000 bytes"):
+        file.truncate(1_000_000_001)
+    with pytest.raises(InputError, match="it is larger than 1,000,000,000 bytes"):
         EditLog(tmp_path, IDS)
 
 
-def test_what_does_not_fit_is_refused_and_forgotten(tmp_path):
-    (tmp_path / "edits.jsonl").write_bytes(b" " * 63_999_800 + b"\n")
+def test_what_does_not_fit_is_refused_and_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr("propos.runs.edit_log.MOST_BYTES", 10_000)
+    (tmp_path / "edits.jsonl").write_bytes(b" " * 9_800 + b"\n")
     log, split = EditLog(tmp_path, IDS), line("split", 1, images=["a"], into=7)
-    with pytest.raises(InputError, match="would be larger than 64,000,000 bytes with it"):
+    with pytest.raises(InputError, match="would be larger than 10,000 bytes with it"):
         log.append(numbered(split, line("describe", 2, cluster=7, text="x" * 1_000)), "given")
     assert log.edits == []
     assert len(log.append(numbered(split), "given")) == 1  # neither its id nor its cluster was taken
