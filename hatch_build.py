@@ -80,7 +80,10 @@ def build_page(root: Path) -> None:
     npm, environment = npm_command()
     web, page = root / "web", root / PAGE
     subprocess.run([*npm, "ci", "--no-audit", "--no-fund"], cwd=web, env=environment, check=True)
-    subprocess.run([*npm, "run", "build", "--", "--outDir", str(page.absolute())], cwd=web, env=environment, check=True)
+    for script in ("build", "build-studio"):  # a classic script holds one page
+        subprocess.run(
+            [*npm, "run", script, "--", "--outDir", str(page.absolute())], cwd=web, env=environment, check=True
+        )
     (page / "licenses.txt").write_text(licences(web), encoding="utf-8")
     (page / STAMP).write_text(source_hash(root))
 

@@ -1,0 +1,16 @@
+"""Names of clusters, proposed with their evidence by a network that knows words."""
+
+from propos.review.naming.namer import Named, Namer, name_clusters, propose_names, propose_names_or_warn
+from propos.review.naming.words import Suggestion, Vocabulary, imagenet_words, suggest
+
+__all__ = [
+    "Named",
+    "Namer",
+    "Suggestion",
+    "Vocabulary",
+    "imagenet_words",
+    "name_clusters",
+    "propose_names",
+    "propose_names_or_warn",
+    "suggest",
+]
