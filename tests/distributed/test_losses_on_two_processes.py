@@ -99,6 +99,20 @@ OF_METHODS = {
     },
     "spice": {"several labels": lambda m, o: m.several_labels(o.ya[:, None], (o.sharpened > 0.2)[:, None]).sum()},
     "idfd": {"feature decorrelation": lambda m, o: m.feature_decorrelation(o.za, 2.0)},
+    "instdisc": {"proximal": lambda m, o: m.proximal(o.za, BANK, o.images)},
+    "rotnet": {"turns": lambda m, o: m.turn_classification(o.za[:, :4], o.zb[:, :4], o.pa[:, :4], o.pb[:, :4])},
+    "cdc": {
+        "labels": lambda m, o: m.labels_of_confident(o.pa, o.known, o.labels >= 0),
+        "agreement": lambda m, o: -(m.averaged(o.yb, m.cluster_of(o.tb, 4)) * o.ya.log()).sum(dim=1).mean(),
+    },
+    "tcc": {
+        "contrast of clusters": lambda m, o: m.contrast_of_clusters(
+            m.cluster_vectors(o.za, o.ya), m.cluster_vectors(o.tb, o.yb.detach()), QUEUE, torch.arange(5), 0.5
+        ),
+        "divergence": lambda m, o: m.divergence_from_uniform(o.ya),
+    },
+    "pirl": {"noise contrast": lambda m, o: m.noise_contrast(o.za, BANK, o.images, 0.5)},
+    "sela": {"labels": lambda m, o: m.label_loss(o.pa, o.labels)},
     "deepcluster": {"pseudo-labels": lambda m, o: m.pseudo_label_loss(o.ya, o.labels)},
     "iic": {"mutual information": lambda m, o: m.mutual_information(o.ya, o.yb)},
     "localagg": {

@@ -96,6 +96,22 @@ def broadcast_bytes(content: bytes | None) -> bytes | None:
     return broadcast(torch.frombuffer(bytearray(content), dtype=torch.uint8)).numpy().tobytes()
 
 
+def bytes_on_first(content: bytes | None, owner: int) -> bytes:
+    """Return bytes of one process on the first process, nothing on the others; only these two exchange a message."""
+    if owner == 0 or rank() not in (0, owner):
+        return (content or b"") if rank() == owner else b""
+    if rank() == owner:
+        assert content is not None
+        dist.send(torch.tensor(len(content)), dst=0)
+        dist.send(torch.frombuffer(bytearray(content), dtype=torch.uint8), dst=0)
+        return b""
+    length = torch.tensor(0)
+    dist.recv(length, src=owner)
+    received = torch.empty(int(length), dtype=torch.uint8)
+    dist.recv(received, src=owner)
+    return received.numpy().tobytes()
+
+
 def all_gather_texts(text: str) -> list[str]:
     """Return every process's text, in rank order, on all of them."""
     if world_size() == 1:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -69,12 +71,24 @@ def join_skipped(source: Source) -> None:
 
 def follow_first_process(data: Path | None, stopping: Stopping) -> None:
     """Do the work that rank 0 announces until training ends; `data` is the folder of data sets on this machine."""
-    try:
+    with following_first_process():
         while _do(json.loads(receive_message()), data, stopping) != "train":
             pass
+
+
+@contextmanager
+def following_first_process() -> Iterator[None]:
+    """Leave the block together with rank 0, which writes the results and reports what happens to all processes."""
+    if rank() == 0:
+        yield
+        return
+    try:
+        yield
         wait_for_first_process()  # it still writes results and a page
     except Interrupted:
         wait_for_first_process()  # it writes the checkpoint: torchrun ends all processes when one ends
+        sys.exit(EXIT_INTERRUPTED)
+    except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     except InputError as error:
         raise InputError(f"process {rank()}: {error}") from None
