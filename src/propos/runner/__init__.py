@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from propos.runner.decision import Decision
     from propos.runner.execute import execute_plan, save
     from propos.runner.planning import plan, plan_resumed
+    from propos.runner.prediction import agree_on_predictions, rejecting_model, write_predictions
     from propos.runner.progress import Reporter, SilentReporter
+    from propos.runner.ranks import following_first_process
     from propos.runner.request import Length, Origin, Output, Request
     from propos.runner.run import run_request
     from propos.runner.sources import NoImages, open_like, open_run_images
@@ -26,13 +28,17 @@ __all__ = [
     "Reporter",
     "Request",
     "SilentReporter",
+    "agree_on_predictions",
     "execute_plan",
+    "following_first_process",
     "open_like",
     "open_run_images",
     "plan",
     "plan_resumed",
+    "rejecting_model",
     "run_request",
     "save",
+    "write_predictions",
 ]
 
 _HOMES = {
@@ -42,6 +48,8 @@ _HOMES = {
     "planning": ("plan", "plan_resumed"),
     "request": ("Length", "Origin", "Output", "Request"),
     "sources": ("NoImages", "open_like", "open_run_images"),
+    "prediction": ("agree_on_predictions", "rejecting_model", "write_predictions"),
+    "ranks": ("following_first_process",),
     "progress": ("SilentReporter", "Reporter"),
 }
 

@@ -9,7 +9,7 @@ from propos.common.plurals import counted
 from propos.config import Config
 from propos.data import Sample, without_colours
 from propos.methods import complete_sections, find_method
-from propos.networks import read_pretrained
+from propos.networks import is_hub, read_pretrained
 from propos.runner.decision import Reason
 from propos.runner.look import Look
 from propos.runner.recipes import TUNING, build_recipe, choose_recipe, continue_with_method, fit_length, for_method
@@ -96,12 +96,19 @@ def _start(config: Config, request: Request) -> Choice:
         )
     if not of_features:
         return Choice(config, ())
-    named = (request.origin.start or "").partition(":")[2] or None
-    file = str(request.origin.weights.resolve()) if request.origin.weights is not None else config.start.weights
-    name = named or (config.start.network if request.origin.weights is None else None)
+    given = request.origin.start or ""
+    named = given if is_hub(given) else given.partition(":")[2] or None
+    name, file = named or config.start.network, config.start.weights if named in (None, config.start.network) else None
+    if request.origin.weights is not None:
+        name, file = named, str(request.origin.weights.resolve())
     weights = read_pretrained(name, file)
     found = weights.network
     features = Reason("features", f"{found.name} (pretrained on {found.trained_on}; licence: {found.licence})")
     side = {"views.size": found.side} if config.start.learns == "all" else {}
-    start = {"start.network": found.name, "start.weights": file, "start.sha256": weights.sha256}
+    start = {
+        "start.network": found.name,
+        "start.weights": weights.file,
+        "start.sha256": weights.sha256,
+        "start.description": found.description,
+    }
     return Choice(config.with_settings({**start, **side}), (features,) if wanted else ())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from propos.common.errors import InputError, Interrupted, RunFailed, describe_os_error, is_out_of_memory
 from propos.config import Config
-from propos.data import Source
+from propos.data import Selection, Source, StreamedSource
 from propos.distributed import is_lost_process
 from propos.methods import find_method
 from propos.runner.decision import ELSEWHERE, Decision
@@ -84,7 +84,7 @@ def _begin(plan: Decision, folder: Path, reporter: Reporter) -> RunFolder:
     if plan.source.skipped:
         _list_skipped(run, plan.source)
         reporter.note(f"Skipped files are listed in {run.path / 'skipped.csv'}.")
-    reporter.note(f"{_clusters_in_words(config)} in {len(plan.source):,} images; results: {folder}")
+    reporter.note(f"{_clusters_in_words(config)} in {_images_in_words(plan.source)}; results: {folder}")
     for text in late_losses(config):
         reporter.warn(text)
     return run
@@ -105,7 +105,7 @@ def _mark_resumed(run: Run, plan: Decision, reporter: Reporter) -> None:
             "On a GPU a resumed run is bit-identical to an uninterrupted one only with train.deterministic=true."
         )
     RunFolder(run.path).update_info(status="running", **({} if run.info.failure is None else {"failure": None}))
-    reporter.note(f"Resuming {run.path}. {_clusters_in_words(run.config)} in {len(plan.source):,} images.")
+    reporter.note(f"Resuming {run.path}. {_clusters_in_words(run.config)} in {_images_in_words(plan.source)}.")
 
 
 def _difference(run: Run, plan: Decision) -> str:
@@ -186,11 +186,17 @@ def _status(run: RunFolder, config: Config) -> Iterator[Callable[[str], None]]:
         if not is_out_of_memory(error):
             leave("failed")
             raise
-        smaller = "start a new run with a smaller batch (--set train.batch_size=…)"
-        raise failed(f"out of memory: {smaller}", "memory") from None
+        raise failed(f"out of memory: {_needing_less(config)}", "memory") from None
     except Exception:  # a checkpoint that does not fit, or a bug
         leave("failed")
         raise
+
+
+def _needing_less(config: Config) -> str:
+    """Return what to do where memory ran out: nothing that can be set makes a run that trains nothing smaller."""
+    if find_method(config.method).trains:
+        return "start a new run with a smaller batch (--set train.batch_size=…)"
+    return "close other programs, or use a machine with more"
 
 
 def _has_checkpoint(run: RunFolder) -> bool:
@@ -208,3 +214,9 @@ def _clusters_in_words(config: Config) -> str:
         return f"Finding {config.clusters} clusters"
     when = f"at epoch {clusters_needed(config)} " if find_method(config.method).trains else ""
     return f"Choosing {when}from {config.suggest.range[0]} to {config.suggest.range[1]} clusters"
+
+
+def _images_in_words(source: Source) -> str:
+    """Describe the images of a run: files, where it is not known yet whether all can be decoded."""
+    whole = source.source if isinstance(source, Selection) else source
+    return f"{len(source):,} image files" if isinstance(whole, StreamedSource) else f"{len(source):,} images"

@@ -48,7 +48,7 @@ def _start(config: Config) -> dict[str, Any]:
     """Return the pretrained network of a run: its name, its training data and its licence."""
     if config.start.network is None:
         return {}
-    origin = origin_of(config.start.network, config.start.sha256, config.start.weights)
+    origin = origin_of(config.start)
     return {
         "start": {
             "network": config.start.network,

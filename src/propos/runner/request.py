@@ -15,6 +15,7 @@ from propos.common.errors import InputError
 from propos.common.plain import read_text
 from propos.config import Config, from_yaml, parse_clusters
 from propos.data import What, data_root, is_benchmark
+from propos.networks import SHORT_NAMES, is_hub
 
 INSTEAD = {"source": "SOURCE", "data": "--data FOLDER", "recipe": "--recipe NAME"}
 
@@ -69,8 +70,13 @@ class Request:
 def check_start(request: Request) -> None:
     """Refuse a start that is none, and options that contradict it."""
     start = request.origin.start
-    if start is not None and start != "scratch" and start.partition(":")[0] != "pretrained":
-        raise InputError(f"--start {start}: write scratch, pretrained or pretrained:NAME; --from RUN continues a run")
+    if start is not None and start != "scratch" and start.partition(":")[0] != "pretrained" and not is_hub(start):
+        raise InputError(
+            f"--start {start}: write scratch, pretrained, pretrained:NAME, {', '.join(SHORT_NAMES)}, hub:OWNER/NAME or "
+            "hub:FOLDER; --from RUN continues a run"
+        )
+    if is_hub(start) and request.origin.weights is not None:
+        raise InputError(f"--start {start} brings its own weights: leave out --weights, or give --start hub:FOLDER")
     if request.origin.weights is not None and start == "scratch":
         raise InputError("--start scratch and --weights contradict each other: use one of them")
     if request.origin.earlier is not None and (start or request.origin.weights):

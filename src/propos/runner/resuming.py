@@ -9,6 +9,7 @@ from typing import Any
 
 from propos.common.errors import InputError, shown
 from propos.config import Config, parse_clusters
+from propos.networks import is_hub, names_network
 from propos.runner.decision import ELSEWHERE
 from propos.runner.request import Request, format_clusters, given_config, parse_duration
 from propos.runs import Run
@@ -77,8 +78,12 @@ def _starts(request: Request, run: Run) -> Iterator[_Option]:
         yield _Option("--from", str(request.origin.earlier), None if same else f"{own}, not {request.origin.earlier}")
     if request.origin.start is not None:
         kind, _, name = request.origin.start.partition(":")
-        own = "scratch" if start.network is None else f"pretrained:{start.network}"
+        own = "scratch" if start.network is None else start.network
+        if start.network is not None and not is_hub(start.network):
+            own = f"pretrained:{own}"
         same = own.startswith(kind) and name in ("", start.network)
+        if is_hub(request.origin.start):
+            same = names_network(request.origin.start, start)
         yield _Option("--start", request.origin.start, None if same else f"--start {own}, not {request.origin.start}")
     if request.origin.weights is not None:
         same = start.weights == str(request.origin.weights.resolve())

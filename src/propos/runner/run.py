@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from propos.common.errors import InputError
@@ -14,6 +15,7 @@ from propos.runner.execute import execute_plan
 from propos.runner.planning import plan, plan_resumed
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.ranks import follow_first_process
+from propos.runner.recording import RecordingReporter
 from propos.runner.request import Request, absolute_source, run_name
 from propos.runner.resuming import check_agreement
 from propos.runs import Run, RunFolder, newest_folder, next_free_folder, refuse_if_locked
@@ -49,14 +51,27 @@ def run_request(
     if run is None and request.output.out is not None:
         RunFolder.check_free(request.output.out)
     with (
-        _planned(request, run, device, reporter) as planned,
+        _recorded(reporter, known) as planning,
+        _planned(request, run, device, planning) as planned,
         next_free_folder(RUNS, planned.name) if known is None else nullcontext(known) as out,
+        _recorded(reporter, out) as recording,
     ):
-        execute_plan(planned, out, reporter, stopping)
+        execute_plan(planned, out, recording, stopping)
         finished = Run.open(out)
         if page is not None:
-            page(finished, planned.source)
+            with recording.lines.task("Writing the page"):
+                page(finished, planned.source)
     return finished
+
+
+@contextmanager
+def _recorded(reporter: Reporter, folder: Path | None) -> Iterator[RecordingReporter]:
+    """Record progress in a folder as long as the command runs; without a folder nothing is written."""
+    recording = RecordingReporter(reporter, folder or Path(os.devnull))
+    try:
+        yield recording
+    finally:
+        recording.lines.remove()
 
 
 def _planned(request: Request, run: Run | None, device: str, reporter: Reporter) -> Decision:

@@ -10,6 +10,7 @@ from typing import Literal
 from propos.common.errors import InputError
 from propos.common.progress import ShowTask, show_nothing
 from propos.config import Config
+from propos.config.description import Description
 from propos.data import (
     CachePolicy,
     Source,
@@ -49,11 +50,22 @@ def opened(
     """
     if config.start.has_frozen_part and keep == "build":
         keep = "use"
+    side, shaped = _decoded_side(config)
     with show_task("Reading images") as progress:
-        shaped = config.views.keep == "shapes"
-        source = unopened.open(cache_side(config.views), channels, progress, keep, shaped)
+        source = unopened.open(side, channels, progress, keep, shaped)
     with closing_source(source):
         yield source
+
+
+def _decoded_side(config: Config) -> tuple[int, bool]:
+    """Return the side at which images are decoded, and whether they keep their shape.
+
+    For a network of the hub it is the side of its own preprocessing, so that images are resized once.
+    """
+    if config.start.description is None or not config.start.has_frozen_part:
+        return cache_side(config.views), config.views.keep == "shapes"
+    prepared = Description.from_json(config.start.description, str(config.start.network)).preparation
+    return prepared.short or prepared.side, prepared.short is not None
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from propos.runs import Run, RunFolder, write_atomically
 from propos.training.checkpoint_validation import check_labels
 from propos.training.corrections import Corrections, corrections_of, numbers_of
 from propos.training.e_step import Assignment, Partition
-from propos.training.features import input_channels, prepare_inputs
+from propos.training.features import features_of, input_channels
 from propos.training.learner import Learner, is_part
 from propos.training.model import KINDS, Model, check_weights, load_weights, predict_from_embeddings, weight_tensors
 from propos.training.numerics import numerics
@@ -155,7 +155,7 @@ def start_from(run: Run, source: Source, device: torch.device, config: Config | 
         model = Model.uncorrected(run, device)
         inputs, frozen = source, model.frozen_backbone
         if frozen is not None:  # its features are cached: they are computed once, here or before
-            inputs = prepare_inputs(run.config, source, device, show_nothing, frozen_backbone=frozen)
+            inputs = features_of(frozen, source, device, show_nothing)
         embeddings = model.embeddings(inputs)
     rows = known_images(run, list(inputs.image_names()), embeddings.cpu().numpy())
     corrected, shared = run.corrected, int((rows >= 0).sum())

@@ -173,19 +173,17 @@ def _parts(
 ) -> tuple[Int[np.ndarray, " N1"], Int[np.ndarray, " P"]] | tuple[None, None]:
     """Return the part of a merged cluster that each image is in, −1 for others, and the number of each part's cluster.
 
-    An image that is not fixed and has another cluster than before has it because its cluster was merged into that one.
+    An image that is not fixed and has another cluster than before has it because its cluster was merged into that one,
+    or divided by a cut of the tree: then it has a part in each of its clusters.
     """
     cluster = corrected.table.cluster
     free = ~corrected.confirmed & ~corrected.junk
     merged = np.isin(cluster, np.unique(cluster[free & (cluster != trained)]))
     if not merged.any():
         return None, None
-    names = np.unique(trained[merged & free])
+    homes = np.unique(np.stack([trained, number[:-1]], axis=1)[merged & free], axis=0)
     part = np.full(len(cluster) + 1, FREE)
-    whole = np.zeros(len(names), dtype=np.int64)
-    for place, name in enumerate(names):
-        own = merged & (trained == name)
-        (home,) = np.unique(number[:-1][own & free])
-        whole[place] = home
-        part[:-1][own & (number[:-1] == home)] = place
+    for place, (name, home) in enumerate(homes):
+        part[:-1][merged & (trained == name) & (number[:-1] == home)] = place
+    whole: Int[np.ndarray, " P"] = homes[:, 1].astype(np.int64)
     return part, whole

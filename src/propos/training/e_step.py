@@ -10,7 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.clustering import (
+    are_uneven,
+    choose_clusters,
     churn,
+    hold,
     spherical_kmeans,
     stable_numbers,
     start_from_averages,
@@ -35,10 +38,6 @@ class Partition:
     labels: Int[Tensor, " N"]  # -1: not known yet
     prototypes: Float[Tensor, "K D"]
 
-    def start(self, clusters: int) -> Float[Tensor, "K D"] | None:
-        """Return the prototypes as initial centres; None if their number is not `clusters`."""
-        return self.prototypes if len(self.prototypes) == clusters else None
-
 
 def unassigned(images: int, device: torch.device) -> Partition:
     """Return a partition in which no image has a cluster yet."""
@@ -54,6 +53,7 @@ class Assignment:
     embeddings: Float[Tensor, "n D"]  # of this process's share of the images
     churn: float | None  # the share of images that changed cluster; None the first time
     confidence: Float[Tensor, " n"] | None = None  # the cluster head's, where it decides
+    together: float | None = None  # the share of nearest neighbours in the same cluster, where nothing is trained
 
     def partition(self) -> Partition:
         """Return the labels and prototypes that the next E-step starts from."""
@@ -148,22 +148,44 @@ def _by_kmeans(
     points = _for_kmeans(embeddings)
     local = LocalCorrections.of(corrections, learner.schedule.images, points.device)
     draw = generator(learner.config.seed, "k-means", epoch)
-    start, restarts = _start(learner, points, previous, corrections is not None, draw)
-    held = None
+    start = _start(learner, points, previous, corrections is not None, draw)
+    pinned = None
     if corrections is not None:
-        assert start is not None, "corrections refer to clusters, which exist from the start"
-        held = local.select(pin_images(points, corrections, start))
-    found = spherical_kmeans(
-        local.select(points), clusters, restarts, draw, previous=start, fixed=held, sharded=world_size() > 1
-    )
-    labels, prototypes = local.gather_labels(found.labels).to(embeddings.device), found.centres.to(embeddings.device)
+        assert start.centres is not None, "corrections refer to clusters, which exist from the start"
+        pinned = local.select(pin_images(points, corrections, start.centres))
+    own_labels, centres = _clusters_from(start, local.select(points), clusters, pinned, draw)
+    labels, prototypes = local.gather_labels(own_labels).to(embeddings.device), centres.to(embeddings.device)
     if previous is None:
-        return Assignment(labels, prototypes, embeddings, None)
+        return Assignment(labels, prototypes, embeddings, None, together=start.together)
     before = previous.labels.cpu().numpy()
     if corrections is None:  # corrections refer to clusters by number, which k-means then keeps
         numbers = torch.tensor(stable_numbers(before, labels.cpu().numpy(), clusters), device=labels.device)
         labels, prototypes = numbers[labels], prototypes[numbers.argsort()]
     return Assignment(labels, prototypes, embeddings, churn(before, labels.cpu().numpy()))
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The centres from which an E-step starts, if any; whether they are held; the number of further starts."""
+
+    centres: Float[Tensor, "K D"] | None
+    restarts: int = 0
+    held: bool = False
+    together: float | None = None  # as `Assignment` has it
+
+
+def _clusters_from(
+    start: _Start, points: Float[Tensor, "p D"], clusters: int, pinned: Int[Tensor, " p"] | None, draw: torch.Generator
+) -> tuple[Int[Tensor, " p"], Float[Tensor, "K D"]]:
+    """Return the labels of this process's included images and the prototypes: of k-means, or of clusters held."""
+    sharded = world_size() > 1
+    if start.held:
+        assert start.centres is not None
+        return hold(points, start.centres, pinned, sharded)
+    found = spherical_kmeans(
+        points, clusters, start.restarts, draw, previous=start.centres, fixed=pinned, sharded=sharded
+    )
+    return found.labels, found.centres
 
 
 def _start(
@@ -172,20 +194,24 @@ def _start(
     previous: Partition | None,
     corrected: bool,
     draw: torch.Generator,
-) -> tuple[Float[Tensor, "K D"] | None, int]:
-    """Return the initial centres of k-means, if any, and the number of further starts."""
-    config = learner.config
-    assert config.clusters is not None
-    if corrected:
-        return None if previous is None else previous.prototypes.to(points.device), 0
-    start = None if previous is None else previous.start(config.clusters)
-    if not config.estep.averaged or (learner.stages and not learner.method.good_initial_embeddings):
-        return start, config.estep.restarts
-    if start is None:
-        images = learner.schedule.images
-        sample = gather_rows(points, starting_sample(images, config.clusters, draw).to(points.device), images)
-        start = start_from_averages(sample, config.clusters, config.estep.averaged, config.estep.restarts, draw)
-    return start, 0  # another start could end in clusters that mix classes
+) -> _Start:
+    """Return what the clusters start from."""
+    estep, clusters = learner.config.estep, learner.config.clusters
+    assert clusters is not None
+    averages = estep.averaged and (not learner.stages or learner.method.good_initial_embeddings)
+    frozen = estep.averaged and not learner.stages
+    start = None if previous is None else previous.prototypes.to(points)
+    if start is not None and (corrected or len(start) == clusters):
+        further = 0 if corrected or averages else estep.restarts  # another start could end in clusters that mix classes
+        return _Start(start, further, held=bool(frozen) and are_uneven(points, start, world_size() > 1))
+    if not averages:
+        return _Start(None, estep.restarts)
+    images = learner.schedule.images
+    sample = gather_rows(points, starting_sample(images, clusters, draw).to(points.device), images)
+    if not frozen:
+        return _Start(start_from_averages(sample, clusters, estep.averaged, estep.restarts, draw))
+    chosen = choose_clusters(sample, clusters, estep.averaged, estep.restarts, draw)
+    return _Start(chosen.centres, held=chosen.held, together=chosen.together)
 
 
 def current_embeddings(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:

@@ -20,12 +20,13 @@ from propos.data import (
     Skipped,
     Source,
     Statistics,
+    StreamedSource,
     cached_features,
     closing_source,
     prefetch,
     readable,
 )
-from propos.networks import FrozenBackbone, Weights, find_pretrained, read_pretrained, trunk_features
+from propos.networks import FrozenBackbone, Weights, network_of, read_pretrained, trunk_features
 from propos.networks.frozen_backbone import PART
 
 BATCH = 128  # images whose features are written to the cache at once
@@ -74,9 +75,15 @@ class FeatureSource:
 class ComputedFeatures(FeatureSource):
     """Features that are computed when they are read, while the next images are decoded."""
 
+    middle: int = 0  # the side of the middle squares that the network takes of streamed images; 0 if it takes the whole
+
     def prefetch(self, batches: Iterable[Int[np.ndarray, " B"]]) -> None:
         """Announce the next batches to a source that decodes them."""
-        prefetch(self.images, (part for positions in batches for part in in_parts(positions)))
+        parts = (part for positions in batches for part in in_parts(positions))
+        if isinstance(self.images, StreamedSource):
+            self.images.prefetch(parts, self.middle)
+        else:
+            prefetch(self.images, parts)
 
     def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
         """Return a mask of the images that could be decoded."""
@@ -117,7 +124,7 @@ def weights_of_start(config: Config) -> Weights:
     """Return the weights of the settings' pretrained network; they must be the ones that the run started with."""
     start = config.start
     weights = read_pretrained(start.network, start.weights)
-    if start.sha256 not in (None, weights.sha256):
+    if start.sha256 not in (None, weights.sha256) or start.description != weights.network.description:
         where = start.weights or f"the installed weights of {start.network}"
         raise InputError(f"{where}: are not the ones that the run started with (SHA-256 {str(start.sha256)[:12]}…)")
     return weights
@@ -128,15 +135,17 @@ def as_features(frozen_backbone: FrozenBackbone | None, source: Source, device: 
     if frozen_backbone is None or isinstance(source, FeatureSource):
         return source
     frozen_backbone = frozen_backbone.to(device)
+    middle = frozen_backbone.middle_of(source.side) if isinstance(source, StreamedSource) else 0
 
     def see(positions: Int[np.ndarray, " B"]) -> Float[np.ndarray, "B F"]:
         parts = []
         for part in in_parts(positions):
-            images = torch.from_numpy(source.batch(part)).to(device)
+            pixels = source.batch(part, middle) if isinstance(source, StreamedSource) else source.batch(part)
+            images = torch.from_numpy(pixels).to(device)
             parts.append(frozen_backbone(images, shapes_of(source, part)).cpu().numpy())
         return np.concatenate(parts)
 
-    return ComputedFeatures(source, see, frozen_backbone.features)
+    return ComputedFeatures(source, see, frozen_backbone.features, middle=middle)
 
 
 def prepare_inputs(
@@ -145,17 +154,30 @@ def prepare_inputs(
     device: torch.device,
     show_task: ShowTask,
     stop: Callable[[], bool] = lambda: False,
-    frozen_backbone: FrozenBackbone | None = None,
     find: Callable[..., Features] = cached_features,
 ) -> Source:
     """Return the inputs of the settings' network: the images, or a pretrained network's features of them, cached.
 
-    Features are computed once, whatever they are used for later; a stop loses at most a batch. `frozen_backbone` is the
-    pretrained network of a finished run. `find` is `shared_features` where all processes call this.
+    `find` is `shared_features` where all processes call this.
     """
-    frozen_backbone = frozen_backbone or frozen_backbone_of(config)
+    frozen_backbone = frozen_backbone_of(config)
     if frozen_backbone is None:
         return source
+    return features_of(frozen_backbone, source, device, show_task, stop, find)
+
+
+def features_of(
+    frozen_backbone: FrozenBackbone,
+    source: Source,
+    device: torch.device,
+    show_task: ShowTask,
+    stop: Callable[[], bool] = lambda: False,
+    find: Callable[..., Features] = cached_features,
+) -> FeatureSource:
+    """Return a frozen network's features of a source, cached: computed once, whatever they are used for later.
+
+    A stop loses at most a batch.
+    """
     given, source = source, source.source if isinstance(source, Selection) else source
     seen = as_features(frozen_backbone, source, device)
     batches = [np.arange(start, min(start + BATCH, len(source))) for start in range(0, len(source), BATCH)]
@@ -172,9 +194,7 @@ def prepare_inputs(
         return np.asarray(seen.batch(positions), np.float32)
 
     with show_task(f"Looking at images with {frozen_backbone.weights.network.name}") as progress:
-        part = " below its last stage" if config.start.learns == "last" else ""
-        weights, backend = frozen_backbone.weights, frozen_backbone.backend(device)
-        known = f"{weights.network.name}{part} {weights.sha256} {backend}"
+        known = frozen_backbone.cache_key(device)
         found = find(source, known, frozen_backbone.features, batches, see, progress)
     return _of_readable(found, source, given, frozen_backbone.features)
 
@@ -201,6 +221,5 @@ def input_channels(config: Config) -> int:
     if not config.start.has_frozen_part:
         assert config.pixels.mean is not None
         return len(config.pixels.mean)
-    assert config.start.network is not None
-    network = find_pretrained(config.start.network)
+    network = network_of(config.start)
     return trunk_features(network) if config.start.learns == "last" else network.features

@@ -23,6 +23,7 @@ Labels = Shaped[np.ndarray, " N"] | None
 COLLAPSED_SPREAD = 0.2  # of 1/√d; a healthy run ends between 0.8 and 1
 LOST_SPREAD = 0.5  # of the widest spread so far
 DOMINANT_SHARE = 0.5
+OVERLAPPING = 0.8  # of nearest neighbours in the same cluster; less where a third of the images were in wrong clusters
 ROWS = 65_536  # embeddings at a time, in double precision
 
 
@@ -42,6 +43,8 @@ def measure(assignment: Assignment, labels: Labels) -> Measures:
         "largest_cluster": int(sizes.max()),
         "churn": assignment.churn,
     }
+    if assignment.together is not None:
+        measures["neighbours_together"] = assignment.together
     return measures if labels is None else {**measures, **scores(labels[part], clusters)}
 
 
@@ -60,10 +63,10 @@ def warnings(
     measures: Mapping[str, Any], history: Sequence[Mapping[str, Any]], images: int, past_warmup: bool
 ) -> list[Warning]:
     """Return the new warnings of a run: each kind is given once."""
-    if not past_warmup or "uniformity_std" not in measures:
-        return []
     reported = {warning["code"] for earlier in history for warning in earlier.get("warnings", [])}
-    now = [*_collapse(measures, history), *_dominance(measures, images)]
+    now = _overlap(measures)
+    if past_warmup and "uniformity_std" in measures:
+        now += [*_collapse(measures, history), *_dominance(measures, images)]
     return [warning for warning in now if warning["code"] not in reported]
 
 
@@ -86,6 +89,17 @@ def _dominance(measures: Mapping[str, Any], images: int) -> list[Warning]:
         return []
     words = f"one cluster contains {share:.0%} of the images: try another -k, or milder views"
     return [{"code": "imbalance", "text": words}]
+
+
+def _overlap(measures: Mapping[str, Any]) -> list[Warning]:
+    together = measures.get("neighbours_together", 1.0)
+    if together >= OVERLAPPING:
+        return []
+    words = (
+        f"clusters overlap: {together:.0%} of an image's nearest neighbours are in its cluster: "
+        "expect mixed clusters, check them in Review, or try another network (--start)"
+    )
+    return [{"code": "weak", "text": words}]
 
 
 def _relative_spread(measures: Mapping[str, Any]) -> float:

@@ -15,7 +15,7 @@ from propos.networks import BatchNorm, EmaCopy, threads_of_a_pass
 from propos.training.batch import StepBatch
 from propos.training.context import BatchContext
 from propos.training.learner import Learner, is_part, trained_parameters
-from propos.training.optimiser import set_rates
+from propos.training.optimiser import drop_early_gradients, set_rates
 from propos.training.state import State
 
 
@@ -62,6 +62,7 @@ def _step(
         for name, loss in losses.items():
             sums[name] = sums.get(name, 0.0) + loss.detach() / len(batches)
     if learns:
+        drop_early_gradients(learner.optimiser, learner.schedule, step)
         learner.scaler.step(learner.optimiser)
         learner.scaler.update()
         learner.optimiser.zero_grad(set_to_none=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,9 +17,10 @@ from propos.config import Config
 from propos.data import Source, readable
 from propos.distributed import gather, gather_on_first, share
 from propos.methods import Method, build_method, stages_of
-from propos.networks import Encoder, FrozenBackbone, read_pretrained
+from propos.networks import Encoder, FrozenBackbone, read_copy
 from propos.runs import (
     CONFIDENCE_TEMPERATURE,
+    JUNK,
     CorrectedRun,
     Edit,
     EditLog,
@@ -27,7 +28,9 @@ from propos.runs import (
     Prototypes,
     Run,
     RunFolder,
+    Tree,
     correct,
+    rows_of,
 )
 from propos.training.checkpoint_validation import memories_of
 from propos.training.corrections import Corrections
@@ -109,6 +112,7 @@ class Model:
     ids: Int[np.ndarray, " K"]  # the cluster id of each prototype
     frozen_backbone: FrozenBackbone | None = None  # the frozen pretrained network, if there is one
     names: Mapping[int, str | None] | None = None  # of the clusters by id, after corrections
+    limits: Float[np.ndarray, " K"] | None = None  # distances from the prototypes beyond which images are rejected
     regrouped: bool = False  # corrections changed the clusters, so that the cluster head cannot represent them
 
     @classmethod
@@ -154,10 +158,10 @@ class Model:
         assert self.config.pixels.mean is not None
         return len(self.config.pixels.mean)
 
-    def embed(self, source: Source) -> Iterator[Float[Tensor, "B D"]]:
-        """Yield the embeddings of a source's images in order, a batch at a time."""
+    def embed(self, source: Source, which: slice | None = None) -> Iterator[Float[Tensor, "B D"]]:
+        """Yield the embeddings of a source's images, or of some of them, in order, a batch at a time."""
         source = self.inputs(source)
-        return _finite(embed_batches(self.encoder, source, self.config), source)
+        return _finite(embed_batches(self.encoder, source, self.config, which), source)
 
     def embeddings(self, source: Source) -> Float[Tensor, "N D"]:
         """Return the embeddings of a source's images: ℓ2-normalised projections."""
@@ -189,26 +193,34 @@ class Model:
         """Assign each image to a cluster."""
         return _joined(list(self.predict_batches(source)))
 
-    def predict_batches(self, source: Source) -> Iterator[Prediction]:
+    def predict_batches(self, source: Source, which: slice | None = None) -> Iterator[Prediction]:
         """Assign images to the cluster of their nearest prototype, or by the head, a batch at a time, in order."""
         if self.by_head:
-            yield from self._predict_by_head(source)
+            yield from self._predict_by_head(source, which)
             return
-        for embeddings in self.embed(source):
+        for embeddings in self.embed(source, which):
             rows, cosines = assign(embeddings, self.prototypes)
             yield predict_from_cosines(cosines, rows, self.ids)
 
-    def _predict_by_head(self, source: Source) -> Iterator[Prediction]:
+    def _predict_by_head(self, source: Source, which: slice | None) -> Iterator[Prediction]:
         source = self.inputs(source)
-        for embeddings, _, assignments in method_output_batches(self.method, source, self.config):
+        for embeddings, _, assignments in method_output_batches(self.method, source, self.config, which):
             assert assignments is not None
             confidence, rows = assignments.max(dim=1)
             yield predict_from_cosines(embeddings @ self.prototypes.T, rows, self.ids, confidence)
 
-    def tabulate(self, source: Source, progress: Callable[[int, int], object] = lambda done, total: None) -> Rows:
-        """Yield the rows of the images in order, a batch at a time, without unreadable images."""
-        names, done, rows = source.image_names(), 0, 0
-        for prediction in self.predict_batches(source):
+    def rejecting(self, prediction: Prediction) -> Prediction:
+        """Return a prediction in which images beyond the limits have cluster −1, if there are limits."""
+        if self.limits is None:
+            return prediction
+        limit = self.limits[rows_of(prediction.cluster, self.ids)]
+        return replace(prediction, cluster=np.where(prediction.distance > limit, JUNK, prediction.cluster))
+
+    def tabulate(self, source: Source, which: slice | None = None) -> Rows:
+        """Yield the rows of the images, or of some of them, in order, a batch at a time, without unreadable images."""
+        names, done = source.image_names(), 0 if which is None else which.start
+        for found in self.predict_batches(source, which):
+            prediction = self.rejecting(found)
             here = np.arange(done, done + len(prediction.cluster))
             good = readable(source, here)
             yield ImageTable(
@@ -217,13 +229,11 @@ class Model:
                 confidence=prediction.confidence[good],
                 distance=prediction.distance[good],
                 label=None if source.labels is None else source.labels[here[good]],
-                name=None if self.names is None else [self.names[each] for each in prediction.cluster[good].tolist()],
+                name=None
+                if self.names is None
+                else [self.names.get(each) for each in prediction.cluster[good].tolist()],
             )
-            done, rows = done + len(here), rows + int(good.sum())
-            progress(done, len(source))
-        if rows == 0:
-            first = source.skipped[0]
-            raise InputError(f"{source.name}: no image in it can be read: {first.path} ({first.reason})")
+            done += len(here)
 
 
 @dataclass(frozen=True)
@@ -235,16 +245,18 @@ class Fitted:
     embeddings: Float[np.ndarray, "N D"]
     history: list[Record]
     edits: tuple[Edit, ...] = ()  # corrections, of this run or of the earlier one; all other fields are without them
+    tree: Tree | None = None  # of the clusters, which cuts among the edits refer to
 
     @classmethod
     def from_run(cls, run: Run, device: torch.device) -> Fitted:
         """Read the results of a finished run."""
-        return cls(Model.uncorrected(run, device), run.table, run.embeddings, run.history, tuple(run.edits.edits))
+        model, edits = Model.uncorrected(run, device), tuple(run.edits.edits)
+        return cls(model, run.table, run.embeddings, run.history, edits, run.tree())
 
     def corrected(self) -> CorrectedRun:
         """Return the corrected table and clusters; refuse corrections that leave no cluster."""
         prototypes = Prototypes(self.model.prototypes.cpu().numpy(), self.model.ids)
-        corrected = correct(self.table, prototypes, lambda: self.embeddings, self.edits)
+        corrected = correct(self.table, prototypes, lambda: self.embeddings, self.edits, self.tree)
         if corrected.junk.all():
             raise InputError(f"{EDITS}: leave no cluster: every image is junk; undo some of them")
         return corrected
@@ -345,8 +357,7 @@ def _frozen_backbone(config: Config, path: Path) -> FrozenBackbone | None:
     start = config.start
     if not start.has_frozen_part:
         return None
-    weights = read_pretrained(start.network, path)
-    return FrozenBackbone(replace(weights, sha256=start.sha256 or weights.sha256), start.learns == "last")
+    return FrozenBackbone(read_copy(start, path), start.learns == "last")
 
 
 def _kind(tensor: Tensor) -> str:

@@ -40,11 +40,23 @@ def set_rates(optimiser: torch.optim.Optimizer, schedule: Schedule, step: int) -
         group["lr"] = rate_at(group["rate"], schedule, step)
 
 
+def drop_early_gradients(optimiser: torch.optim.Optimizer, schedule: Schedule, step: int) -> None:
+    """Remove the gradients of modules that are not trained yet, so that they gather no momentum before they are."""
+    for group in optimiser.param_groups:
+        if _waits(group["rate"], schedule, step):
+            for parameter in group["params"]:
+                parameter.grad = None
+
+
 def rate_at(rate: Rate, schedule: Schedule, step: int) -> float:
     """Return a module's learning rate at a step of the stage."""
-    if step < rate.first_epoch * schedule.steps:
+    if _waits(rate, schedule, step):
         return 0.0
     return rate.scale * (schedule.peak if rate.constant else schedule.learning_rate(step))
+
+
+def _waits(rate: Rate, schedule: Schedule, step: int) -> bool:
+    return step < rate.first_epoch * schedule.steps
 
 
 def _rate(stage: Stage, name: str) -> Rate:

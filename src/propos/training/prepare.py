@@ -10,7 +10,7 @@ from propos.common.errors import InputError
 from propos.config import Config
 from propos.data import Source, distinct_images, pixel_statistics
 from propos.methods import Setup, check_inputs, find_method, settings_of, stages_of
-from propos.networks import find_pretrained, smallest_side
+from propos.networks import network_of, smallest_side
 from propos.training.learner import check_shares
 from propos.training.stages import clusters_needed, stage_epochs
 
@@ -45,7 +45,7 @@ def prepare(config: Config, source: Source) -> Config:
     _check_method(config.with_settings(number), source)
     mean, std = config.pixels.mean, config.pixels.std
     if config.start.network is not None:  # its weights determine the normalisation
-        mean, std = (values[: source.channels] for values in find_pretrained(config.start.network).pixels)
+        mean, std = (values[: source.channels] for values in network_of(config.start).pixels)
     if mean is None or std is None:
         measured = source.statistics or pixel_statistics(source)
         mean, std = mean or measured[0], std or measured[1]

@@ -20,6 +20,7 @@ from propos.training.health import Labels, Record, measure, warnings
 from propos.training.learner import Learner
 from propos.training.model import weights_of
 from propos.training.optimiser import rate_at
+from propos.training.preview import Preview
 from propos.training.progress import Progress
 from propos.training.stages import clusters_needed
 from propos.training.state import State
@@ -51,13 +52,16 @@ class Recorder:
         self.checkpoints = CheckpointWriter(run)
         self.last_save = time.monotonic()
         self.clock = time.perf_counter()
+        self.preview = Preview(run)
         self.board: TensorBoardWriter | None = None
         if learner.config.log.tensorboard and self.saves:
             # If the run resumes within an epoch, its E-step is not shown again.
             self.board = TensorBoardWriter(learner.config, run, state.epoch + state.epoch_open)
 
     def show(self, assignment: Assignment, source: Source, last: bool = False) -> None:
-        """Write the result of an E-step to TensorBoard, if it is enabled."""
+        """Draw the result of an E-step for those who watch the run, and for TensorBoard if it is enabled."""
+        if not last:
+            self.preview.show(assignment, source)
         if self.board is not None:
             self.board.show(assignment, source, self.state.epoch, last)
 
@@ -143,6 +147,7 @@ class Recorder:
 
     def close(self) -> None:
         """Close the open files, however the run ended."""
+        self.preview.remove()
         self.checkpoints.close()
         if self.board is not None:
             self.board.close()

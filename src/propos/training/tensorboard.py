@@ -7,25 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from jaxtyping import Int, UInt8
-from PIL import Image
 
 from propos.common.errors import InputError
 from propos.config import Config
-from propos.data import Source, upright
-from propos.distributed import gather_on_first, share
+from propos.data import Source
 from propos.runs import Record, RunFolder
 from propos.training.e_step import Assignment
-from propos.training.features import FeatureSource
-from propos.training.reading import ReadAhead, read
+from propos.training.sheet import closeness, sheet
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
 
 FOLDER = "tensorboard"
 SHEETS = 10  # in a run, approximately
-ROWS, COLUMNS, SIDE, GAP = 40, 12, 48, 2  # of a sheet: clusters, images of each, pixels of an image, and between
 SIZES = {"smallest_cluster": "smallest", "largest_cluster": "largest", "imbalance_ratio": "balance", "churn": "moved"}
 SCORES = ("nmi", "ami", "ari", "accuracy")
 
@@ -56,14 +50,13 @@ class TensorBoardWriter:
         """Write the sizes of the clusters and a sheet of their most typical images, every few epochs and at the end."""
         if not last and epoch % self._every:
             return
-        near = _closeness(assignment, len(source))
+        near = closeness(assignment, len(source))
         if self._writer is None or near is None:
             return
         labels = assignment.labels.cpu().numpy()
         sizes = np.bincount(labels[labels >= 0], minlength=len(assignment.prototypes))
         self._writer.add_histogram("clusters/sizes", sizes, epoch)
-        rows = [typical(labels == cluster, near) for cluster in range(min(len(sizes), ROWS))]
-        self._writer.add_image("clusters/typical", sheet(source, rows), epoch, dataformats="HWC")
+        self._writer.add_image("clusters/typical", sheet(source, assignment, near), epoch, dataformats="HWC")
         self._writer.flush()
 
     def close(self) -> None:
@@ -82,41 +75,6 @@ def scalars(record: Record) -> dict[str, float]:
     if "uniformity_std" in measures:
         named["spread"] = measures["uniformity_std"] / measures["uniformity_reference"]
     return {name: float(value) for name, value in named.items() if value is not None}
-
-
-def typical(members: np.ndarray, near: np.ndarray) -> Int[np.ndarray, " m"]:
-    """Return a cluster's images nearest to its prototype, the nearest first."""
-    rows: Int[np.ndarray, " m"] = members.nonzero()[0]
-    return rows[np.argsort(-near[rows], kind="stable")][:COLUMNS]
-
-
-def sheet(source: Source, rows: list[Int[np.ndarray, " m"]]) -> UInt8[np.ndarray, "H W 3"]:
-    """Draw images in a row for each cluster."""
-    step = SIDE + GAP
-    drawn = Image.new("RGB", (COLUMNS * step, max(1, len(rows)) * step), "white")
-    for row, positions in enumerate(rows):
-        for column, picture in enumerate(_pictures(source, positions)):
-            drawn.paste(picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR), (column * step, row * step))
-    return np.asarray(drawn)
-
-
-def _pictures(source: Source, positions: Int[np.ndarray, " B"]) -> list[Image.Image]:
-    """Return images for people to look at, also where the network's inputs are features."""
-    if not len(positions):
-        return []
-    inner = source.wrapped if isinstance(source, ReadAhead) else source
-    seen = inner.images if isinstance(inner, FeatureSource) else source
-    pixels = read(seen, positions, torch.device("cpu")).cpu().numpy()
-    images = [upright(seen, image, int(position)) for image, position in zip(pixels, positions, strict=True)]
-    return [Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0)) for image in images]
-
-
-def _closeness(assignment: Assignment, images: int) -> np.ndarray | None:
-    """Return each image's cosine with its cluster's prototype, on the first process."""
-    labels = assignment.labels[share(images)].clamp(min=0)
-    cosines = (assignment.embeddings * assignment.prototypes[labels]).sum(dim=1)
-    whole = gather_on_first(cosines.float().cpu(), images)
-    return None if whole is None else whole.numpy()
 
 
 def _writer(folder: Path, forgotten: int) -> SummaryWriter:

@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from helpers.small import QUICK, digits, save_digits
-from propos.common.errors import InputError, Interrupted
+from propos.common.errors import InputError, Interrupted, RunFailed
 from propos.data import find_source, open_source
 from propos.runner import Length, Request, SilentReporter, execute_plan, open_run_images, plan, plan_resumed
 from propos.runs import Run
@@ -229,6 +229,21 @@ def test_a_run_of_images_in_memory_resumes_when_they_are_given_again(tmp_path):
     with plan_resumed(run, what=images) as planned:
         execute_plan(planned, run.path)
     assert Run.open(run.path).finished
+
+
+@pytest.mark.parametrize(
+    ("method", "advice"),
+    [("propos", "start a new run with a smaller batch"), ("kmeans-pixels", "close other programs, or use a machine")],
+)
+def test_where_memory_ran_out_a_smaller_batch_is_advised_only_for_training(tmp_path, method, advice):
+    @contextmanager
+    def full():
+        raise MemoryError
+        yield
+
+    asked = Request(source=digits().images[..., 0], clusters=10, method=method)
+    with plan(asked) as planned, pytest.raises(RunFailed, match=f"^out of memory: {advice}"):
+        execute_plan(planned, tmp_path / "run", stopping=full)
 
 
 def test_a_runs_own_images_are_read_with_its_pixels_labels_and_channels(tmp_path):

@@ -33,6 +33,13 @@ def test_a_falling_spread_is_said_before_it_reaches_zero():
     assert not warnings(record(spread=0.4), [line(record(spread=0.5))], images=100, past_warmup=True)
 
 
+def test_overlapping_clusters_are_said_though_nothing_is_trained():
+    (warning,) = warnings({"neighbours_together": 0.71}, [], images=100, past_warmup=False)
+    assert warning["code"] == "weak"
+    assert "71% of an image's nearest neighbours" in warning["text"]
+    assert not warnings({"neighbours_together": 0.81}, [], images=100, past_warmup=False)
+
+
 def test_one_cluster_holding_most_images_is_said():
     (warning,) = warnings(record(largest=60), [], images=100, past_warmup=True)
     assert warning["code"] == "imbalance"

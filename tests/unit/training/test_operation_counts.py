@@ -63,6 +63,8 @@ MORE_CEILINGS = {
     ("pica-cifar-10", 1): 790,
     ("tcl-cifar-10", 1): 2_100,
     ("swav-imagenet-1k", 1): 1_080,
+    ("pcl-imagenet-1k", 1): 2_600,
+    ("cdc-cifar-10", 1): 1_580,
     ("gcc-cifar-10", 1): 450,
 }
 GREY = ("digits", "small-grey")
@@ -88,7 +90,8 @@ def squares(side, channels):
 def operations_of(recipe, source, count=1, **settings):
     """Return the operations of a step of a recipe on the first of several processes, by name."""
     size = {"views.size": 32} if source.aspects is not None else {}
-    config = build_recipe(recipe).with_settings({**SMALL, "train.accumulate": 1, **size, **settings})
+    few = {"pcl.clusters": (4, 8, 12)} if recipe == "pcl-imagenet-1k" else {}  # of 32 images there are no 100,000
+    config = build_recipe(recipe).with_settings({**SMALL, "train.accumulate": 1, **size, **few, **settings})
     with processes(count):
         learner = build_learner(prepare(complete_sections(config), source), source, META)
         state = late_state(learner)

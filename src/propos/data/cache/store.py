@@ -102,7 +102,7 @@ def list_caches() -> list[CacheInfo]:
 def clean_caches(older_than_days: float | None = None) -> list[CacheInfo]:
     """Remove all caches, or those not used for `days`; return the removed ones.
 
-    A cache that another process is building is kept; processes that read a removed cache can go on reading it.
+    A cache that another process is building is kept; processes that read a removed cache can continue to read it.
     """
     removed = []
     for info in list_caches():

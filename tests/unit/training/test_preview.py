@@ -1,0 +1,70 @@
+"""The picture of the clusters that a run draws for those who watch it."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from helpers.small import digits
+from propos.runs import PROGRESS, RunFolder
+from propos.training import preview
+from propos.training.e_step import Assignment
+from propos.training.preview import PREVIEW, Preview
+from propos.training.sheet import COLUMNS, GAP, SIDE
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Give a clock that the test moves."""
+    now = [0.0]
+    monkeypatch.setattr(preview.time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def found():
+    labels = torch.arange(40) % 2
+    embeddings = torch.nn.functional.normalize(torch.stack([1.0 - labels, 0.0 + labels], dim=1))
+    return Assignment(labels, torch.eye(2), embeddings, churn=None)
+
+
+def test_each_cluster_is_a_row_of_its_images(tmp_path, clock, found):
+    (tmp_path / PROGRESS).touch()
+    source = digits(40)
+    drawn = Preview(RunFolder(tmp_path))
+    clock[0] = 10.0
+    drawn.show(found, source)
+    with Image.open(tmp_path / PREVIEW) as picture:
+        shown = np.asarray(picture)
+    assert shown.shape == (2 * (SIDE + GAP), COLUMNS * (SIDE + GAP), 3)
+    for row in (0, 1):  # all are equally near, so the first of the cluster come first
+        first = Image.fromarray(source.batch(np.array([row]))[0, 0]).convert("RGB").resize((SIDE, SIDE), 2)
+        top = row * (SIDE + GAP)
+        assert np.array_equal(shown[top : top + SIDE, :SIDE], np.asarray(first))
+    drawn.remove()
+    assert not (tmp_path / PREVIEW).exists()
+
+
+def test_it_takes_at_most_two_per_cent_of_the_time(tmp_path, clock, found, monkeypatch):
+    (tmp_path / PROGRESS).touch()
+    drawn, times = Preview(RunFolder(tmp_path)), []
+
+    def slow(*_):
+        times.append(clock[0])
+        clock[0] += 1.0  # a sheet takes a second
+        return np.zeros((1, 1, 3), dtype=np.uint8)
+
+    monkeypatch.setattr(preview, "sheet", slow)
+    while clock[0] < 300:
+        drawn.show(found, digits(40))
+        clock[0] += 1.0
+    assert times[0] == 2.0
+    assert len(times) > 3
+    assert len(times) <= 0.02 * 300 + 1  # the first may take longer than it was thought to
+
+
+def test_nobody_who_watches_means_no_picture(tmp_path, clock, found):
+    drawn = Preview(RunFolder(tmp_path))
+    clock[0] = 1000.0
+    drawn.show(found, digits(40))
+    assert list(tmp_path.iterdir()) == []
