@@ -96,7 +96,8 @@ def new_tab():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        executable = shutil.which("chromium") or shutil.which("chromium-browser")
+        names = ("chromium-headless-shell", "chromium", "chromium-browser")
+        executable = next(filter(None, map(shutil.which, names)), None)
         browser = driver.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE)
         tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
         tab.set_default_timeout(PATIENCE)

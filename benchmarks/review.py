@@ -18,6 +18,7 @@ import numpy as np
 
 from propos.review.report import write_report
 from propos.review.server.app import application
+from propos.review.server.guard import Guard
 from propos.runs import Run, apply_file
 from report import make_run, metrics, new_tab
 
@@ -80,7 +81,7 @@ def say(what, clock, processor):
 
 async def save(run):
     """Time the server's own work for one edit, from its bytes to the answer."""
-    app = application(run, "token", 1)
+    app = Guard(application(run, set()), "token", 1)
     times, used = [], []
     for number in range(TURNS):
         edit = {"v": 1, "id": f"bench-{len(run.edits.edits)}-{number}", "op": "confirm", "images": [str(number)]}

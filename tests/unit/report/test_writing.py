@@ -8,11 +8,12 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from helpers.page_names import spelt_out
 from helpers.runs import EVIL, folder_run, make_run
 from propos.data import open_source, open_streamed
 from propos.review.report import write_report
 from propos.review.report.curves import charts
-from propos.review.report.payload import packed, script
+from propos.review.report.payload import move_out, packed, script
 from propos.review.report.pictures import draw_pictures, picture_order
 from propos.runs import Run, RunFolder
 
@@ -41,13 +42,13 @@ def unpacked(entry):
 
 def test_the_page_holds_the_run_s_table(written):
     data, table = data_of(written), written.table
-    assert data["images"]["names"].split("\n") == table.images
+    assert spelt_out(data["images"]["names"]) == table.images
     assert np.array_equal(unpacked(data["images"]["cluster"]), table.cluster)
     assert np.allclose(unpacked(data["images"]["confidence"]), table.confidence, atol=1e-4)
     assert sum(group["size"] for group in data["clusters"]) == len(table.images) == 201
     assert data["warnings"] == [[1, "most images are in one cluster"]]
     assert data["problems"]["unreadable"] == [["notes.txt", "not an image"]]
-    assert any(EVIL in name for name in data["images"]["names"].split("\n"))
+    assert any(EVIL in name for name in spelt_out(data["images"]["names"]))
 
 
 def test_the_page_says_how_wide_embeddings_are_whatever_the_settings_say(written):
@@ -67,7 +68,7 @@ def test_the_confusion_matrix_counts_every_image(written):
 
 def test_the_twice_saved_file_is_an_exact_copy(written):
     data = data_of(written)
-    names = data["images"]["names"].split("\n")
+    names = spelt_out(data["images"]["names"])
     twins = [sorted(names[image].split("/")[-1] for image in group) for group in data["problems"]["exact"]]
     assert ["0001.png", "copy of 0001.png"] in twins
 
@@ -153,3 +154,12 @@ def test_a_value_that_is_no_number_is_left_out():
 def test_a_report_needs_no_torch():
     code = "import sys, propos.review.report, propos.cli.report; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_large_arrays_move_into_scripts_of_their_own(monkeypatch):
+    monkeypatch.setattr("propos.review.report.payload.LARGE", 8)
+    short, long = {"kind": "u8", "base64": "AAAA"}, {"kind": "u8", "base64": "AAAAAAAAAAAA"}
+    kept, scripts = move_out({"version": 1, "images": {"x": short, "names": long, "slot": None}, "more": [long]})
+    moved = {"kind": "u8", "file": "part-images-names.js"}
+    assert kept == {"version": 1, "images": {"x": short, "names": moved, "slot": None}, "more": [long]}
+    assert scripts == {"part-images-names.js": b'window.PROPOS_PART="AAAAAAAAAAAA";\n'}

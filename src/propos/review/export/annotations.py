@@ -4,49 +4,66 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from propos.review.export.folders import title
-from propos.review.export.originals import originals_of
-from propos.runs import JUNK, Run, write_atomically
+from propos.review.export.originals import Original, originals_of
+from propos.review.promise import promise_of
+from propos.runs import Run, write_atomically
 
 
 def write_coco(run: Run, out: Path) -> int:
-    """Write COCO's instances: a box over each whole image, in the category of its cluster; ids are counted from 1."""
+    """Write COCO's instances: a box over each whole image, in the category of its cluster; ids are counted from 1.
+
+    The file is written while it is made: for ten million images its content would take all memory.
+    """
     originals, corrected = originals_of(run), run.corrected
     category = {cluster.id: number for number, cluster in enumerate(corrected.clusters, start=1)}
-    images: list[dict[str, Any]] = []
-    annotations: list[dict[str, Any]] = []
-    for row, (original, cluster) in enumerate(zip(originals, corrected.table.cluster.tolist(), strict=True), start=1):
-        width, height = original.width, original.height
-        images.append({"id": row, "file_name": str(original.path), "width": width, "height": height})
-        if cluster != JUNK:
-            annotations.append(
-                {
-                    "id": len(annotations) + 1,
-                    "image_id": row,
-                    "category_id": category[cluster],
-                    "bbox": [0, 0, width, height],
-                    "area": width * height,
-                    "iscrowd": 0,
-                }
-            )
     names = class_names(run)
+    described = f"Clusters of {run.info.source.name or run.path.name}, found by propos"
     content = {
-        "info": {"description": f"Clusters of {run.info.source.name or run.path.name}, found by propos"},
+        "info": {"description": f"{described}; labels: {promise_of(run)}"},
         "licenses": [],
         "categories": [
             {"id": category[cluster.id], "name": names[cluster.id], "supercategory": "cluster"}
             for cluster in corrected.clusters
         ],
-        "images": images,
-        "annotations": annotations,
     }
-    _write_json(out, content)
-    return len(annotations)
+    kept = np.flatnonzero(~corrected.junk)
+    annotations = (
+        _annotation(number, row, category[int(corrected.table.cluster[row])], originals[row])
+        for number, row in enumerate(kept.tolist(), start=1)
+    )
+    images = (_image(row, original) for row, original in enumerate(originals))
+    lists = {"images": images, "annotations": annotations}
+    write_atomically(out, lambda file: file.writelines(_with_lists(content, lists)))
+    return len(kept)
+
+
+def _image(row: int, original: Original) -> dict[str, Any]:
+    size = {"width": original.width, "height": original.height}
+    return {"id": row + 1, "file_name": str(original.path), **size}
+
+
+def _annotation(number: int, row: int, category: int, original: Original) -> dict[str, Any]:
+    width, height = original.width, original.height
+    box = {"bbox": [0, 0, width, height], "area": width * height, "iscrowd": 0}
+    return {"id": number, "image_id": row + 1, "category_id": category, **box}
+
+
+def _with_lists(content: dict[str, Any], lists: Mapping[str, Iterator[dict[str, Any]]]) -> Iterator[bytes]:
+    """Yield a JSON object that ends in long lists."""
+    yield json.dumps(content).removesuffix("}").encode()
+    for name, entries in lists.items():
+        yield f", {json.dumps(name)}: [".encode()
+        for place, entry in enumerate(entries):
+            yield f"{', ' if place else ''}{json.dumps(entry)}".encode()
+        yield b"]"
+    yield b"}"
 
 
 def write_fiftyone(run: Run, out: Path) -> int:

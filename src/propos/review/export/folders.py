@@ -26,18 +26,38 @@ WAYS: dict[How, Callable[[Path, Path], object]] = {
 def plan_folders(run: Run, split: Split | None = None) -> list[tuple[Path, Path]]:
     """Return the file of each image in a cluster, and its target path, relative to the new folder.
 
-    With a split, the clusters' folders are in `train`, `val` and `test`.
+    With a split, the clusters' folders are in `train`, `val` and `test`, because classes are folders there. Otherwise a
+    cluster below named nodes of the tree is in a folder of each.
     """
-    originals, name_folder = originals_of(run), Distinct()
+    originals, place_of = originals_of(run), _Places()
     parts = [""] * len(originals) if split is None else [part or "" for part in split.names()]
     planned = []
     for cluster in run.corrected.clusters:
-        folder, name_file = name_folder(title(cluster), cluster.id), Distinct()
+        folder, name_file = place_of(cluster, flat=split is not None), Distinct()
         planned += [
             (originals[row].path, Path(parts[row], folder) / name_file(originals[row].path.name, row))
             for row in cluster.members.tolist()
         ]
     return planned
+
+
+class _Places:
+    """The folders of clusters and of the nodes above them: each its own, whatever the names."""
+
+    def __init__(self) -> None:
+        self._names: dict[Path, Distinct] = {}
+        self._nodes: dict[int, Path] = {}
+
+    def __call__(self, cluster: Cluster, flat: bool) -> Path:
+        place = Path()
+        for node, name in () if flat else cluster.above:
+            if node not in self._nodes:
+                self._nodes[node] = self._inside(place, name, node)
+            place = self._nodes[node]
+        return self._inside(place, title(cluster), cluster.id)
+
+    def _inside(self, place: Path, name: str, mark: int) -> Path:
+        return place / self._names.setdefault(place, Distinct())(name, mark)
 
 
 def write_folders(run: Run, out: Path, how: How, split: Split | None = None) -> int:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from propos.common.plurals import counted
+from propos.review.promise import promise_of
 from propos.review.report.settings_text import describe_settings
 from propos.runs import Run, write_atomically
 
@@ -41,6 +42,7 @@ def card(run: Run) -> str:
     corrected = run.corrected
     edited = f", corrected by hand with {counted(len(run.edits.edits), 'edit')}" if corrected.edited else ""
     facts = describe_settings(run.config, run.info, len(run.table.images), corrected)
+    facts.append(("Labels", str(promise_of(run))))
     weights = "continued from another run" if run.info.earlier else "trained from scratch"
     if run.info.start is None:
         facts.append(("Weights", weights))

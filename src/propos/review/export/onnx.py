@@ -118,11 +118,11 @@ def _sized(source: Source, model: Model, size: int) -> UInt8[np.ndarray, "N S S 
     """Return images as the network's input, as bytes: whole, or their middle square."""
     places = np.unique(np.linspace(0, len(source) - 1, CHECKED).round().astype(np.int64))
     batch, channels = torch.from_numpy(source.batch(places)), source.channels
-    as_they_are, shapes = ((0.0,) * channels, (1.0,) * channels), shapes_of(source, places)
+    shapes = shapes_of(source, places)
     if model.frozen_backbone is None:
-        shown = plain_view(batch, size, *as_they_are, model.config.views.plain, shapes)
+        shown = plain_view(batch, size, (0.0,) * channels, (1.0,) * channels, model.config.views.plain, shapes)
     else:
-        shown = plain_view(batch, size, *as_they_are, model.frozen_backbone.weights.network.crop, shapes)
+        shown = model.frozen_backbone.weights.network.squares(batch, shapes)
     whole = (shown * 255).round().clamp(0, 255).to(torch.uint8).expand(-1, 3, -1, -1)
     return np.ascontiguousarray(whole.permute(0, 2, 3, 1).numpy())
 
@@ -131,17 +131,21 @@ def _export(portable: OnnxModel, path: Path) -> None:
     size = portable.size
     example = torch.zeros((2, size, size, 3), dtype=torch.uint8)
     with _quietly(), torch.no_grad():
-        torch.onnx.export(
+        program = torch.onnx.export(
             portable,
             (example,),
-            str(path),
             dynamo=True,
             input_names=[INPUT],
             output_names=list(OUTPUTS),
             dynamic_shapes={INPUT: {0: torch.export.Dim("N")}},
-            external_data=False,
             verbose=False,
         )
+        assert program is not None
+        graph = program.model.graph
+        for value in [*graph.initializers.values(), *(value for node in graph for value in node.outputs)]:
+            if value.name in OUTPUTS and not value.is_graph_output():  # a network's own operators may be called so
+                value.name = f"{value.name}_inside"
+        program.save(str(path), external_data=False)
 
 
 def _compare(portable: OnnxModel, path: Path, images: UInt8[np.ndarray, "N S S 3"], out: Path) -> float:
@@ -162,13 +166,15 @@ def _compare(portable: OnnxModel, path: Path, images: UInt8[np.ndarray, "N S S 3
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Suppress the exporter's messages about packages that are not needed."""
-    logger = logging.getLogger("torch.onnx")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+    """Suppress the exporter's messages about packages and optimisations that are not needed."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

@@ -12,6 +12,7 @@ import pyarrow.parquet
 from propos.common.errors import check_ending
 from propos.review.export.folders import title
 from propos.review.export.split import Split
+from propos.review.promise import promise_of
 from propos.runs import ImageTable, Run, write_atomically, write_table
 
 
@@ -23,11 +24,22 @@ def write_labels(run: Run, out: Path, ending: str, split: Split | None = None) -
 
 
 def labels_of(run: Run) -> ImageTable:
-    """Return the corrected table with the clusters' names and the confirmed images."""
+    """Return the corrected table with names, confirmed images and, if calibrated, the probability of each label."""
     corrected = run.corrected
     names = corrected.names()
     name = [names.get(cluster) for cluster in corrected.table.cluster.tolist()]
-    return replace(corrected.table, name=name, confirmed=corrected.confirmed)
+    probability = promise_of(run).probability
+    return replace(corrected.table, name=name, path=_paths(run), confirmed=corrected.confirmed, probability=probability)
+
+
+def _paths(run: Run) -> list[str | None] | None:
+    """Return the path of each image's cluster, as animals/dogs; None if no node above a cluster has a name."""
+    corrected = run.corrected
+    if not any(each.above for each in corrected.clusters):
+        return None
+    parts = {each.id: [*(name for _, name in each.above), title(each)] for each in corrected.clusters}
+    path = {cluster: "/".join(part.replace("/", "_") for part in names) for cluster, names in parts.items()}
+    return [path.get(cluster) for cluster in corrected.table.cluster.tolist()]
 
 
 def write_atlas(run: Run, out: Path) -> int:

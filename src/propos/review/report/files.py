@@ -10,11 +10,11 @@ from propos.common.errors import InputError
 from propos.review.report.payload import GLOBAL
 from propos.runs import Run
 
-VERSION = 8  # of the data that the page reads
+VERSION = 10  # of the data that the page reads
 FOLDER, DATA, EDITS = "report", "data.js", "edits.js"
 PAGE = Path(FOLDER) / "index.html"
 PAGE_FILES = ("index.html", "app.js", "app.css", "licenses.txt")
-WRITTEN = re.compile(r"data\.js|sheet-[0-9]{4,9}\.(png|jpg)")
+WRITTEN = re.compile(r"data\.js|part(-[a-z]+)+\.js|sheet-[0-9]{4,9}\.(png|jpg)")
 
 
 def page_file(name: str) -> bytes:

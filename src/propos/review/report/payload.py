@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 GLOBAL = "PROPOS_REPORT"
+LARGE = 16_000_000  # letters of an array that gets a script of its own
 UNIT = 65_535  # numbers from 0 to 1 travel as 16 bits
 
 
@@ -34,6 +35,26 @@ def script(data: Mapping[str, Any]) -> bytes:
     text = json.dumps(data, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # Names that are not valid text contain lone surrogates, which JavaScript reads as escapes.
     return f"window.{GLOBAL}={text};\n".encode(errors="backslashreplace")
+
+
+def move_out(data: Mapping[str, Any], place: str = "") -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the data with each large array replaced by the name of its script, and these scripts by name.
+
+    A browser reads the data at once; millions of images are more than it can parse.
+    """
+    kept: dict[str, Any] = {}
+    scripts: dict[str, bytes] = {}
+    for key, value in data.items():
+        kept[key] = value
+        name = f"{place}{key}"
+        if isinstance(value, Mapping) and value.keys() == {"kind", "base64"}:
+            if len(value["base64"]) > LARGE:
+                kept[key] = {"kind": value["kind"], "file": f"part-{name}.js"}
+                scripts[f"part-{name}.js"] = f'window.PROPOS_PART="{value["base64"]}";\n'.encode()
+        elif isinstance(value, Mapping):
+            kept[key], more = move_out(value, f"{name}-")
+            scripts |= more
+    return kept, scripts
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from PIL import Image
 
 from propos.common.progress import Progress
 from propos.data import Source, readable, upright
+from propos.review.report.faults import MEASURES, measure
 
 COLUMNS, ROWS = 32, 16
 PER_SHEET = COLUMNS * ROWS
@@ -38,6 +39,7 @@ class Pictures:
     order: Int[np.ndarray, " M"]  # the images on the sheets
     digests: list[bytes | None]  # of each of them
     sketches: Float[np.ndarray, "M S"]  # unit vectors; 0 for none
+    measures: Float[np.ndarray, "M F"]  # of faults (`faults.py`); NaN for none
 
 
 def picture_order(
@@ -63,6 +65,7 @@ def draw_pictures(source: Source, order: Int[np.ndarray, " M"], folder: Path, pr
     slot[order] = np.arange(len(order))
     digests: list[bytes | None] = []
     sketches = np.zeros((len(order), min(side, SKETCH) ** 2), np.float32)
+    measures = np.full((len(order), len(MEASURES)), np.nan, np.float32)
     files = []
     for start in range(0, len(order), PER_SHEET):
         positions = order[start : start + PER_SHEET]
@@ -75,10 +78,15 @@ def draw_pictures(source: Source, order: Int[np.ndarray, " M"], folder: Path, pr
             for image, good in zip(images, whole, strict=True)
         ]
         sketches[start : start + len(tiles)] = [_sketch(tile) for tile in tiles]
+        measures[start : start + len(tiles)][whole] = [
+            measure(upright(source, image, int(at)))
+            for image, at, good in zip(images, positions, whole, strict=True)
+            if good
+        ]
         files.append(_write_sheet(tiles, pitch, folder, start // PER_SHEET))
         progress(start + len(positions), len(order))
     whole_images = side == min(source.height, source.width)
-    return Pictures(side, whole_images, pitch, files, len(order), slot, order, digests, sketches)
+    return Pictures(side, whole_images, pitch, files, len(order), slot, order, digests, sketches, measures)
 
 
 def sketches_of(source: Source, positions: Int[np.ndarray, " M"], side: int) -> Float[np.ndarray, "M S"]:

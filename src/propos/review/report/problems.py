@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from propos.review.report.robust import MAD_TO_STD
 from propos.review.report.similar import Similar
 from propos.runs import JUNK, ImageTable
 
 OUTLYING = 3.5  # robust standard deviations beyond the middle of the cluster's distances
 LOW = 0.5  # a confidence below which other clusters together weigh more
 MOST_LISTED = 1_000
-MAD_TO_STD = 1.4826  # of a normal distribution
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,15 @@ class Problems:
     bursts: list[list[int]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, list[int]] = field(default_factory=dict)  # images by their fault
 
 
-def find_problems(table: ImageTable, similar: Similar, unreadable: list[tuple[str, str]]) -> Problems:
+def find_problems(
+    table: ImageTable,
+    similar: Similar,
+    unreadable: list[tuple[str, str]],
+    faults: Mapping[str, list[int]] = MappingProxyType({}),
+) -> Problems:
     """Collect problems, each list cut to a length that a person can check; low confidences are only counted."""
     kept = table.cluster != JUNK  # junk has been checked already
     outliers = find_outliers(table.cluster, table.distance)
@@ -47,8 +54,9 @@ def find_problems(table: ImageTable, similar: Similar, unreadable: list[tuple[st
         near=similar.near[:MOST_LISTED],
         bursts=similar.bursts[:MOST_LISTED],
         unreadable=unreadable[:MOST_LISTED],
+        faults={kind: images[:MOST_LISTED] for kind, images in faults.items()},
         counts={
-            **{name: len(images) for name, images in lists.items()},
+            **{name: len(images) for name, images in (*lists.items(), *faults.items())},
             "lowConfidence": int((kept & (table.confidence < LOW)).sum()),
         },
     )

@@ -19,10 +19,18 @@ def review(run: Run) -> dict[str, Any]:
         "run": identity(run),
         "folder": run.path.absolute().name,
         "ids": run.prototypes.ids.tolist(),
+        "tree": _tree(run),
         "trained": packed_clusters(run.table.cluster) if run.corrected.regrouped else None,
         "written": len(run.edits.edits),
         "questions": questions(run),
     }
+
+
+def _tree(run: Run) -> dict[str, Any] | None:
+    tree = run.tree()
+    if tree is None:
+        return None
+    return {"leaves": tree.leaves, "merges": tree.merges, "leaf": packed(tree.leaf, "u16")}
 
 
 def identity(run: Run) -> str:

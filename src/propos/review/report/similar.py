@@ -33,6 +33,7 @@ class Similar:
     exact: list[list[int]] = field(default_factory=list)
     near: list[list[int]] = field(default_factory=list)
     bursts: list[list[int]] = field(default_factory=list)
+    faults: dict[str, list[int]] = field(default_factory=dict)  # single images, by what is wrong with them
 
 
 def find_similar(

@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,15 +16,19 @@ from jaxtyping import Float
 
 from propos.common.progress import ShowTask, show_nothing
 from propos.data import Source, select_names
+from propos.evaluation.hierarchy import grow_tree
+from propos.review.promise import promise_of
 from propos.review.report.agreement import compare_with_labels
 from propos.review.report.curves import charts, warnings_of
-from propos.review.report.edits import edits_script, show_edits
-from propos.review.report.files import DATA, EDITS, PAGE, PAGE_FILES, VERSION, page_file
+from propos.review.report.edits import edits_scripts, proposal_lines, show_edits
+from propos.review.report.faults import find_faults
+from propos.review.report.files import DATA, PAGE, PAGE_FILES, VERSION, page_file
 from propos.review.report.groups import Group, describe_groups, junk_group
 from propos.review.report.layout import lay_out
 from propos.review.report.moments import moments
+from propos.review.report.name_list import pack_names
 from propos.review.report.originals import ImagesUnavailable, address_of_originals, check_same, open_images
-from propos.review.report.payload import packed, script
+from propos.review.report.payload import move_out, packed, script
 from propos.review.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
 from propos.review.report.problems import find_problems
 from propos.review.report.review import packed_clusters, review
@@ -31,6 +36,7 @@ from propos.review.report.run_diff import compare_runs
 from propos.review.report.settings_text import describe_settings
 from propos.review.report.similar import Similar, find_similar
 from propos.runs import JUNK, Run, RunFolder
+from propos.runs.audit import read_drawn
 
 
 def write_report(
@@ -45,6 +51,7 @@ def write_report(
     Another run of the same images is shown side by side with it.
     """
     comparison = None if other is None else compare_runs(run, other)
+    _grow_tree(run, show_task)
     corrected = run.corrected
     groups = describe_groups(corrected.clusters, corrected.table, corrected.prototypes)
     junk = junk_group(corrected)
@@ -60,12 +67,15 @@ def write_report(
             "review": review(run),
             "labels": _labels(run),
             "comparison": comparison,
-            "problems": find_problems(corrected.table, similar, run.skipped),
+            "problems": find_problems(corrected.table, similar, run.skipped, similar.faults),
             "pictures": _sheets(pictures, originals, note),
             "moments": moments(run, show_task),
         }
-        (folder / DATA).write_bytes(script(data))
-        (folder / EDITS).write_bytes(b"".join(edits_script(run.edits.text())))
+        kept, scripts = move_out(data)
+        for name, content in {**scripts, DATA: script(kept)}.items():
+            (folder / name).write_bytes(content)
+        for name, parts in edits_scripts(run.edits.text(), proposal_lines(run), read_drawn(run)).items():
+            (folder / name).write_bytes(b"".join(parts))
     show_edits(run)  # edits that were saved meanwhile
     return run.path / PAGE
 
@@ -145,8 +155,19 @@ def _drawn(
         pictures = draw_pictures(source, order, folder, progress)
     kept = table.cluster != JUNK  # junk has been checked already
     similar = find_similar(source, pictures, lambda: run.embeddings, kept, run.config.seed, show_task)
+    similar = replace(similar, faults=find_faults(source, pictures.order, pictures.measures, kept))
     some = f"{len(order):,} of {len(source):,} images have pictures." if len(order) < len(source) else None
     return pictures, similar, address_of_originals(source), some
+
+
+def _grow_tree(run: Run, show_task: ShowTask) -> None:
+    """Grow the tree of clusters, once: the corrections refer to it."""
+    if run.tree() is None:
+        with show_task("Growing the tree of clusters"):
+            tree = grow_tree(
+                run.embedding_rows, run.table.cluster, run.prototypes.ids, run.edits.free_id(), run.config.seed
+            )
+        run.add_tree(tree)
 
 
 def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
@@ -154,7 +175,10 @@ def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
     return {
         "version": VERSION,
         "title": run.info.source.name or run.path.name,
-        "settings": describe_settings(run.config, run.info, len(run.table.images), run.corrected),
+        "settings": [
+            *describe_settings(run.config, run.info, len(run.table.images), run.corrected),
+            ("Labels", str(promise_of(run))),
+        ],
         "warnings": warnings_of(run.history),
         "clusters": groups,
         "training": {"epochs": epochs, "charts": drawn},
@@ -164,10 +188,9 @@ def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
 
 def _images(run: Run, pictures: Pictures | None, show_task: ShowTask) -> dict[str, Any]:
     place, table = _places(run, show_task), run.corrected.table
-    numbered = table.images == [str(number) for number in range(len(table.images))]
     return {
         "count": len(table.images),
-        "names": None if numbered else "\n".join(table.images),
+        "names": pack_names(table.images),
         "cluster": packed_clusters(table.cluster),
         "confidence": packed(table.confidence, "unit"),
         "distance": packed(table.distance / 2, "unit"),

@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-import hmac
 import html
+import re
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse, PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from propos.common.errors import InputError, describe_os_error
-from propos.review.report import edits_script, page_file, questions, report_file, show_edits
+from propos.review.quality import audit_state
+from propos.review.report import edits_scripts, page_file, proposal_lines, questions, report_file, show_edits
 from propos.review.server.originals import Originals
-from propos.runs import Edit, LogChanged, Run, as_line, parse_edits, refuse_other_images
+from propos.review.server.similar import find_similar
+from propos.runs import Edit, LogChanged, Run, as_line, parse_edit, parse_edits, refuse_other_images
+from propos.runs.audit import read_drawn
 
+EDIT_FILES = re.compile(r"edits(-[0-9]{4,9})?\.js")
 SOON = 0.5  # seconds after an edit until the page's file is updated
 MOST_BODY = 16_000_000  # bytes per request
-POLICY = (
-    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "Cache-Control": "no-store",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 NOT_HERE = PlainTextResponse("not found\n", 404)
 
 
-def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
-    """Return the application for a run; requests without the token are refused.
+def application(run: Run, unsaved: set[str], studio: str | None = None) -> FastAPI:
+    """Return the application for a run, without the guard.
 
-    `unsaved` collects the ids of edits that could not be saved; the page keeps them and sends them again.
+    `unsaved` collects the ids of edits that could not be saved; the page keeps them and sends them again. `studio` is
+    the address of the page with all runs, if there is one.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     originals, writing = Originals(run), threading.Lock()
@@ -54,7 +47,7 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
         with writing:
             numbered, torn = parse_edits(lines, "edits")
             if torn:
-                raise InputError("edits: the last line cannot be read: not an edit in JSON")
+                parse_edit(torn, "edits: the last line")
             refuse_other_images(names, [edit for _, edit in numbered], "edits", str(run.path))
             ids = {edit.id for _, edit in numbered}
             try:
@@ -69,10 +62,10 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
 
     @app.get("/")
     def page() -> Response:
-        text, path = page_file("index.html").decode(), html.escape(str(run.path))
-        return Response(
-            text.replace('<html lang="en"', f'<html lang="en" data-server="{path}"'), media_type="text/html"
-        )
+        told = f'data-server="{html.escape(str(run.path))}"'
+        told += "" if studio is None else f' data-studio="{html.escape(studio)}"'
+        text = page_file("index.html").decode().replace('<html lang="en"', f'<html lang="en" {told}')
+        return Response(text, media_type="text/html")
 
     @app.get("/app.js")
     def script() -> Response:
@@ -82,18 +75,18 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
     def style() -> Response:
         return Response(page_file("app.css"), media_type="text/css")
 
-    @app.get("/edits.js")
-    def log() -> Response:
+    def log(name: str) -> Response:
         with writing:
             with suppress(LogChanged):  # the page receives edits when it saves
                 run.edits.restore()
             lines = run.edits.text()
-        return Response(b"".join(edits_script(lines)), media_type="text/javascript")
+        parts = edits_scripts(lines, proposal_lines(run), read_drawn(run)).get(name)
+        return NOT_HERE if parts is None else Response(b"".join(parts), media_type="text/javascript")
 
     @app.get("/original/{row}")
     def original(row: int) -> Response:
         found = originals.file(row)
-        return NOT_HERE if found is None else _sandboxed(*found)
+        return NOT_HERE if found is None else sandboxed(*found)
 
     @app.get("/api/edits")
     def edits(since: int = 0, last: str = "") -> Response:
@@ -101,7 +94,7 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
 
     @app.post("/api/edits")
     async def save(request: Request, since: int = 0, last: str = "") -> Response:
-        return await run_in_threadpool(write, await _body(request), since, last)
+        return await run_in_threadpool(write, await read_body(request, MOST_BODY), since, last)
 
     @app.get("/api/questions")
     def ask() -> list[tuple[int, int]]:
@@ -109,25 +102,50 @@ def application(run: Run, token: str, port: int, unsaved: set[str]) -> ASGIApp:
             run.edits.restore()  # corrections that another program saved
         return questions(run)
 
+    def audit(count: int) -> dict[str, Any]:
+        with writing, suppress(LogChanged):
+            run.edits.restore()
+        return audit_state(run, count)
+
+    @app.get("/api/audit")
+    def audited() -> dict[str, Any]:
+        return audit(0)
+
+    @app.post("/api/audit")
+    def draw(count: int) -> dict[str, Any]:
+        return audit(min(count, len(names)))
+
+    @app.post("/api/similar")
+    async def similar(request: Request) -> dict[str, Any]:
+        return await run_in_threadpool(find_similar, run, await read_body(request, MOST_BODY))
+
     @app.get("/{name}")
     def report(name: str) -> Response:
+        if EDIT_FILES.fullmatch(name) is not None:
+            return log(name)
         path = report_file(run, name)
         return NOT_HERE if path is None else FileResponse(path)
-
-    @app.exception_handler(InputError)
-    async def refused(_: Request, error: Exception) -> Response:
-        return PlainTextResponse(f"{error}\n", 413 if isinstance(error, RequestTooLarge) else 422)
 
     @app.exception_handler(LogChanged)
     async def changed(_: Request, error: Exception) -> Response:
         return PlainTextResponse(f"{error}\n", 503)  # a page keeps its edits and sends them again
+
+    return answering_errors(app)
+
+
+def answering_errors(app: FastAPI) -> FastAPI:
+    """Answer errors of people and of the operating system in one line."""
+
+    @app.exception_handler(InputError)
+    async def refused(_: Request, error: Exception) -> Response:
+        return PlainTextResponse(f"{error}\n", 413 if isinstance(error, RequestTooLarge) else 422)
 
     @app.exception_handler(OSError)
     async def failed(_: Request, error: Exception) -> Response:
         assert isinstance(error, OSError)
         return PlainTextResponse(f"{describe_os_error(error)}\n", 500)
 
-    return Guard(app, token, port)
+    return app
 
 
 class _Shown:
@@ -157,13 +175,13 @@ class RequestTooLarge(InputError):  # noqa: N818 - the name says what happened
     """A request is too large."""
 
 
-async def _body(request: Request) -> bytes:
-    """Read a request's body up to the limit."""
+async def read_body(request: Request, most: int) -> bytes:
+    """Read a request's body up to a limit in bytes."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size > MOST_BODY:
-            raise RequestTooLarge(f"edits: a request is limited to {MOST_BODY:,} bytes")
+        if size > most:
+            raise RequestTooLarge(f"a request is limited to {most:,} bytes")
         parts.append(part)
     return b"".join(parts)
 
@@ -177,47 +195,6 @@ def _log(edits: list[Edit], since: int, last: str) -> Response:
     return Response(content, media_type="application/json")
 
 
-def _sandboxed(path: Path, kind: str) -> Response:
+def sandboxed(path: Path, kind: str) -> Response:
+    """Return a file of the person's, which a browser may show and nothing else."""
     return FileResponse(path, media_type=kind, headers={"Content-Security-Policy": "default-src 'none'; sandbox"})
-
-
-class Guard:
-    """Middleware that admits only requests to this host, with the token, from its own page."""
-
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
-        self.app, self.token = app, token
-        self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request before it is handled."""
-        if scope["type"] != "http":
-            return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        first = scope["path"].removeprefix("/").partition("/")[0]
-        reason = self._reason(headers, scope["method"], first)
-        if reason is not None:
-            await PlainTextResponse(f"{reason}\n", 403, headers=HEADERS)(scope, receive, send)
-            return
-        inner = {**scope, "root_path": f"/{first}"}  # the base of redirects
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                there = {name for name, _ in message["headers"]}
-                added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *(each for each in added if each[0] not in there)]
-            await send(message)
-
-        await self.app(inner, receive, guarded)
-
-    def _reason(self, headers: dict[str, str], method: str, token: str) -> str | None:
-        """Return why a request is refused; None: admitted."""
-        host, origin = headers.get("host"), headers.get("origin")
-        if host not in self.hosts:
-            return "this server accepts requests to 127.0.0.1 only"
-        if origin != f"http://{host}" and (origin is not None or method not in ("GET", "HEAD")):
-            return "this server accepts requests from its own page only"
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return "this server accepts requests from its own page only"
-        if not hmac.compare_digest(token.encode(), self.token.encode()):
-            return "use the address that propos open printed: it contains a token"
-        return None

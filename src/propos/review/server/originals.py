@@ -35,9 +35,17 @@ class Originals:
         if self.root is None or not 0 <= row < len(self.run.table.images):
             return None
         path = (self.root / unescape_name(self.run.table.images[row])).resolve()
-        if not path.is_relative_to(self.root) or not path.is_file():
+        kind = browser_kind(path) if path.is_relative_to(self.root) else None
+        return None if kind is None else (path, kind)
+
+
+def browser_kind(path: Path) -> str | None:
+    """Return the media type of an image file that browsers show; None for any other file."""
+    try:
+        if not path.is_file():
             return None
         with path.open("rb") as file:
             start = file.read(16)
-        kind = next((kind for mark, kind in KINDS if start.startswith(mark)), None)
-        return None if kind is None else (path, kind)
+    except OSError:
+        return None
+    return next((kind for mark, kind in KINDS if start.startswith(mark)), None)

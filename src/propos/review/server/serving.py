@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from propos.common.errors import InputError
 from propos.review.server.app import application
+from propos.review.server.guard import Guard
 from propos.runs import Run
 
 HOST = "127.0.0.1"
@@ -27,11 +29,18 @@ def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> int:
 
     Return the number of edits that could not be saved.
     """
+    unsaved = set[str]()
+    serve_application(application(run, unsaved), port, ready)
+    return len(unsaved)
+
+
+def serve_application(app: ASGIApp, port: int, ready: Callable[[str, Stop], None]) -> None:
+    """Serve an application below a random path on the loopback, until it is stopped."""
     listening = free_socket(port)
     number = int(listening.getsockname()[1])
-    token, unsaved = secrets.token_urlsafe(24), set[str]()
+    token = secrets.token_urlsafe(24)
     settings = uvicorn.Config(
-        application(run, token, number, unsaved),
+        Guard(app, token, number),
         log_level="critical",
         access_log=False,
         lifespan="off",
@@ -41,7 +50,6 @@ def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> int:
     )
     server = _Server(settings, lambda stop: ready(f"http://{HOST}:{number}/{token}/", stop))
     asyncio.run(server.serve([listening]))
-    return len(unsaved)
 
 
 def free_socket(port: int) -> socket.socket:
