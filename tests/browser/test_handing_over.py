@@ -5,11 +5,13 @@ import shlex
 import shutil
 import time
 
+import numpy as np
 import pytest
 
 from helpers.command import command
 from helpers.reviewed import titles, windows
 from helpers.served import serving
+from propos.review.report import show_edits, write_report
 from propos.runs import Run
 
 AWKWARD = "`${alert(1)}` \\u0060 \\ '\" </script>"
@@ -24,56 +26,61 @@ def first_of(window, cluster):
 
 @pytest.mark.full
 def test_splits_of_an_older_page_are_added_to_the_edits_of_others(folder, from_file, tmp_path, capsys):
-    table = Run.open(folder).table
+    run = Run.open(folder)
+    table, free = run.table, run.edits.free_id()
     window = from_file()
     theirs = next(name for name, cluster in zip(table.images, table.cluster, strict=True) if cluster == 7)
     edits = [
-        {"v": 1, "id": "t1", "op": "split", "images": [theirs], "into": 10},
-        {"v": 1, "id": "t2", "op": "rename", "cluster": 10, "name": "theirs"},
+        {"v": 1, "id": "t1", "op": "split", "images": [theirs], "into": free},
+        {"v": 1, "id": "t2", "op": "rename", "cluster": free, "name": "theirs"},
     ]
     (tmp_path / "theirs.jsonl").write_text("".join(f"{json.dumps(edit)}\n" for edit in edits))
     result = command(capsys, "apply", folder, tmp_path / "theirs.jsonl")
     page = folder / "report" / "index.html"
     assert result.out.splitlines() == [
         f"2 edits applied. On the page: open {page}",
-        "Cluster 10 (theirs) is new, with 1 image.",
+        f"Cluster {free} (theirs) is new, with 1 image.",
     ]
     own = [first_of(window, 3)]
-    window.press("s").answer("mine")  # 10 here too: this page knows nothing of the other
+    window.press("s").answer("mine")  # the same id here: this page knows nothing of the other
     assert window.page.locator(".said").inner_text() == "Split 1 image off as mine"
     result = command(capsys, "apply", folder, window.download(tmp_path / "mine.jsonl"))
     assert (result.code, result.err) == (0, "")
-    new = "Cluster 11 (mine) is new, with 1 image; the file calls it 10, which is now the id of another cluster."
+    new = (
+        f"Cluster {free + 1} (mine) is new, with 1 image; "
+        f"the file calls it {free}, which is now the id of another cluster."
+    )
     assert result.out.splitlines()[1:] == [new]
     own.append(first_of(window, 4))  # still on the old page
     window.press("m").answer("mine")
     window.page.reload()
     assert window.page.get_by_role("button", name="Download").inner_text() == "Download 1"
-    assert window.go("cluster/10").names() == [theirs]
-    assert set(window.go("cluster/11").names()) == set(own)
+    assert window.go(f"cluster/{free}").names() == [theirs]
+    assert set(window.go(f"cluster/{free + 1}").names()) == set(own)
     result = command(capsys, "apply", folder, window.download(tmp_path / "more.jsonl"))
     assert result.out.splitlines() == [f"1 edit applied. On the page: open {page}"]
     assert command(capsys, "apply", folder, tmp_path / "mine.jsonl").out.startswith("0 edits applied (2 were already")
     corrected = Run.open(folder).corrected
     where = dict(zip(corrected.table.images, corrected.table.cluster.tolist(), strict=True))
-    assert [where[name] for name in (theirs, *own)] == [10, 11, 11]
-    assert {corrected.names()[each] for each in (10, 11)} == {"theirs", "mine"}
+    assert [where[name] for name in (theirs, *own)] == [free, free + 1, free + 1]
+    assert {corrected.names()[each] for each in (free, free + 1)} == {"theirs", "mine"}
 
 
 @pytest.mark.full
 def test_a_window_says_that_what_it_split_off_has_another_id(folder, browser, tmp_path, capsys):
     with serving(folder) as address, windows(browser, address) as open_it:
         window = open_it("cluster/3")
+        free = Run.open(folder).edits.free_id()
         window.page.context.set_offline(True)
         image = first_of(window, 3)
         window.press("s").answer("")
-        window.go("cluster/10")
-        theirs = {"v": 1, "id": "t1", "op": "split", "images": [Run.open(folder).table.images[0]], "into": 10}
+        window.go(f"cluster/{free}")
+        theirs = {"v": 1, "id": "t1", "op": "split", "images": [Run.open(folder).table.images[0]], "into": free}
         (tmp_path / "theirs.jsonl").write_text(json.dumps(theirs) + "\n")
         assert command(capsys, "apply", folder, tmp_path / "theirs.jsonl").code == 0
         window.page.context.set_offline(False)
-        window.page.wait_for_function("location.hash === '#/cluster/11'")
-        said = "The new cluster 10 is now cluster 11: another window used 10 first."
+        window.page.wait_for_function(f"location.hash === '#/cluster/{free + 1}'")
+        said = f"The new cluster {free} is now cluster {free + 1}: another window used {free} first."
         assert window.page.locator(".said").inner_text() == said
         assert window.names() == [image]
 
@@ -117,4 +124,50 @@ def test_a_page_without_its_edits_says_what_is_missing(folder, browser):
     page = context.new_page()
     page.goto((folder / "report" / "index.html").as_uri())
     assert "(edits.js) is missing" in page.locator("#app").inner_text()
+    context.close()
+
+
+def test_a_log_of_several_scripts_is_shown_from_its_file_and_by_the_server(folder, browser, monkeypatch):
+    monkeypatch.setattr("propos.review.report.edits.PART", 500)
+    log = folder / "edits.jsonl"
+    edits = [
+        {"v": 1, "id": f"e{number}", "op": "rename", "cluster": number % 10, "name": f"name {number}"}
+        for number in range(40)
+    ]
+    log.write_text("".join(f"{json.dumps(edit)}\n" for edit in edits))
+    assert show_edits(Run.open(folder))
+    assert len(list((folder / "report").glob("edits-*.js"))) > 3
+    with serving(folder) as address:
+        for place in ((folder / "report" / "index.html").as_uri(), address):
+            with windows(browser, place) as open_it:
+                window = open_it("cluster/3")
+                assert "name 33" in window.page.locator("h1").inner_text()
+                assert "name 30" in window.go("cluster/0").page.locator("h1").inner_text()
+    (folder / "report" / "edits-0002.js").unlink()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((folder / "report" / "index.html").as_uri())
+    page.get_by_text("(edits-0002.js) is missing").wait_for()
+    context.close()
+
+
+def test_arrays_in_scripts_of_their_own_are_shown_from_their_file_and_by_the_server(folder, browser, monkeypatch):
+    monkeypatch.setattr("propos.review.report.payload.LARGE", 10)
+    write_report(Run.open(folder))
+    parts = sorted(path.name for path in (folder / "report").glob("part-*.js"))
+    assert "part-images-names.js" in parts
+    assert "part-images-cluster.js" in parts
+    assert b"base64" not in (folder / "report" / "data.js").read_bytes().split(b'"moments"')[0]
+    table = Run.open(folder).table
+    nearest = np.lexsort((np.arange(len(table.images)), table.distance))
+    expected = [table.images[row] for row in nearest if table.cluster[row] == 3]
+    with serving(folder) as address:
+        for place in ((folder / "report" / "index.html").as_uri(), address):
+            with windows(browser, place) as open_it:
+                assert open_it("cluster/3").names()[:3] == expected[:3]
+    (folder / "report" / "part-images-cluster.js").unlink()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((folder / "report" / "index.html").as_uri())
+    page.get_by_text("(part-images-cluster.js) is missing").wait_for()
     context.close()

@@ -30,6 +30,7 @@ def renumbered(report, tmp_path_factory):
     old = np.frombuffer(base64.b64decode(images["base64"]), TYPES[images["kind"]])
     images["base64"] = base64.b64encode(np.array(IDS)[old].astype(TYPES[images["kind"]]).tobytes()).decode()
     data["review"]["ids"] = sorted(IDS)
+    data["review"]["tree"] = None
     named = json.dumps({"v": 1, "id": "a", "op": "rename", "cluster": NAMED, "name": "sevens"})
     (folder / "edits.js").write_text(f"window.PROPOS_EDITS=String.raw`{named}`;\n")
     data["review"]["questions"] = [(image, IDS[other]) for image, other in data["review"]["questions"]]

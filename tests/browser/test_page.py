@@ -8,6 +8,7 @@ from helpers.chromium import DESKTOP, PHONE
 from helpers.command import command
 from helpers.reviewed import windows
 from helpers.runs import EVIL
+from propos.review.report.name_list import pack_names
 
 SCREENS = {
     "": "Clusters found",
@@ -213,3 +214,47 @@ def test_a_page_without_another_run_compares_nothing(open_report):
     page = open_report("comparison")
     assert page.locator("h1").inner_text() == "Nothing to compare with"
     assert page.locator("nav a", has_text="Compared").count() == 0
+
+
+NAMES = """([packed, count, wanted]) => {
+  const names = new ProposReport.Names(packed, count);
+  names.lookUp(wanted);
+  return [Array.from({ length: count }, (_, row) => names.at(row)), wanted.map((name) => names.rowOf(name) ?? null)];
+}"""
+
+
+def test_the_page_spells_out_names_as_they_were_packed(open_report):
+    names = [f"{'é' * (row % 7)}{row // 100}/ IMG_{row % 31 + 1:04d}-{row}.jpg" for row in range(300)]
+    wanted = [names[299], "of no image", names[64], names[0]]
+    assert open_report().evaluate(NAMES, [pack_names(names), 300, wanted]) == [names, [299, None, 64, 0]]
+    numbers = [str(row) for row in range(5)]
+    wanted = ["4", "5", "04", "1.0", "-1", "x"]
+    assert open_report().evaluate(NAMES, [pack_names(numbers), 5, wanted]) == [numbers, [4, *[None] * 5]]
+
+
+# Ten dots of which five are drawn: a plot that only remembers what it is given.
+DRAWN = """() => {
+  const heard = [];
+  const listener = { hover: (image) => heard.push(image), select: (images) => heard.push(images), view: () => {} };
+  const x = Float32Array.from({ length: 10 }, (_, image) => image);
+  let given;
+  const plot = ProposReport.drawSome({ x, y: x, reach: { x: 9, y: 9 } }, listener, (points, inner) => {
+    given = { points, inner, painted: [] };
+    return { paint: (codes) => given.painted.push(codes) };
+  }, 5);
+  const codes = Float32Array.from(x, (image) => 10 * image);
+  plot.paint(codes, []);
+  plot.paint(codes, []);
+  given.inner.hover(4);
+  given.inner.hover(null);
+  given.inner.select([0, 3]);
+  return [[...given.points.x], [...given.painted[0]], given.painted[0] === given.painted[1], heard];
+}"""
+
+
+def test_a_map_of_too_many_dots_draws_an_even_selection_under_the_images_own_numbers(open_report):
+    some, painted, again, heard = open_report().evaluate(DRAWN)
+    assert some == [0, 2, 4, 6, 8]
+    assert painted == [0, 20, 40, 60, 80]
+    assert again  # the same object: the plot keeps its index of them
+    assert heard == [8, None, [0, 6]]

@@ -9,6 +9,7 @@ import pytest
 from helpers.chromium import DESKTOP, PATIENCE, PHONE
 from helpers.command import command
 from helpers.reviewed import Reviewed, titles
+from helpers.trees import random_tree
 from propos.runs import parse_edits
 from propos.runs.corrections import replay
 from propos.runs.edits import OPERATIONS, Known, as_line
@@ -79,7 +80,7 @@ def test_what_was_done_on_the_page_holds_in_the_run(made, folder, reviewing, tmp
     window.thumbs().nth(0).click(modifiers=["Control"])
     window.thumbs().nth(1).click(modifiers=["Control"])
     window.press("s", "Escape")  # nothing is split off
-    window.press("s").answer("")  # becomes 10
+    window.press("s").answer("")
     window.thumbs().nth(0).focus()
     window.press("j")
     window.thumbs().nth(0).focus()
@@ -90,15 +91,16 @@ def test_what_was_done_on_the_page_holds_in_the_run(made, folder, reviewing, tmp
     corrected = window.hand_over(folder, tmp_path / "edits.jsonl", capsys)
     names = corrected.table.images
     where = dict(zip(names, corrected.table.cluster.tolist(), strict=True))
-    assert [where[name] for name in three[:4]] == [10, 10, -1, 5]
     cluster = {each.id: each for each in corrected.clusters}
+    (new,) = cluster.keys() - set(range(10))
+    assert [where[name] for name in three[:4]] == [new, new, -1, 5]
     assert (cluster[3].name, cluster[3].description) == ("threes", "round\nabove")
     assert 8 not in cluster
     assert len(cluster[9].members) == sizes(made)[8] + sizes(made)[9]
     assert len(cluster[6].members) == sizes(made)[6]
     four = {names[row] for row in np.flatnonzero(made.table.cluster == 4)}
     assert {names[row] for row in np.flatnonzero(corrected.confirmed)} == {*three[:2], three[3], *four}
-    shown = {each: window.size(each) for each in (*range(11), -1)}
+    shown = {each: window.size(each) for each in (*range(10), new, -1)}
     assert command(capsys, "report", folder).code == 0
     again = reviewing()
     assert again.page.get_by_role("button", name="Download").count() == 0  # they are in the run
@@ -335,20 +337,30 @@ def random_edit(rng, op, some, known, meant):
             return {"images": some, "into": max(known) + rng.randint(1, 3)}
         case "move":
             return {"images": some, "into": one}
+        case "wrong":
+            return {"images": some}
+        case "confirm":
+            how = rng.choice([{}, {"how": "audited"}, {"how": "reviewed"}])
+            return {**rng.choice([{"images": some}, {"cluster": one}]), **how}
+        case "cut":
+            return {"node": one, "open": rng.sample(known, rng.randint(0, len(known)))}
+        case "dismiss":
+            return {"proposal": "name-1"}
         case "undo" | "redo":
             return {"edit": rng.choice(meant)}
     return rng.choice([{"images": [*some, "not of this run"]}, {"cluster": one}])
 
 
 # All at once; edit by edit, as a person makes them; and after a log that begins like it and then goes elsewhere.
-REPLAYED = """logs => logs.map(([names, cluster, ids, edits, elsewhere]) => {
-  const told = state => [[...state.cluster()], [...state.confirmed], [...state.standingIds()],
+REPLAYED = """logs => logs.map(([names, cluster, ids, edits, elsewhere, nodes]) => {
+  const tree = nodes === null ? null : new ProposReport.Tree(...nodes);
+  const told = state => [[...state.cluster()], [...state.how], [...state.standingIds()],
                          Object.fromEntries(state.names), Object.fromEntries(state.descriptions)];
-  const step = ProposReport.replay(names, cluster, ids, []);
+  const step = ProposReport.replay(names, cluster, ids, [], tree);
   edits.forEach((_, at) => step.follow(edits.slice(0, at + 1)));
-  const changed = ProposReport.replay(names, cluster, ids, elsewhere);
+  const changed = ProposReport.replay(names, cluster, ids, elsewhere, tree);
   changed.follow(edits);
-  return [ProposReport.replay(names, cluster, ids, edits), step, changed].map(told);
+  return [ProposReport.replay(names, cluster, ids, edits, tree), step, changed].map(told);
 })"""
 
 
@@ -359,16 +371,18 @@ def test_the_page_applies_edits_as_python_does(from_file):
         ids = list(range(rng.randint(2, 5)))
         names = [f"{number}.png" for number in range(12)]
         cluster = [rng.choice(ids) for _ in names]
-        log = random_log(rng, names, ids, rng.randint(1, 25))
+        tree = random_tree(rng, cluster, ids) if seed % 3 else None
+        known = ids if tree is None else sorted(tree.ids)
+        log = random_log(rng, names, known, rng.randint(1, 25))
         start = rng.randint(0, len(log))
-        others = [edit for edit in random_log(rng, names, ids, 12) if edit["op"] not in ("split", "undo", "redo")]
+        others = [edit for edit in random_log(rng, names, known, 12) if edit["op"] not in ("split", "undo", "redo")]
         other = [{**edit, "id": f"other-{edit['id']}"} for edit in others]
-        logs.append([names, cluster, ids, log, [*log[:start], *other]])
+        nodes = None if tree is None else [tree.leaves, tree.merges, tree.leaf.tolist()]
+        logs.append([names, cluster, ids, log, [*log[:start], *other], nodes])
         edits = [edit for _, edit in numbered(log)]
-        review = replay(names, np.array(cluster, np.int32), np.array(ids), edits)
+        review = replay(names, np.array(cluster, np.int32), np.array(ids), edits, tree)
         said = [{str(key): text for key, text in each.items()} for each in (review.names, review.descriptions)]
-        confirmed = review.confirmed.astype(int).tolist()
-        expected.append([review.cluster.tolist(), confirmed, sorted(review.standing), *said])
+        expected.append([review.cluster.tolist(), review.how.tolist(), sorted(review.standing), *said])
     found = from_file().page.evaluate(REPLAYED, logs)
     for number, (ways, other) in enumerate(zip(found, expected, strict=True)):
         for one in ways:

@@ -3,6 +3,7 @@ import type { Report } from "./report";
 import { showDialog } from "./review/dialogs";
 import { JUNK } from "./review/replay";
 import { count, images } from "./format";
+import { studioAddress } from "./studio/address";
 
 type Cell = string | number | boolean | null;
 type Row = Record<string, Cell>;
@@ -49,6 +50,8 @@ export function saveAs(name: string, text: string, type: string): void {
 
 /** Offer the labels as a file, and say which command gives them in other forms. */
 export function showExport(report: Report): void {
+  const studio = studioAddress("/export"); // its screen has every form, and needs no command
+  if (studio !== null) return location.assign(studio);
   const { folder, unsaved } = report.review;
   const csv = (): void => saveAs("labels.csv", asCsv(labelRows(report)), "text/csv");
   const json = (): void => saveAs("labels.json", asJson(labelRows(report)), "application/json");

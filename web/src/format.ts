@@ -16,6 +16,8 @@ const SCORES: Record<string, string> = {
   alignment: "alignment of views",
   psa: "positive sampling alignment (psa)",
   psl: "prototype scattering (psl)",
+  contrast: "contrast of images",
+  pull: "pull of neighbours",
   churn: "moved",
   imbalance_ratio: "smallest / largest",
   smallest_cluster: "smallest",

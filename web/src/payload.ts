@@ -2,7 +2,9 @@
 
 export interface Packed {
   kind: "u8" | "u16" | "i32" | "unit";
-  base64: string;
+  base64?: string;
+  file?: string; // the script that holds a large array
+  bytes?: Uint8Array<ArrayBuffer>; // once that was loaded
 }
 
 export interface Cluster {
@@ -61,7 +63,8 @@ export interface Problems {
   near: number[][];
   bursts: number[][];
   unreadable: [string, string][];
-  counts: Record<"outliers" | "exact" | "near" | "bursts" | "unreadable" | "lowConfidence", number>;
+  faults: Record<string, number[]>;
+  counts: Record<string, number> & Record<"outliers" | "exact" | "near" | "bursts" | "unreadable" | "lowConfidence", number>;
 }
 
 export interface Chart {
@@ -84,13 +87,30 @@ export interface MomentPayload {
   images: Packed;
 }
 
+/** An image drawn for an audit, and the id of its cluster at that time. */
+export type Drawn = [image: number, cluster: number];
+
+/** The drawn images, and what their answers say, a line each: `audit_state` of `src/propos/review/quality.py`. */
+export interface Audit {
+  drawn: Drawn[];
+  lines: string[];
+}
+
 /** An image to check, and the id of the second most likely cluster. */
 export type Question = [image: number, alternative: number];
+
+/** The tree of clusters: `propos.runs.tree`. */
+export interface TreePayload {
+  leaves: number[]; // ids
+  merges: [id: number, main: number, other: number][]; // from fine to coarse
+  leaf: Packed; // each image's place in leaves
+}
 
 export interface ReviewPayload {
   run: string; // identifies the run in this browser
   folder: string; // its name
   ids: number[]; // of the clusters that training found
+  tree: TreePayload | null;
   trained: Packed | null; // where they differ from the corrected ones
   written: number; // number of edits when the page was written
   questions: Question[];
@@ -106,7 +126,7 @@ export interface Payload {
   suggestion: Suggestion | null;
   images: {
     count: number;
-    names: string | null;
+    names: Packed | null; // as `names.ts` reads them; null: they are numbers
     cluster: Packed;
     confidence: Packed;
     distance: Packed;
@@ -125,6 +145,10 @@ export interface Payload {
 declare global {
   interface Window {
     PROPOS_REPORT?: Payload;
-    PROPOS_EDITS?: string; // all that the run has, a line each: `src/propos/review/report/edits.py` writes it
+    PROPOS_AUDIT?: Drawn[];
+    PROPOS_EDITS?: string; // the run's edits, a line each: `src/propos/review/report/edits.py` writes them
+    PROPOS_EARLIER_EDITS?: string[]; // the files of those before them, if they are many
+    PROPOS_PART?: string; // the text of the part that was loaded last: `parts.ts`
+    PROPOS_PROPOSALS?: string; // what programs propose, in the same way
   }
 }

@@ -1,4 +1,5 @@
-import type { ComparisonPayload, Chart, Cluster, Payload, Problems, Scores, Sheets, Suggestion } from "./payload";
+import type { Audit, ComparisonPayload, Chart, Cluster, Payload, Problems, Scores, Sheets, Suggestion } from "./payload";
+import { Names } from "./names";
 import { Review } from "./review/review";
 import { Selection } from "./review/selection";
 import { PictureSize } from "./size";
@@ -60,11 +61,13 @@ export interface Report {
   size: PictureSize;
   /** The images to check, block by block, and the second most likely cluster of each. */
   questions: ReadonlyMap<number, number>;
+  audit: Audit;
   /** The second most likely cluster of an image, if it is to be checked and is in another one now. */
   alternativeOf(image: number): number | null;
   /** All images, the nearest to their prototype first, or the least confident first. */
   nearestFirst(): Int32Array;
   doubtfulFirst(): Int32Array;
+  names: Names;
   /** The name of an image in the run's table. */
   keyOf(image: number): string;
   nameOf(image: number): string;
@@ -73,9 +76,9 @@ export interface Report {
   clusterName(id: number): string;
 }
 
-export function readReport(payload: Payload, edits: string): Report {
+export function readReport(payload: Payload, edits: readonly string[], proposals: string): Report {
   const { images, labels } = payload;
-  const names = images.names === null ? null : images.names.split("\n");
+  const names = new Names(images.names, images.count);
   const distance = units(images.distance).map((half) => FARTHEST * half);
   const confidence = units(images.confidence);
   const report: Omit<Report, "review"> & { review?: Review } = {
@@ -106,15 +109,17 @@ export function readReport(payload: Payload, edits: string): Report {
     selection: new Selection(),
     size: new PictureSize(payload.pictures.sheets, payload.pictures.originals !== null),
     questions: new Map(payload.review.questions),
+    audit: { drawn: window.PROPOS_AUDIT ?? [], lines: [] },
     alternativeOf: (image) => alternative(report as Report, image),
     nearestFirst: once(() => ascending(distance, FARTHEST)),
     doubtfulFirst: once(() => ascending(confidence, 1)),
-    keyOf: (image) => (names === null ? String(image) : (names[image] ?? "")),
-    nameOf: (image) => (names === null ? `image ${image}` : (names[image] ?? "")),
+    names,
+    keyOf: (image) => names.at(image),
+    nameOf: (image) => (names.numbered ? `image ${image}` : names.at(image)),
     clusterOf: (id) => report.byId.get(id),
     clusterName: (id) => report.byId.get(id)?.name ?? `Cluster ${id}`,
   };
-  report.review = new Review(report as Report, payload.review, edits);
+  report.review = new Review(report as Report, payload.review, edits, proposals);
   return report as Report;
 }
 

@@ -1,6 +1,7 @@
 export type Route =
-  | { screen: "overview" | "map" | "review" | "questions" | "problems" | "training" }
+  | { screen: "overview" | "map" | "tree" | "review" | "questions" | "problems" | "audit" | "training" }
   | { screen: "cluster"; id: number }
+  | { screen: "like"; images: number[] }
   | { screen: "labels"; label: number | null; cluster: number | null }
   | { screen: "comparison"; row: number | null; cluster: number | null };
 
@@ -9,11 +10,15 @@ export function parseRoute(hash: string): Route {
   const [screen, first, second] = hash.replace(/^#\/?/, "").split("/");
   switch (screen) {
     case "map":
+    case "tree":
     case "review":
     case "questions":
     case "problems":
+    case "audit":
     case "training":
       return { screen };
+    case "like":
+      return { screen, images: (first ?? "").split(",").flatMap((each) => whole(each) ?? []) };
     case "labels":
       return { screen, label: whole(first), cluster: whole(second) };
     case "comparison":

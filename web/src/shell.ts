@@ -8,15 +8,19 @@ import { JUNK } from "./review/replay";
 import { type Route, parseRoute } from "./route";
 import type { Report } from "./report";
 import { count, counted, images } from "./format";
+import { auditScreen } from "./screens/audit";
 import { comparisonScreen } from "./screens/comparison";
 import { clusterScreen } from "./screens/cluster";
 import { labelsScreen } from "./screens/labels";
+import { likeScreen } from "./screens/like";
 import { mapScreen } from "./screens/map";
 import { overviewScreen } from "./screens/overview";
 import { problemsScreen } from "./screens/problems";
 import { questionsScreen } from "./screens/questions";
 import { reviewScreen } from "./screens/review";
 import { trainingScreen } from "./screens/training";
+import { treeScreen } from "./screens/tree";
+import { studioAddress } from "./studio/address";
 import { openProblems, total } from "./todo";
 
 /** A screen: its title, its content, and what to do when it is left. */
@@ -34,12 +38,13 @@ export function startShell(root: HTMLElement, report: Report): void {
   const main = el("main", { id: "main", tabindex: -1 });
   const links = navigation(report);
   const short = el("span", { class: "quiet" });
+  const studio = studioAddress();
   const bar = reviewBar(report, () => actions);
   const actions = new Actions(report, bar.say, (images) => focusAmong(report, main, images));
   const header = el(
     "header",
     { class: "top" },
-    el("div", { class: "brand" }, el("strong", {}, report.title), short),
+    el("div", { class: "brand" }, studio === null ? null : el("a", { href: studio }, "All runs"), el("strong", {}, report.title), short),
     el("nav", { "aria-label": "Screens" }, links),
   );
   replace(root, header, main, bar.element);
@@ -109,12 +114,16 @@ function screenOf(report: Report, route: Route, actions: Actions): Screen {
   switch (route.screen) {
     case "map":
       return mapScreen(report);
+    case "tree":
+      return treeScreen(report, actions);
     case "review":
       return reviewScreen(report, actions);
     case "questions":
       return questionsScreen(report, actions);
+    case "audit":
+      return auditScreen(report, actions);
     case "problems":
-      return problemsScreen(report);
+      return problemsScreen(report, actions);
     case "training":
       return isTrained(report) ? trainingScreen(report) : overviewScreen(report);
     case "labels":
@@ -123,6 +132,8 @@ function screenOf(report: Report, route: Route, actions: Actions): Screen {
       return comparisonScreen(report, route.row, route.cluster);
     case "cluster":
       return clusterScreen(report, route.id, actions);
+    case "like":
+      return likeScreen(report, route.images, actions);
     default:
       return overviewScreen(report);
   }
@@ -133,9 +144,11 @@ function navigation(report: Report): HTMLAnchorElement[] {
   const entries: [screen: string, words: string, there: boolean][] = [
     ["overview", "Overview", true],
     ["map", "Map", true],
+    ["tree", "Tree", (report.review.tree?.merges.length ?? 0) > 0],
     ["problems", "Problems", true],
     ["questions", "Questions", true],
     ["review", "Review", true],
+    ["audit", "Audit", true],
     ["labels", "Labels", report.labels !== null],
     ["comparison", "Compared", report.comparison !== null],
     ["training", "Training", isTrained(report)],

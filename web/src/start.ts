@@ -4,6 +4,7 @@ import type { Report } from "./report";
 import { reviewedCount } from "./review/texts";
 import { openProblems, openQuestions, problemText, total } from "./todo";
 import { count, images } from "./format";
+import { studioAddress } from "./studio/address";
 
 interface Step {
   screen: string;
@@ -25,6 +26,7 @@ export class StartHere {
 
   show(): void {
     const steps = stepsOf(this.report);
+    const learn = studioAddress("");
     const next = steps.findIndex(({ left }) => left > 0);
     this.pane.show(steps, () => [
       el("h2", { id: "start" }, next < 0 ? "All done" : "Start here"),
@@ -37,6 +39,7 @@ export class StartHere {
           {},
           el("button", { type: "button", class: next < 0 ? "main" : null, click: () => showExport(this.report) }, "Export"),
           el("p", {}, "Export the labels."),
+          learn === null ? null : el("p", {}, "Or ", el("a", { href: learn }, "learn"), " from the corrections."),
           el("p", { class: "quiet why" }, "At any time, with the corrections made so far."),
         ),
       ),

@@ -5,7 +5,7 @@ import { picture } from "./thumb";
 import { count, fixed } from "./format";
 
 const ENLARGED = 320;
-const ACTIONS = [["Move", "m"], ["Split off", "s"], ["Junk", "j"], ["Confirm", "c"]] as const;
+const ACTIONS = [["More like this", "f"], ["Move", "m"], ["Split off", "s"], ["Junk", "j"], ["Confirm", "c"]] as const;
 const CRISP = 64; // up to this side, pixels are shown as squares
 
 /** Show one image large, with the arrow keys leading to its neighbours in the list it came from. */
@@ -66,6 +66,7 @@ export function openViewer(report: Report, images: readonly number[], start: num
     dialog.remove();
   });
   const leave = report.review.listen(update);
+  window.addEventListener("hashchange", () => dialog.close(), { once: true }); // to another screen
   dialog.addEventListener("keydown", (event) => {
     if (isBrowserShortcut(event)) return;
     if (event.key === "ArrowLeft") move(-1);

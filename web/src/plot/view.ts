@@ -7,6 +7,7 @@ import { canvasPlot } from "./canvas";
 import { type By, type Colouring, colouring, only } from "./colouring";
 import { Overlay } from "./overlay";
 import type { Plot, Points } from "./plot";
+import { drawSome } from "./sample";
 import { tooltip } from "./tooltip";
 import { webglPlot } from "./webgl";
 
@@ -59,7 +60,7 @@ export class MapView {
       view: () => this.overlay.update(),
     };
     const background = hex(getComputedStyle(this.element).backgroundColor);
-    this.plot = webglPlot(this.canvas, this.points, listener, background) ?? canvasPlot(this.canvas, this.points, listener);
+    this.plot = drawSome(this.points, listener, (dots, heard) => webglPlot(this.canvas, dots, heard, background) ?? canvasPlot(this.canvas, dots, heard));
     this.element.dataset["plot"] = this.plot.kind;
     this.highlight(null);
     this.resized.observe(this.element);

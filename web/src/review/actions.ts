@@ -1,11 +1,13 @@
 import type { Report } from "../report";
 import { count, images as inWords } from "../format";
+import { evenly } from "../similar";
 import { NEW, askAgreement, askText, candidates, chooseCluster } from "./dialogs";
 import type { Correction } from "./edits";
-import { cohesion, isCluster, describeEdit } from "./texts";
+import { cohesion, describeEdit, isCluster, reviewedCount } from "./texts";
 
 const MOST_NAME = 200;
 const MOST_TEXT = 2_000;
+const MOST_LIKE = 200; // images that an address of "more like this" holds
 const MANY = 24; // images above which a person is asked before all of them change at once
 
 /** The actions on images and clusters; each reports what it did. */
@@ -18,7 +20,15 @@ export class Actions {
     private readonly focus: (images: readonly string[]) => void,
   ) {}
 
-  move(images: readonly number[]): void {
+  /** Show the images that are most like some, wherever they are. */
+  like(images: readonly number[]): void {
+    if (images.length === 0) return this.say("Choose an image first, or give one the focus.");
+    this.report.selection.clear();
+    location.hash = `#/like/${evenly(images, MOST_LIKE).join(",")}`;
+  }
+
+  /** Move images to a cluster of a person's choice; `moved` is told which. */
+  move(images: readonly number[], moved: (into: number) => void = () => {}): void {
     if (images.length === 0) return;
     const homes = new Set(images.map((image) => this.report.cluster[image] as number));
     const [home] = homes;
@@ -30,8 +40,9 @@ export class Actions {
       fresh: true,
     };
     chooseCluster(this.report, choice, (id) => {
-      if (id === NEW) return this.split(images);
+      if (id === NEW) return this.split(images, moved);
       this.put(images, id);
+      moved(id);
     });
   }
 
@@ -52,7 +63,7 @@ export class Actions {
   }
 
   /** Split images off, under a name if a person gives one. */
-  split(images: readonly number[]): void {
+  split(images: readonly number[], done: (into: number) => void = () => {}): void {
     if (images.length === 0) return;
     const title = `Name the new cluster of ${inWords(images.length)}`;
     askText({ title, words: "Left empty, it has no name.", value: "", lines: 1, most: MOST_NAME }, (name) => {
@@ -62,11 +73,18 @@ export class Actions {
       const split = review.make({ op: "split", images: this.keys(images), into });
       if (name !== null) review.make({ op: "rename", cluster: into, name });
       this.say(describeEdit(this.report, split), true);
+      done(into);
     });
   }
 
   junk(images: readonly number[]): void {
     if (images.length > 0) this.make({ op: "junk", images: this.keys(images) }, true);
+  }
+
+  /** Answer for an audit whether images are in the right cluster. */
+  judge(images: readonly number[], right: boolean): void {
+    if (images.length === 0) return;
+    this.make(right ? { op: "confirm", images: this.keys(images), how: "audited" } : { op: "wrong", images: this.keys(images) }, true);
   }
 
   confirm(images: readonly number[]): void {
@@ -103,11 +121,24 @@ export class Actions {
 
   rename(id: number | null): void {
     if (!isCluster(id)) return;
-    const name = this.report.clusterOf(id)?.name ?? "";
+    const name = this.report.review.nameOf(id) ?? "";
     const words = "Left empty, it has no name.";
     askText({ title: `Name cluster ${id}`, words, value: name, lines: 1, most: MOST_NAME }, (given) => {
       if (given !== (name === "" ? null : name)) this.make({ op: "rename", cluster: id, name: given });
     });
+  }
+
+  /** Accept the proposed name of a cluster. */
+  acceptName(id: number | null): void {
+    const proposed = id === null ? undefined : this.report.review.proposedNames.get(id);
+    if (id === null || proposed === undefined) return;
+    this.report.review.acceptName(id, proposed);
+    this.say(`Named cluster ${id} “${proposed.name}”`, true);
+  }
+
+  dismissName(id: number): void {
+    const proposed = this.report.review.proposedNames.get(id);
+    if (proposed !== undefined) this.make({ op: "dismiss", proposal: proposed.id });
   }
 
   describe(id: number | null): void {
@@ -135,6 +166,15 @@ export class Actions {
     });
   }
 
+  /** Choose the clusters in a branch of the tree: the open nodes are divided. */
+  cut(node: number, open: readonly number[]): void {
+    const before = reviewedCount(this.report).seen;
+    this.report.selection.clear();
+    const edit = this.report.review.make({ op: "cut", node, open: [...open] });
+    const lost = before - reviewedCount(this.report).seen;
+    this.say(`${describeEdit(this.report, edit)}${lost > 0 ? `; ${inWords(lost)} to be reviewed again` : ""}`, true);
+  }
+
   undo(): void {
     const undone = this.report.review.undo();
     if (undone !== null && "images" in undone) this.focus(undone.images);
@@ -147,7 +187,7 @@ export class Actions {
   }
 
   private keys(images: readonly number[]): string[] {
-    return images.map((image) => this.report.keyOf(image));
+    return this.report.names.some(images);
   }
 
   /** A cluster's tightness, in a sentence. */

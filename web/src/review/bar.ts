@@ -36,6 +36,7 @@ export function reviewBar(report: Report, actions: () => Actions): Bar {
     "div",
     { class: "doing", role: "group", "aria-label": "With the chosen images" },
     number,
+    button("More like this", "F", () => actions().like(chosen())),
     button("Move", "M", () => actions().move(chosen())),
     button("Split off", "S", () => actions().split(chosen())),
     button("Junk", "J", () => actions().junk(chosen())),

@@ -5,8 +5,11 @@ export type Correction =
   | { op: "merge"; clusters: number[]; into: number }
   | { op: "split"; images: string[]; into: number }
   | { op: "move"; images: string[]; into: number }
-  | { op: "junk" | "confirm"; images: string[] }
-  | { op: "junk" | "confirm"; cluster: number }
+  | { op: "junk" | "wrong"; images: string[] }
+  | { op: "junk"; cluster: number }
+  | ({ op: "confirm"; how?: "reviewed" | "audited" } & ({ images: string[] } | { cluster: number }))
+  | { op: "cut"; node: number; open: number[] } // through the tree of clusters
+  | { op: "dismiss"; proposal: string } // of `propos.runs.proposals`
   | { op: "undo" | "redo"; edit: string };
 
 export type Edit = { v: 1; id: string; at?: string } & Correction;

@@ -15,10 +15,12 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
   [
     "Images, chosen or in focus",
     [
+      ["F", "more like this: the most similar images anywhere"],
       ["M", "move to another cluster"],
       ["S", "split off as a new cluster, named if you like"],
       ["J", "mark as junk"],
       ["C, Y", "confirm: they are in the right cluster"],
+      ["Y, N", "in an audit: the label is right, or wrong"],
       ["O", "in questions: move to the other cluster"],
     ],
   ],
@@ -26,6 +28,7 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
     "The cluster on the screen, or the card in focus",
     [
       ["R", "rename"],
+      ["A", "accept the proposed name"],
       ["D", "describe"],
       ["G", "merge into another"],
       ["Shift + C", "confirm all its images"],
@@ -37,6 +40,7 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
     [
       ["U, Ctrl + Z", "undo"],
       ["Shift + U", "redo"],
+      ["T", "the tree: coarser or finer clusters"],
       ["W", "review, worst first"],
       ["Q", "most informative images"],
       ["N, P", "next, previous cluster"],

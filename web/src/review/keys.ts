@@ -2,6 +2,7 @@ import type { Report } from "../report";
 import { parseRoute } from "../route";
 import type { Actions } from "./actions";
 import { showHelp } from "./help";
+import { openImages } from "../screens/audit";
 
 /** The images that a key means: the one shown large, else those chosen, else the one in focus. */
 export function targetImages(report: Report): number[] {
@@ -21,24 +22,29 @@ export function targetCluster(): number | null {
 
 /** Bind keys to actions, except in text fields and dialogs. */
 export function listenToKeys(report: Report, actions: Actions): void {
+  // An audit asks about one image at a time, wherever the focus is.
+  const meant = (): number[] => (auditing() && report.selection.viewed === null ? openImages(report).slice(0, 1) : targetImages(report));
   const plain: Record<string, () => void> = {
-    m: () => actions.move(targetImages(report)),
+    m: () => actions.move(meant()),
     s: () => actions.split(targetImages(report)),
-    j: () => actions.junk(targetImages(report)),
+    j: () => actions.junk(meant()),
     c: () => actions.confirm(targetImages(report)),
-    y: () => actions.confirm(targetImages(report)),
+    y: () => (auditing() ? actions.judge(meant(), true) : actions.confirm(targetImages(report))),
+    f: () => actions.like(targetImages(report)),
     o: () => void (parseRoute(location.hash).screen === "questions" && actions.other(targetImages(report))),
     C: () => actions.confirmCluster(targetCluster()),
     J: () => actions.junkCluster(targetCluster()),
     r: () => actions.rename(targetCluster()),
+    a: () => actions.acceptName(targetCluster()),
     d: () => actions.describe(targetCluster()),
     g: () => actions.merge(targetCluster()),
     u: () => actions.undo(),
     U: () => actions.redo(),
     v: () => report.selection.choose(!report.selection.choosing),
+    t: () => void (location.hash = "#/tree"),
     w: () => void (location.hash = "#/review"),
     q: () => void (location.hash = "#/questions"),
-    n: () => step(report, 1),
+    n: () => (auditing() ? actions.judge(meant(), false) : step(report, 1)),
     p: () => step(report, -1),
     "?": showHelp,
     Escape: () => report.selection.clear(),
@@ -56,9 +62,11 @@ export function listenToKeys(report: Report, actions: Actions): void {
   });
 }
 
+const auditing = (): boolean => parseRoute(location.hash).screen === "audit";
+
 /** Whether a key is part of an answer; a dialog that was just closed keeps the focus until the next frame. */
 function isAnswering(target: Element): boolean {
-  return target.closest("dialog:not([open])") === null && target.closest("input, textarea, select, dialog:not(.viewer)") !== null;
+  return target.closest("dialog:not([open])") === null && target.closest("input:not([type=range]), textarea, select, dialog:not(.viewer)") !== null;
 }
 
 /** Go to the cluster after, or before, the one that is shown. */

@@ -1,6 +1,11 @@
+import type { Rows } from "../names";
+import type { Tree } from "../tree";
 import type { Edit } from "./edits";
 
 export const JUNK = -1; // in the place of a cluster's id: the image belongs to none
+
+/** How a person judged an image, as in `propos.runs.corrections`. */
+export const [UNCONFIRMED, REVIEWED, AUDITED, MOVED, WRONG] = [0, 1, 2, 3, 4] as const;
 
 type Back = () => void; // takes an edit back, if all that came after it has been taken back
 
@@ -9,26 +14,33 @@ type Back = () => void; // takes an edit back, if all that came after it has bee
  * Each edit that counts is kept with its way back, so that a log that changed is not applied from the beginning.
  */
 export class Replay {
-  readonly confirmed: Uint8Array;
+  readonly how: Uint8Array; // how an image came to be in its cluster for certain, or not
   readonly names = new Map<number, string>();
   readonly descriptions = new Map<number, string>();
   private readonly ids: number[];
   private readonly number: Map<number, number>;
   private readonly whole: number[]; // the number of the cluster that each is part of by now: mostly its own
   private readonly place: Int32Array; // the number under which an image was put somewhere; −1: junk
+  private open = new Set<number>(); // ids of nodes of the tree that are divided
   private readonly steps: { edit: Edit; back: Back }[] = [];
   private log: readonly Edit[] = [];
 
   constructor(
-    private readonly rows: ReadonlyMap<string, number>,
+    private readonly rows: Rows,
     cluster: ArrayLike<number>,
     ids: readonly number[],
+    private readonly tree: Tree | null = null,
   ) {
-    this.ids = [...ids];
+    const others = tree === null ? [] : tree.ids.filter((id) => !ids.includes(id)).sort((a, b) => a - b);
+    this.ids = [...ids, ...others];
     this.number = new Map(this.ids.map((id, number) => [id, number]));
     this.whole = this.ids.map((_, number) => number);
-    this.confirmed = new Uint8Array(cluster.length);
+    this.how = new Uint8Array(cluster.length);
     this.place = Int32Array.from(cluster, (id) => this.number.get(id) as number);
+    if (tree === null) return;
+    const leaves = tree.leaves.map((id) => this.number.get(id) as number);
+    for (let image = 0; image < this.place.length; image++) this.place[image] = leaves[tree.leaf[image] as number] as number;
+    this.regroup(tree, tree.root, tree.above(ids));
   }
 
   /** Apply a log to the clusters; undone edits are skipped. */
@@ -39,6 +51,7 @@ export class Replay {
     const simply = goesOn && fresh.every(({ op }) => op !== "undo" && op !== "redo");
     const counting = simply ? fresh : countingOf(log);
     const same = simply ? 0 : this.backTo(counting);
+    this.rows.lookUp(namesIn(counting.slice(same)));
     for (let at = same; at < counting.length; at++) this.apply(counting[at] as Edit);
   }
 
@@ -69,6 +82,11 @@ export class Replay {
     return number === undefined ? null : (this.ids[number] as number);
   }
 
+  /** Whether a node of the tree is divided. */
+  isOpen(id: number): boolean {
+    return this.open.has(id);
+  }
+
   private apply(edit: Edit): void {
     this.steps.push({ edit, back: this.perform(edit) });
   }
@@ -81,14 +99,18 @@ export class Replay {
         return this.split(edit.images, edit.into);
       case "merge":
         return this.merge(edit.clusters, edit.into);
+      case "cut":
+        return this.tree === null || !this.number.has(edit.node) ? () => {} : this.divide(this.tree, edit.node, edit.open);
       case "rename":
         return this.say(this.names, edit.cluster, edit.name);
       case "describe":
         return this.say(this.descriptions, edit.cluster, edit.text);
       case "junk":
-        return this.write(this.meant(edit), () => [JUNK, 0]);
+        return this.write(this.meant(edit), () => [JUNK, UNCONFIRMED]);
       case "confirm":
-        return this.write(this.meant(edit), (place) => [place, place === JUNK ? 0 : 1]);
+        return this.judge(this.meant(edit), edit.how === "audited" ? AUDITED : REVIEWED);
+      case "wrong":
+        return this.judge(this.rowsOf(edit.images), WRONG);
       default:
         return () => {};
     }
@@ -99,8 +121,41 @@ export class Replay {
     return number === undefined ? undefined : this.whole[number];
   }
 
+  /**
+   * Apply a cut; what was confirmed of a divided cluster is not confirmed of its parts. An image that was wrong in a cluster may be
+   * right in a larger one.
+   */
+  private divide(tree: Tree, node: number, open: readonly number[]): Back {
+    const { place, how, whole } = this;
+    const [wholeBefore, openBefore] = [[...whole], this.open];
+    const divided = this.regroup(tree, node, new Set(open));
+    const forgotten: [row: number, how: number][] = [];
+    place.forEach((number, row) => {
+      const now = how[row] as number;
+      if (number === JUNK || now === UNCONFIRMED) return;
+      const [before, wrong] = [wholeBefore[number] as number, now === WRONG];
+      if (divided.has(before) ? !wrong : wrong && whole[number] !== before) forgotten.push([row, now]);
+    });
+    for (const [row] of forgotten) how[row] = UNCONFIRMED;
+    return () => {
+      for (const [row, was] of forgotten) how[row] = was;
+      wholeBefore.forEach((each, number) => (whole[number] = each));
+      this.open = openBefore;
+    };
+  }
+
+  /** Regroup a branch of the tree, and what was merged into it; returns the numbers of its open nodes. */
+  private regroup(tree: Tree, node: number, open: ReadonlySet<number>): Set<number> {
+    const { cluster, divided } = tree.cut(node, open);
+    const number = (id: number): number => this.number.get(id) as number;
+    const now = new Map([...cluster].map(([id, to]) => [number(id), number(to)]));
+    this.whole.forEach((each, at) => (this.whole[at] = now.get(at) ?? now.get(each) ?? each));
+    this.open = new Set([...[...this.open].filter((id) => !cluster.has(id)), ...divided]);
+    return new Set(divided.map(number));
+  }
+
   private say(said: Map<number, string>, cluster: number, text: string | null): Back {
-    const number = this.standing(cluster);
+    const number = this.open.has(cluster) ? this.number.get(cluster) : this.standing(cluster);
     return number === undefined ? () => {} : write(said, this.ids[number] as number, text ?? undefined);
   }
 
@@ -132,15 +187,19 @@ export class Replay {
   }
 
   private put(images: readonly string[], number: number | undefined): Back {
-    return number === undefined ? () => {} : this.write(this.rowsOf(images), () => [number, 1]);
+    return number === undefined ? () => {} : this.write(this.rowsOf(images), () => [number, MOVED]);
   }
 
-  /** Give images a place, and say whether that is confirmed. */
-  private write(rows: readonly number[], now: (place: number) => [place: number, confirmed: number]): Back {
-    const { place, confirmed } = this;
-    const before = rows.map((row) => 2 * (place[row] as number) + (confirmed[row] as number));
-    for (const row of rows) [place[row], confirmed[row]] = now(place[row] as number);
-    return () => rows.forEach((row, at) => ([place[row], confirmed[row]] = [(before[at] as number) >> 1, (before[at] as number) & 1]));
+  private judge(rows: readonly number[], how: number): Back {
+    return this.write(rows, (place) => [place, place === JUNK ? UNCONFIRMED : how]);
+  }
+
+  /** Give images a place, and say how they came there. */
+  private write(rows: readonly number[], now: (place: number) => [place: number, how: number]): Back {
+    const { place, how } = this;
+    const before = rows.map((row) => 8 * (place[row] as number) + (how[row] as number));
+    for (const row of rows) [place[row], how[row]] = now(place[row] as number);
+    return () => rows.forEach((row, at) => ([place[row], how[row]] = [(before[at] as number) >> 3, (before[at] as number) & 7]));
   }
 
   /** The images that an edit names, or all that its cluster holds by now. */
@@ -154,8 +213,13 @@ export class Replay {
   }
 
   private rowsOf(images: readonly string[]): number[] {
-    return images.map((name) => this.rows.get(name)).filter((row) => row !== undefined);
+    return images.map((name) => this.rows.rowOf(name)).filter((row) => row !== undefined);
   }
+}
+
+/** The images that edits name. */
+function* namesIn(edits: readonly Edit[]): Iterable<string> {
+  for (const edit of edits) if ("images" in edit) yield* edit.images;
 }
 
 /** Set or remove the text of a cluster. */
@@ -167,7 +231,7 @@ function write(said: Map<number, string>, id: number, text: string | undefined):
 }
 
 /** The edits of a log that count, in their order. */
-function countingOf(log: readonly Edit[]): Edit[] {
+export function countingOf(log: readonly Edit[]): Edit[] {
   const counting = new Set<string>();
   for (const edit of log) {
     if (edit.op === "undo") counting.delete(edit.edit);
@@ -185,8 +249,9 @@ export function sharedStart(one: readonly Edit[], other: readonly Edit[]): numbe
 }
 
 /** Replay a log from the beginning. */
-export function replay(images: readonly string[], cluster: ArrayLike<number>, ids: readonly number[], edits: readonly Edit[]): Replay {
-  const state = new Replay(new Map(images.map((name, row) => [name, row])), cluster, ids);
+export function replay(images: readonly string[], cluster: ArrayLike<number>, ids: readonly number[], edits: readonly Edit[], tree: Tree | null = null): Replay {
+  const rows = new Map(images.map((name, row) => [name, row]));
+  const state = new Replay({ lookUp: () => {}, rowOf: (name) => rows.get(name) }, cluster, ids, tree);
   state.follow(edits);
   return state;
 }

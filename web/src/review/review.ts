@@ -1,10 +1,12 @@
 import type { ReviewPayload } from "../payload";
 import type { Report } from "../report";
+import { Tree } from "../tree";
 import { integers } from "../unpack";
 import { type Correction, type Edit, Known, UndoHistory, after, fromLines, newEdit } from "./edits";
+import { type Proposal, type ProposedName, openNames, readProposals } from "./proposals";
 import { regroup } from "./regroup";
-import { JUNK, Replay, sharedStart } from "./replay";
-import { type Saving, Server } from "./server";
+import { type Saving, Server, type Similar } from "./server";
+import { JUNK, Replay, UNCONFIRMED, WRONG, sharedStart } from "./replay";
 import { BrowserStorage } from "./storage";
 
 type Listener = (regrouped: boolean) => void;
@@ -25,6 +27,10 @@ export class Review {
   private own: readonly Edit[] = [];
   private readonly written: number;
   private readonly ids: number[];
+  /** The tree of clusters, if one was grown. */
+  readonly tree: Tree | null;
+  private readonly proposals: readonly Proposal[];
+  private names: ReadonlyMap<number, ProposedName> = new Map(); // that are proposed, by cluster
   private readonly empty: Set<number>; // clusters that training left without an image
   private readonly storage: BrowserStorage;
   private readonly server: Server | null;
@@ -38,20 +44,23 @@ export class Review {
   constructor(
     private readonly report: Report,
     payload: ReviewPayload,
-    edits: string,
+    edits: readonly string[],
+    proposals: string,
   ) {
+    this.proposals = readProposals(proposals);
     this.ids = payload.ids;
     this.folder = quoted(runPath() ?? payload.folder);
     const trained = payload.trained === null ? report.cluster : integers(payload.trained);
     this.empty = new Set(payload.ids);
     for (let image = 0; image < report.count; image++) this.empty.delete(trained[image] as number);
-    const rows = new Map(Array.from({ length: report.count }, (_, image) => [report.keyOf(image), image]));
-    this.state = new Replay(rows, trained, this.ids);
-    this.saved = fromLines(edits);
-    this.known = new Known(this.ids, this.saved);
+    this.tree = payload.tree === null ? null : new Tree(payload.tree.leaves, payload.tree.merges, integers(payload.tree.leaf));
+    this.state = new Replay(report.names, trained, this.ids, this.tree);
+    this.saved = edits.flatMap(fromLines);
+    this.known = this.knownOf(this.saved);
     this.written = payload.written;
     this.storage = new BrowserStorage(payload.run);
     this.server = document.documentElement.dataset["server"] === undefined ? null : new Server();
+    this.names = openNames(this.proposals, [], report.byId);
     this.follow();
     this.storage.listen(() => this.server === null && this.follow());
     this.server?.start(
@@ -68,7 +77,21 @@ export class Review {
   }
 
   make(correction: Correction): Edit {
-    const edit = newEdit(correction);
+    return this.append(newEdit(correction));
+  }
+
+  /** The names that are proposed and neither accepted nor dismissed, by cluster. */
+  get proposedNames(): ReadonlyMap<number, ProposedName> {
+    return this.names;
+  }
+
+  /** Accept a proposed name: its edit has the proposal's id, so that the run knows it was accepted. */
+  acceptName(cluster: number, { id, name }: ProposedName): Edit {
+    if (this.edits.some((edit) => edit.id === id)) return this.make({ op: "redo", edit: id });
+    return this.append({ ...newEdit({ op: "rename", cluster, name }), id });
+  }
+
+  private append(edit: Edit): Edit {
     const own = [...this.own, edit];
     // Usually no other window has stored anything since.
     this.own = this.storage.read() === this.own ? own : this.together(own);
@@ -102,7 +125,13 @@ export class Review {
 
   /** Whether an image is confirmed. */
   confirmed(image: number): boolean {
-    return this.state.confirmed[image] === 1;
+    const how = this.state.how[image];
+    return how !== UNCONFIRMED && how !== WRONG;
+  }
+
+  /** How a person judged an image: reviewed, audited, moved, called wrong, or not at all. */
+  howOf(image: number): number {
+    return this.state.how[image] as number;
   }
 
   /** Whether an image is reviewed: confirmed, moved or junk. */
@@ -127,6 +156,18 @@ export class Review {
     if (found !== null) this.report.questions = new Map(found);
     this.askedAnew ||= found !== null;
     return found?.length ?? null;
+  }
+
+  /** Have the server rank images by their similarity to some; nothing without an answer. */
+  async similar(query: object): Promise<Similar | null> {
+    return (await this.server?.similar(query)) ?? null;
+  }
+
+  /** Ask the server what the audit says by now, after drawing up to `count` images; false where it does not answer. */
+  async audit(count = 0): Promise<boolean> {
+    const found = (await this.server?.audit(count)) ?? null;
+    if (found !== null) this.report.audit = found;
+    return found !== null;
   }
 
   /** Edits that only this browser has. */
@@ -166,6 +207,25 @@ export class Review {
     return kept;
   }
 
+  private knownOf(log: readonly Edit[]): Known {
+    return new Known([...this.ids, ...(this.tree?.ids ?? [])], log);
+  }
+
+  /** The ids of the clusters that training found. */
+  get trained(): readonly number[] {
+    return this.ids;
+  }
+
+  /** Whether a node of the tree is divided. */
+  isOpen(node: number): boolean {
+    return this.state.isOpen(node);
+  }
+
+  /** The name of a cluster, or of a node of the tree that is none now. */
+  nameOf(node: number): string | null {
+    return this.state.names.get(node) ?? null;
+  }
+
   private follow(): void {
     this.own = this.together(this.own);
     this.show([...this.saved, ...this.own]);
@@ -174,7 +234,7 @@ export class Review {
   /** Take over the log as the server has it. */
   private take(log: readonly Edit[], refused: { edits: readonly Edit[]; why: string } | null): void {
     const same = sharedStart(this.saved, log);
-    if (same < this.saved.length) this.known = new Known(this.ids, log);
+    if (same < this.saved.length) this.known = this.knownOf(log);
     else for (const edit of log.slice(same)) this.known.add(edit);
     this.saved = log;
     const without = new Set(refused?.edits.map(({ id }) => id));
@@ -194,6 +254,7 @@ export class Review {
     this.state.follow(edits);
     regroup(this.report, this.state, this.empty);
     this.seen = null;
+    this.names = openNames(this.proposals, edits, this.report.byId);
     this.notify(true);
   }
 

@@ -6,10 +6,12 @@ export class Selection {
   /** The image that is shown large, which keys then mean. */
   viewed: number | null = null;
   private anchor: { list: readonly number[]; place: number } | null = null;
-  private readonly listeners: (() => void)[] = [];
+  private readonly listeners = new Set<() => void>();
 
-  listen(listener: () => void): void {
-    this.listeners.push(listener);
+  /** Call a function after each change, until the one that is returned is called. */
+  listen(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
   }
 
   toggle(list: readonly number[], place: number): void {

@@ -1,4 +1,4 @@
-import type { Question } from "../payload";
+import type { Audit, Question } from "../payload";
 import { type Edit, asLines } from "./edits";
 
 export type Saving = "saved" | "saving" | "unreachable";
@@ -6,6 +6,12 @@ export type Saving = "saved" | "saving" | "unreachable";
 const MOST_SENT = 4_000_000; // letters
 const EVERY = 1_000; // milliseconds between two looks at what other windows saved
 const PATIENCE = 3_000; // until a server that did not answer is asked again
+
+/** Images, best first, and the probability that each is wanted, where a classifier was trained. */
+export interface Similar {
+  rows: number[];
+  probabilities: number[] | null;
+}
 
 interface Here {
   known: readonly Edit[]; // the log as far as it is known
@@ -52,6 +58,26 @@ export class Server {
     try {
       const answer = await fetch("api/questions");
       return answer.ok ? ((await answer.json()) as Question[]) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** The images most like some; see `src/propos/review/server/similar.py`. */
+  async similar(query: object): Promise<Similar | null> {
+    try {
+      const answer = await fetch("api/similar", { method: "POST", body: JSON.stringify(query), headers: { "Content-Type": "application/json" } });
+      return answer.ok ? ((await answer.json()) as Similar) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** What the audit of the run says by now, after drawing up to `count` images. */
+  async audit(count: number): Promise<Audit | null> {
+    try {
+      const answer = await (count > 0 ? fetch(`api/audit?count=${count}`, { method: "POST" }) : fetch("api/audit"));
+      return answer.ok ? ((await answer.json()) as Audit) : null;
     } catch {
       return null;
     }

@@ -1,6 +1,6 @@
 import type { Cluster } from "../payload";
 import type { Report } from "../report";
-import { count, images } from "../format";
+import { count, counted, images } from "../format";
 import type { Edit } from "./edits";
 import { JUNK } from "./replay";
 
@@ -23,6 +23,12 @@ export function describeEdit(report: Report, edit: Edit): string {
       const what = "images" in edit ? images(edit.images.length) : `all of ${name(edit.cluster)}`;
       return edit.op === "junk" ? `Marked ${what} as junk` : `Confirmed ${what}`;
     }
+    case "wrong":
+      return `Marked ${images(edit.images.length)} as wrong`;
+    case "cut":
+      return `Cut the tree into ${counted(report.clusters.filter(({ id }) => isCluster(id)).length, "cluster")}`;
+    case "dismiss":
+      return "Dismissed a proposal";
     default:
       return edit.op === "undo" ? "Undone" : "Redone";
   }

@@ -3,6 +3,7 @@ import { Gallery } from "../gallery";
 import type { Cluster } from "../payload";
 import { type Report, imagesWhere } from "../report";
 import type { Actions } from "../review/actions";
+import type { ProposedName } from "../review/proposals";
 import { JUNK } from "../review/replay";
 import { cohesion, reviewedText } from "../review/texts";
 import type { Screen } from "../shell";
@@ -21,6 +22,7 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
   }
   const steps = new Pane(el("nav", { class: "steps", "aria-label": "Clusters" }));
   const heading = new Pane(el("h1"));
+  const name = new Pane(el("div"));
   const description = el("p", { class: "description" });
   const lead = el("p", { class: "lead" });
   const typical = new Gallery(report, [], "Typical");
@@ -34,6 +36,7 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
     { class: "screen", "data-cluster": id },
     steps.element,
     heading.element,
+    name.element,
     description,
     lead,
     id === JUNK ? el("p", { class: "quiet" }, ASIDE) : tools(actions, id),
@@ -51,6 +54,8 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
     const around = adjacent(report, cluster);
     steps.show(around.map((each) => each && [each.id, each.name]), () => neighbours(report, around));
     heading.show(cluster.name, () => title(report, cluster));
+    const proposed = report.review.proposedNames.get(id);
+    name.show(proposed?.id ?? null, () => (proposed === undefined ? [] : [proposedName(actions, id, proposed)]));
     description.hidden = !report.descriptions.has(id);
     description.textContent = report.descriptions.get(id) ?? "";
     lead.textContent = sentence(report, cluster);
@@ -75,6 +80,21 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
 
 function title(report: Report, { id, name }: Cluster): Child[] {
   return [swatch(id), report.clusterName(id), name !== null && id !== JUNK && el("span", { class: "quiet number-of" }, id)];
+}
+
+/** The name that is proposed, with its evidence; accepting it is one click or key. */
+function proposedName(actions: Actions, id: number, { name, evidence }: ProposedName): HTMLElement {
+  return el(
+    "div",
+    { class: "proposal", role: "group", "aria-label": "Proposed name" },
+    el("p", {}, "Proposed name: ", el("strong", {}, name), el("span", { class: "quiet" }, ` ${evidence}.`)),
+    el(
+      "div",
+      { class: "tools" },
+      el("button", { type: "button", class: "main", title: "Accept (A)", click: () => actions.acceptName(id) }, `Name it “${name}”`),
+      el("button", { type: "button", click: () => actions.dismissName(id) }, "Dismiss"),
+    ),
+  );
 }
 
 function tools(actions: Actions, id: number): HTMLElement {

@@ -3,14 +3,21 @@ import { Gallery } from "../gallery";
 import type { By } from "../plot/colouring";
 import { controls } from "../plot/controls";
 import { legend } from "../plot/legend";
+import { MOST_DOTS } from "../plot/sample";
 import { MapView } from "../plot/view";
 import type { Report } from "../report";
 import type { Screen } from "../shell";
-import { images } from "../format";
+import { count, images } from "../format";
 
 const WORDS = "Similar images lie close together. Distances between far groups mean little.";
 const HOW = "Click a dot or a picture to see its image. Draw around images, or list what is in view, and they are shown here.";
 const FEW = 2_000; // up to this number of images, thumbnails show more than dots although they hide each other
+
+/** What the map leaves out. */
+function sampleNote(report: Report): HTMLElement | null {
+  if (report.count <= MOST_DOTS) return null;
+  return el("p", { class: "quiet" }, `The map draws ${count(MOST_DOTS)} of ${images(report.count)}, evenly chosen. The list of what is in view has all.`);
+}
 
 /** The map of all images: hover to see one, draw around some to list them. */
 export function mapScreen(report: Report): Screen {
@@ -40,7 +47,7 @@ export function mapScreen(report: Report): Screen {
     { class: "screen" },
     el("h1", {}, "Map"),
     controls(view, ways, pictures, pictures && report.count <= FEW, drawKeys),
-    el("div", { class: "atlas" }, view.element, el("div", { class: "side-panel" }, keys, el("p", { class: "quiet" }, WORDS), chosen)),
+    el("div", { class: "atlas" }, view.element, el("div", { class: "side-panel" }, keys, el("p", { class: "quiet" }, WORDS), sampleNote(report), chosen)),
   );
   const corrected = (): boolean => {
     view.corrected();

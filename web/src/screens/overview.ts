@@ -63,7 +63,7 @@ export function overviewScreen(report: Report): Screen {
     const pane = made.get(id) ?? newCard(id);
     made.set(id, pane);
     const seen = report.review.seenByCluster.get(id) ?? 0;
-    pane.show([cluster, seen], () => card(report, cluster, seen));
+    pane.show([cluster, seen, report.review.proposedNames.get(id)?.id ?? null], () => card(report, cluster, seen));
     return pane.element;
   }
 
@@ -122,11 +122,17 @@ function card(report: Report, cluster: Cluster, seen: number): Child[] {
   const { label, share } = cluster;
   return [
     el("div", { class: "mosaic" }, cluster.typical.slice(0, 9).map((image) => picture(report, image))),
-    el("h2", {}, swatch(cluster.id), report.clusterName(cluster.id)),
+    el("h2", {}, swatch(cluster.id), report.clusterName(cluster.id), proposed(report, cluster.id)),
     el("p", { class: "quiet pair" }, el("span", {}, images(cluster.size)), cluster.id !== JUNK && tightness(cluster)),
     label !== null && share !== null && el("p", { class: "quiet" }, `${percent(share)} labelled “${label}”`),
     cluster.id !== JUNK && seen > 0 && progress(seen, cluster.size),
   ];
+}
+
+/** The name that is proposed for a cluster, told from those that people gave. */
+function proposed(report: Report, id: number): HTMLElement | null {
+  const name = report.review.proposedNames.get(id);
+  return name === undefined ? null : el("span", { class: "proposed", title: `Proposed: ${name.evidence}` }, `${name.name}?`);
 }
 
 /** A cluster's compactness, in a word. */

@@ -1,19 +1,30 @@
 import { el } from "../dom";
 import { Gallery } from "../gallery";
 import type { Report } from "../report";
+import type { Actions } from "../review/actions";
 import type { Screen } from "../shell";
 import { sizeSlider } from "../size";
 import { count, counted, images } from "../format";
 
 const MOST_GROUPS = 50;
+/** The faults of single images, as `src/propos/review/report/faults.py` finds them. */
+const FAULTS: [kind: string, title: string, words: string][] = [
+  ["black", "Black images", "Nothing can be seen in them."],
+  ["dark", "Dark images", "Much darker than the others, also in their lightest parts."],
+  ["bright", "Bright images", "Much lighter than the others, also in their darkest parts."],
+  ["blurred", "Blurred images", "Much less sharp than the others."],
+  ["flat", "Screenshots or documents", "Large parts have one colour exactly."],
+  ["aspect", "Unusual shapes", "Much wider or taller than the others."],
+  ["tiny", "Tiny images", "Less than a quarter of the usual size."],
+];
 
 type Lister = (images: number[], label: string) => HTMLElement;
 
 /** Problems to check before trusting the clusters. */
-export function problemsScreen(report: Report): Screen {
+export function problemsScreen(report: Report, actions: Actions): Screen {
   const { problems } = report;
   const { counts } = problems;
-  const pictures = counts.exact + counts.near + counts.bursts + counts.outliers;
+  const pictures = counts.exact + counts.near + counts.bursts + counts.outliers + FAULTS.reduce((sum, [kind]) => sum + (counts[kind] ?? 0), 0);
   const lists: Gallery[] = [];
   const gallery: Lister = (found, label) => {
     const list = new Gallery(report, found, label);
@@ -30,6 +41,11 @@ export function problemsScreen(report: Report): Screen {
     part("Exact duplicates", "Groups of images with the same pixels, or files with the same bytes.", counts.exact, repeated(gallery, problems.exact)),
     part("Near duplicates", "Groups of almost identical images: copies that were saved again, resized or made lighter.", counts.near, repeated(gallery, problems.near)),
     counts.bursts > 0 && part("Bursts", "Groups of similar photographs that one camera took at different times: no copies.", counts.bursts, repeated(gallery, problems.bursts)),
+    FAULTS.filter(([kind]) => kind in problems.faults).map(([kind, title, words]) => {
+      const found = problems.faults[kind] as number[];
+      const junk = el("button", { type: "button", click: () => actions.junk(found.filter((image) => !report.review.isReviewed(image))) }, "Mark all as junk");
+      return part(title, words, counts[kind] ?? found.length, () => el("div", {}, gallery(found, title), junk));
+    }),
     part(
       "Outliers",
       "Unusually far from the centre of their cluster, the farthest first. They may still belong there: check the first ones.",
