@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propos.cli.prechecks import FINISHED_RUN
+from propos.cli.rows import check_rows_path, write_rows
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
@@ -27,15 +28,13 @@ def ask(
     ] = None,
 ) -> None:
     """List the images whose labels would help most, grouped by the two clusters they lie between."""
-    from propos.common.errors import InputError, refuse_to_overwrite
+    from propos.common.errors import InputError
     from propos.common.plurals import counted
     from propos.review.report import choose_images_to_check
     from propos.runs import Run
 
-    if output is not None and output.suffix not in (".csv", ".json"):
-        raise InputError(f"{output}: name the file *.csv or *.json")
     if output is not None:
-        refuse_to_overwrite(output)
+        check_rows_path(output)
     folder = Run.open(run)
     folder.refuse_all_junk()
     for note in folder.notes_on_edits():
@@ -48,7 +47,7 @@ def ask(
     if rows:
         say(f"Answer them on the page, under Questions: propos open {shlex.quote(str(run))}")
     if output is not None:
-        _write(rows, output)
+        write_rows(COLUMNS, rows, output)
         say(f"{counted(len(rows), 'image')}: {output}")
 
 
@@ -84,23 +83,3 @@ def _print(rows: list[Row]) -> None:
 
 def _title(cluster: int, name: str | None) -> str:
     return f"cluster {cluster}" if name is None else f"{name} ({cluster})"
-
-
-def _write(rows: list[Row], path: Path) -> None:
-    import csv
-    import io
-    import json
-
-    from propos.common.spreadsheets import guarded
-    from propos.runs import write_atomically
-
-    if path.suffix == ".json":
-        content = (
-            json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in rows], indent=1, ensure_ascii=False) + "\n"
-        )
-    else:
-        text = io.StringIO(newline="")
-        cells = [["" if cell is None else guarded(str(cell)) for cell in row] for row in rows]
-        csv.writer(text).writerows([COLUMNS, *cells])
-        content = text.getvalue()
-    write_atomically(path, content.encode())

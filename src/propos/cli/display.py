@@ -146,7 +146,8 @@ class Terminal:
         """Show a finished epoch."""
         self.bar.update(self.task, summary=summary(record))
         now, last = time.monotonic(), record["epoch"] >= self.epochs - 1
-        if not self.live and not self.quiet and (last or now - self.last_line > PLAIN_LINE_SECONDS):
+        trained = self.epochs > 0  # otherwise there is nothing but the result, which `done` prints
+        if trained and not self.live and not self.quiet and (last or now - self.last_line > PLAIN_LINE_SECONDS):
             done = record["epoch"] + 1
             when = f"epoch {done}/{self.epochs}" if done <= self.epochs else "end"
             self.note(f"{when}  {summary(record)}")

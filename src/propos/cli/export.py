@@ -40,6 +40,7 @@ def export(
     """Export the corrected labels of a run for other programs."""
     from propos.common.plurals import counted
     from propos.review.export import check_output_path, check_split, export_run, refuse_dry_run
+    from propos.review.promise import promise_of
     from propos.runs import Run
 
     shares = check_split(split, to)
@@ -59,6 +60,9 @@ def export(
         say(f"{original} -> {place}")
     what = counted(exported.count, "cluster" if to == "model" else "image")
     say(f"{what}{' would go to' if dry_run else ':'} {output}")
+    promise = promise_of(folder)
+    if not dry_run and (promise.quality is not None or to in ("csv", "parquet", "json")):
+        say(f"Labels: {promise}")
     if parts is not None:
         say(parts.summary())
     if exported.left_out:

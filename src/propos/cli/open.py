@@ -10,25 +10,34 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propos.cli import interrupts
-from propos.cli.prechecks import FINISHED_RUN
+from propos.cli.prechecks import existing_run
 from propos.cli.streams import say
+from propos.cli.studio import NO_BROWSER, PORT, PORT_OPTION, studio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from propos.runs import Run
 
-PORT = 8765
+
+def _existing(run: Path | None) -> Path | None:
+    return None if run is None else existing_run(run)
 
 
 def open_run(
-    run: Annotated[Path, FINISHED_RUN],
-    port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Port to listen on; if it is busy, the next free one.")
-    ] = PORT,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address; open no browser.")] = False,
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN]", help="A finished run folder (default: Studio, with all runs).", callback=_existing
+        ),
+    ] = None,
+    port: Annotated[int, PORT_OPTION] = PORT,
+    no_browser: Annotated[bool, NO_BROWSER] = False,
 ) -> None:
     """Open a run's page in the browser and save corrections as they are made; stop with Ctrl-C."""
+    if run is None:
+        studio(port=port, no_browser=no_browser)
+        return
     from propos.cli.display import Terminal
     from propos.review.report import is_current, show_edits, write_report
     from propos.review.server import serve

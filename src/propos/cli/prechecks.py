@@ -13,7 +13,7 @@ from propos.common.names import nearest, no_such_source
 
 def existing_run(run: Path) -> Path:
     """Refuse a run folder that does not exist."""
-    if not run.exists():
+    if not run.exists() and is_only_process():
         raise no_such_run(run)
     return run
 

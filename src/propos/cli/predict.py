@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from propos.cli.prechecks import FINISHED_RUN
+from propos.cli.prechecks import FINISHED_RUN, is_only_process
 from propos.cli.streams import say
-from propos.common.errors import refuse_to_overwrite
 
 
 def predict(
@@ -23,27 +22,49 @@ def predict(
         Path | None, typer.Option(help="Folder of data sets (default: the run's, else PROPOS_DATA).")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    reject: Annotated[
+        str | None,
+        typer.Option(metavar="1%", help="Give cluster -1 to images farther out than this share of the run's own."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:
     """Assign new images to the clusters of a finished run."""
-    refuse_to_overwrite(output)
-    from propos.common.plurals import counted
-    from propos.runs import Run, check_table_path, write_parts
+    from propos.evaluation.rejection import parse_share
+    from propos.runs import Run, StoredBlocks
 
-    check_table_path(output)
-    folder = Run.open(run)
-
+    share = None if reject is None else parse_share(reject)
+    if is_only_process():
+        StoredBlocks(output).check_output()  # before torch is imported
     from propos.cli.display import Terminal
-    from propos.runner import open_like
+    from propos.common.plurals import counted
+    from propos.distributed import join_process_group, rank, receive_message
+    from propos.runner import (
+        agree_on_predictions,
+        following_first_process,
+        open_like,
+        rejecting_model,
+        write_predictions,
+    )
     from propos.training import Model, choose_device
 
-    model = Model.from_run(folder, choose_device(device))
-    # Images that are read once are not cached.
-    with open_like(model.config, source, data, keep="use") as images, Terminal(quiet) as terminal:
-        for note in (*folder.notes_on_edits(), *images.notes):
-            terminal.warn(note)
-        with terminal.show_task("Predicting") as progress:
-            rows = write_parts(model.tabulate(images, progress), output)
-        for skipped in images.skipped:
-            say(f"skipped {skipped.path}: {skipped.reason}", err=True)
-        terminal.note(f"{counted(rows, 'image')}: {output}")
+    with (
+        join_process_group(),
+        Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal,  # only rank 0 prints
+        following_first_process(),
+    ):
+        announced = receive_message() if rank() > 0 else None
+        StoredBlocks(output).check_output()
+        folder = Run.open(run)
+        model = rejecting_model(folder, Model.from_run(folder, choose_device(device)), share)
+        # Images that are read once are not cached.
+        with open_like(model.config, source, data, keep="use") as images:
+            for note in (*folder.notes_on_edits(), *images.notes):
+                terminal.warn(note)
+            key = agree_on_predictions(model, images, announced)
+            with terminal.show_task("Predicting") as progress:
+                rows = write_predictions(model, images, output, key, progress)
+            if rank() > 0:
+                return
+            for skipped in images.skipped:
+                say(f"skipped {skipped.path}: {skipped.reason}", err=True)
+            terminal.note(f"{counted(rows, 'image')}: {output}")

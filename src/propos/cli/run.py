@@ -14,6 +14,7 @@ import typer
 from propos.cli.prechecks import check_source, is_only_process
 
 if TYPE_CHECKING:
+    from propos.data import Source
     from propos.runner import Request
     from propos.runs import Run
 
@@ -67,7 +68,8 @@ def run(
         str | None,
         typer.Option(
             metavar="START",
-            help="scratch, pretrained or pretrained:NAME (default: pretrained for photographs, if installed).",
+            help="scratch, pretrained[:NAME], or a network of the hub: dinov2-s, clip-b32, hub:OWNER/NAME, hub:FOLDER "
+            "(default: pretrained for photographs, if installed).",
         ),
     ] = None,
     weights: Annotated[
@@ -115,6 +117,7 @@ def run_on_terminal(
     from propos.cli.display import Terminal
     from propos.cli.stopping import stop_on_signals
     from propos.distributed import join_process_group, rank
+    from propos.review.naming import propose_names_or_warn
     from propos.review.report import write_report_or_warn
     from propos.runner import run_request
 
@@ -126,11 +129,15 @@ def run_on_terminal(
                 terminal.note(threads)  # when training starts: after the reasons of the plan
             return stop_on_signals(terminal)
 
+        def present(run: Run, images: Source) -> None:
+            propose_names_or_warn(run, images, terminal)
+            write_report_or_warn(run, images, terminal)
+
         return run_request(
             request,
             resume,
             device,
             terminal,
             stopping=stopping,
-            page=(lambda run, images: write_report_or_warn(run, images, terminal)) if report else None,
+            page=present if report else None,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propos.cli.prechecks import check_source
+from propos.cli.streams import say
 
 if TYPE_CHECKING:
     from propos.clustering import Suggestion
@@ -55,10 +57,14 @@ def suggest_k(
     )
     is_run = (Path(what) / "run.json").is_file()
     suggestion = _of_run(request) if is_run else _of_source(request, device, quiet=as_json)
+    proposed = is_run and _propose(Path(what), suggestion)
     if as_json:
         typer.echo(json.dumps(suggestion.plain()))
-    else:
-        _print(suggestion)
+        return
+    _print(suggestion)
+    if proposed:
+        accept = f"propos proposals {shlex.quote(what)} --accept {_cut_id(suggestion)}"
+        say(f"Cut the run's tree into {suggestion.chosen} clusters: {accept}")
 
 
 def _of_run(request: Request) -> Suggestion:
@@ -79,6 +85,25 @@ def _of_run(request: Request) -> Suggestion:
     draw = generator(request.seed or 0, "suggestion")
     sample = embeddings[sample_positions(len(embeddings), highest, draw).numpy()]
     return suggest_clusters(torch.from_numpy(sample), lowest, highest, draw)
+
+
+def _cut_id(suggestion: Suggestion) -> str:
+    """Return the id of the proposed cut: one for each number of clusters."""
+    return f"cut-{suggestion.chosen}"
+
+
+def _propose(folder: Path, suggestion: Suggestion) -> bool:
+    """Propose the cut of the run's tree into the suggested number of clusters; return False if it has none."""
+    from propos.runs import Cut, Proposal, Run, write_proposals
+
+    run = Run.open(folder)
+    tree = run.tree()
+    if tree is None or suggestion.chosen > len(tree.leaves):
+        return False
+    edit = Cut(v=1, id=_cut_id(suggestion), op="cut", node=tree.root, open=tree.coarsest(suggestion.chosen))
+    evidence = " ".join(suggestion.why.split())[:500]
+    write_proposals(folder, "cut", [Proposal(id=edit.id, kind="cut", source="suggest-k", evidence=evidence, edit=edit)])
+    return True
 
 
 def _of_source(request: Request, device_name: str, quiet: bool) -> Suggestion:
