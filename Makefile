@@ -182,7 +182,7 @@ bench-report: $(PAGE)
 bench-review: $(PAGE)
 	$(BIN)/python benchmarks/review.py
 
-# Seconds, memory and disk space with 100,000, a million and ten million images, without decoding; an hour, 16 GB of memory.
+# Seconds, memory and disk space with 100,000, a million and ten million images; hours, 20 GB of memory and of disk space.
 bench-scale: $(STAMP)
 	$(BIN)/python benchmarks/scale.py
 
