@@ -1,11 +1,13 @@
 """The stand-in for a GPU refuses and notes what a GPU would."""
 
+import threading
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from helpers.gpu import GPU, OnGpu, standing_in
+from helpers.gpu import GPU, OnGpu, Stream, standing_in
 from propos.distributed.transfer import PinnedRing, send
 
 MIXED = {
@@ -114,3 +116,31 @@ def test_a_ring_of_pinned_buffers_sends_what_it_was_given_without_a_wait(gpu):
         assert arrived[number]().device == GPU
     assert gpu.waits == []
     assert [arrive().tolist()[0] for arrive in arrived] == [0, 1, 2, 3, 4, 5]
+
+
+class SlowlyFilled:
+    """What a stream copies to, until it is released."""
+
+    def __init__(self):
+        self.begun, self.released, self.filled = threading.Event(), threading.Event(), False
+
+    def copy_(self, source):
+        self.begun.set()
+        self.released.wait()
+        self.filled = True
+
+
+def test_a_thread_waits_for_a_copy_that_another_thread_makes():
+    """Else a step reads garbage once in a while: the thread that reads images waits for the same stream."""
+    stream, into, found = Stream(), SlowlyFilled(), []
+    stream.enqueue(into, None)
+    copying = threading.Thread(target=stream.run)
+    copying.start()
+    into.begun.wait()
+    waiting = threading.Thread(target=lambda: (stream.run(), found.append(into.filled)))
+    waiting.start()
+    waiting.join(timeout=0.1)  # without a lock it has ended by now
+    into.released.set()
+    waiting.join()
+    copying.join()
+    assert found == [True]

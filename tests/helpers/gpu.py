@@ -270,12 +270,14 @@ class Stream:
 
     def __init__(self, device=None, priority=0):
         self.device, self.copies, self.done = GPU, deque(), 0
+        self._copying = threading.Lock()
 
     def run(self, until=None):
-        while self.copies and (until is None or self.done < until):
-            into, source = self.copies.popleft()
-            into.copy_(source)
-            self.done += 1
+        with self._copying:  # a thread that waits for a copy waits for one that another thread makes
+            while self.copies and (until is None or self.done < until):
+                into, source = self.copies.popleft()
+                into.copy_(source)
+                self.done += 1
 
     def enqueue(self, into, source):
         self.copies.append((into, source))

@@ -87,6 +87,16 @@ def proto_nce(query, labels, centres, concentrations):
     return sum(losses) / max(1, len(losses))
 
 
+def proto_nce_as_released(query, labels, centres, concentrations, drawn):
+    """The batch's prototypes, a row for each image, then those drawn: the own row against all rows."""
+    rows = [*labels, *drawn]
+    losses = []
+    for place, q in enumerate(query):
+        scores = [math.exp(float(unit(q) @ centres[row]) / concentrations[row]) for row in rows]
+        losses.append(-math.log(scores[place] / sum(scores)))
+    return sum(losses) / len(losses)
+
+
 def instance_softmax(embeddings, bank, images, temperature):
     total = 0.0
     for embedding, own in zip(embeddings, images, strict=True):

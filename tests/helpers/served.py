@@ -19,7 +19,7 @@ class Served:
 
     def __init__(self, folder, port=0, **keywords):
         self.folder, self.ended = folder, False
-        self.process = start("open", folder, "--no-browser", "--port", port, **keywords)
+        self.process = start(*self.command(folder), "--no-browser", "--port", port, **keywords)
         while "\n" not in (said := self.process.said()):
             assert self.process.poll() is None, self.process.communicate()
             time.sleep(0.02)
@@ -27,6 +27,9 @@ class Served:
         self.address = urlsplit(re.search(r"http://\S+", said)[0])
         self.host = self.address.netloc
         self.token = self.address.path.strip("/")
+
+    def command(self, folder):
+        return "open", folder
 
     def ask(self, path, method="GET", body=None, token=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.address.port)

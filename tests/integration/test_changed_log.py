@@ -142,6 +142,15 @@ def test_what_another_program_appended_and_nobody_can_read_is_refused(serve):
     assert server.save(named(5))[0] == 200
 
 
+def test_an_edit_that_is_refused_is_told_what_is_wrong_with_it(serve):
+    server = serve()
+    line = json.dumps({"v": 1, **named(0), "id": "a b"})
+    for sent, where in ((line + "\n", "line 1"), (line, "the last line")):
+        status, said = server.ask("api/edits?since=0&last=", "POST", sent.encode())
+        assert status == 422
+        assert said.decode().startswith(f"edits: {where}: rename: id = 'a b': String should match pattern")
+
+
 def test_a_run_that_was_renamed_is_not_made_again_and_closing_does_not_claim_it(serve, folder, tmp_path):
     server = serve()
     log = saved_five(server)

@@ -59,6 +59,7 @@ def test_a_run_folder_holds_what_is_promised(finished):
         "history.jsonl",
         "checkpoint",
         "map.npy",
+        "tree.json",
         "report",
     }
     assert (out / "report" / "index.html").is_file()

@@ -67,7 +67,7 @@ def test_apply_refuses_in_one_line_and_changes_nothing(folder, tmp_path, capsys)
     undone = write_edits(tmp_path / "e.jsonl", {"op": "undo", "edit": "never made"})
     (tmp_path / "empty").touch()
     with (tmp_path / "large").open("wb") as large:
-        large.truncate(100_000_000)
+        large.truncate(1_000_000_001)
     words = {
         unknown: "line 2: rename: unknown cluster 10",
         other: 'contains none of its images, such as "another run\'s.png": give the run that it was made for',
@@ -75,7 +75,7 @@ def test_apply_refuses_in_one_line_and_changes_nothing(folder, tmp_path, capsys)
         newer: "line 1: was written by a newer propos (edits 2, this one reads 1): upgrade propos",
         undone: "line 1: undo: ",
         tmp_path / "empty": "contains no edits",
-        tmp_path / "large": "it is larger than 64,000,000 bytes",
+        tmp_path / "large": "it is larger than 1,000,000,000 bytes",
         tmp_path / "none": "no such file",
         tmp_path: "not a file",
     }

@@ -13,6 +13,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from helpers.command import command, run
+from helpers.runs import write_edits
 from helpers.small import CPU, QUICK, as_flags, digits, save_digits
 from propos.clustering import spherical_kmeans
 from propos.data import open_source
@@ -213,6 +214,17 @@ def test_missing_images_of_the_run_are_reported_because_test_images_cannot_be_ex
     assert result.code == 0, result.err
     assert "cannot check whether test images are among the run's" in result.err
     assert json.loads(result.out)["knn_images"] == 100
+
+
+def test_one_cluster_has_no_agreement_with_labels_but_an_accuracy(folder, evaluated, tmp_path, capsys):
+    merged = shutil.copytree(folder / "run", tmp_path / "merged")
+    ids = Run.open(merged).prototypes.ids.tolist()
+    write_edits(merged / "edits.jsonl", {"op": "merge", "clusters": ids[1:], "into": ids[0]})
+    found = evaluated(of=merged)
+    assert [found[name] for name in ("nmi", "ami", "ari", "silhouette")] == [None] * 4
+    assert found["accuracy"] == np.bincount(Run.open(merged).table.label).max() / 200
+    lines = command(capsys, "evaluate", merged).out.splitlines()
+    assert [line.split()[0] for line in lines if "one cluster has none" in line] == ["nmi", "ami", "ari", "silhouette"]
 
 
 def test_another_number_of_clusters_is_found_in_the_runs_embeddings(folder, evaluated):

@@ -1,6 +1,7 @@
 """`propos open`: the server's doors, and corrections that are on the disk before they are confirmed."""
 
 import asyncio
+import base64
 import http.client
 import json
 import shutil
@@ -9,6 +10,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helpers.runs import folder_run
@@ -166,18 +168,19 @@ def test_two_windows_lose_nothing(own):
 
 def test_two_splits_with_the_same_id_give_two_clusters(own):
     server = own()
-    names = Run.open(server.folder).table.images
+    run = Run.open(server.folder)
+    names, free = run.table.images, run.edits.free_id()
     for number in (1, 2):
         status, said = server.save(
-            {"id": f"s{number}", "op": "split", "images": [names[number]], "into": 10},
-            {"id": f"r{number}", "op": "rename", "cluster": 10, "name": f"of {number}"},
+            {"id": f"s{number}", "op": "split", "images": [names[number]], "into": free},
+            {"id": f"r{number}", "op": "rename", "cluster": free, "name": f"of {number}"},
         )
         assert status == 200, said
-    again = {"id": "s2", "op": "split", "images": [names[2]], "into": 10}  # whose answer was lost on its way
+    again = {"id": "s2", "op": "split", "images": [names[2]], "into": free}  # whose answer was lost on its way
     assert json.loads(server.save(again, since=4, last="r2")[1])["edits"] == []
     corrected = Run.open(server.folder).corrected
-    assert {number: corrected.names()[number] for number in (10, 11)} == {10: "of 1", 11: "of 2"}
-    assert corrected.table.cluster[[1, 2]].tolist() == [10, 11]
+    assert [corrected.names()[number] for number in (free, free + 1)] == ["of 1", "of 2"]
+    assert corrected.table.cluster[[1, 2]].tolist() == [free, free + 1]
 
 
 def test_what_to_ask_next_follows_what_was_answered(own):
@@ -255,3 +258,45 @@ def test_a_server_killed_in_a_burst_loses_no_edit_that_it_confirmed(own):
     assert len(confirmed) >= 150
     kept = [edit.id for edit in Run.open(server.folder).edits.edits]
     assert kept[: len(confirmed)] == confirmed
+
+
+def similar(served, **query):
+    status, content = served.ask("api/similar", "POST", json.dumps(query).encode())
+    return status, json.loads(content) if status == 200 else content.decode()
+
+
+def test_similar_images_are_ranked_by_cosine_then_by_answers(served):
+    vectors = Run.open(served.folder).embeddings
+    status, found = similar(served, yes=[5], count=4)
+    assert (status, found) == (200, {"rows": np.argsort(-(vectors @ vectors[5]))[:4].tolist(), "probabilities": None})
+    left_out = found["rows"][1]
+    bits = np.zeros(len(vectors), np.uint8)
+    bits[[5, left_out]] = 1
+    skip = base64.b64encode(np.packbits(bits, bitorder="little").tobytes()).decode()
+    assert similar(served, yes=[5], count=2, skip=skip)[1]["rows"] == found["rows"][2:]
+    _, ranked = similar(served, yes=found["rows"], no=[60, 61], count=len(vectors))
+    place = {row: at for at, row in enumerate(ranked["rows"])}
+    chances = ranked["probabilities"]
+    assert chances == sorted(chances, reverse=True)
+    assert all(chances[place[row]] > 0.5 for row in found["rows"])
+    assert all(chances[place[row]] < 0.5 for row in (60, 61))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"count": 3},
+        {"yes": [], "count": 3},
+        {"yes": [-1], "count": 3},
+        {"yes": [10**9], "count": 3},
+        {"yes": [1], "count": 10**9},
+        {"yes": [1] * 3_000, "count": 3},
+        {"yes": [1], "count": 3, "skip": "#"},
+        {"yes": [1], "count": 3, "path": "/etc/passwd"},
+    ],
+)
+def test_a_search_out_of_bounds_is_refused_in_a_line(served, query):
+    status, words = similar(served, **query)
+    assert status == 422
+    assert words.startswith("similar: ")
+    assert words.count("\n") == 1

@@ -70,9 +70,10 @@ def interrupt(photos, written, number, *arguments, **keywords):
 def test_predict_leaves_no_part_of_a_table(photos, finished, tmp_path, number, ending):
     output = tmp_path / f"out.{ending}"
     environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
-    said = interrupt(photos, ".out.*.part", number, "predict", finished, photos, "-o", output, env=environment)
+    said = interrupt(photos, ".out.*.parts", number, "predict", finished, photos, "-o", output, env=environment)
     assert said == (130, "propos: interrupted")
     assert files(tmp_path) == set()
+    assert not (tmp_path / f".out.{ending}.parts").exists()
 
 
 @pytest.mark.parametrize("what", [("inspect",), ("run", "-k", 3, "--out", "run")], ids=["inspect", "run"])

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 import propos
 from helpers.command import command
-from helpers.small import QUICK
+from helpers.small import QUICK, as_flags
 
 QUICKER = {**QUICK, "train.epochs": 1, "train.warmup": 0, "propos.psl_start": 0, "views.size": 8}
 
@@ -37,6 +37,15 @@ def streamed(tmp_path_factory):
     assert json.loads((folder / "run/run.json").read_text())["source"]["streamed"]
     assert len((folder / "run/skipped.csv").read_text().splitlines()) == 2
     return folder
+
+
+def test_the_first_line_counts_files_where_images_are_not_decoded_yet(streamed, capsys, monkeypatch):
+    monkeypatch.setenv("PROPOS_CACHE_LIMIT", "1KB")
+    given = ["--recipe", "digits", "-k", 3, *as_flags(QUICKER)]
+    result = command(capsys, "run", streamed / "photos", "--out", streamed / "again", "--no-report", *given)
+    assert result.code == 0, result.err
+    assert "Finding 3 clusters in 80 image files; results" in result.out
+    assert "Skipped files are listed in" in result.out
 
 
 def test_its_report_has_pictures(streamed, capsys):

@@ -12,7 +12,7 @@ GENERATED = {"settings.md", "commands.md"}  # from the source
 PAGES = [*ROOT.glob("*.md"), *(page for page in sorted(DOCS.glob("*.md")) if page.name not in GENERATED)]
 # Each with the term to use instead.
 PHRASES = {
-    r"(go|goes|going|gone|went) on (from|with|where)": "continue, resume",
+    r"goe?s? on|(going|gone|went) on (from|with|where)": "continue, resume",
     r"anew": "again, from scratch, re-initialise",
     r"beside": "next to, compared with",
     r"(is|are) there already|(is|are) not there yet": "already exists, must not exist",
