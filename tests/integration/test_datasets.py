@@ -39,12 +39,24 @@ def test_a_run_keeps_the_name_and_the_data_root(trained):
 
 def test_predict_finds_the_test_split_where_the_run_found_the_training_split(trained, capsys, tmp_path, monkeypatch):
     _, out, _ = trained
-    monkeypatch.delenv("PROPOS_DATA", raising=False)
+    monkeypatch.setenv("PROPOS_DATA", str(tmp_path / "others"))
     result = command(capsys, "predict", out, "cifar-10:test", "-o", tmp_path / "new.csv")
     assert (result.code, result.out.split(":")[0]) == (0, "20 images"), result.err
-    result = command(capsys, "predict", out, "cifar-10:test", "--data", tmp_path, "-o", tmp_path / "other.csv")
-    assert result.code == 2
-    assert f"put it at {tmp_path / 'cifar-10-batches-py'}" in result.err
+
+
+def test_data_sets_that_were_moved_are_found_through_the_environment(trained, capsys, tmp_path, monkeypatch):
+    root, out, _ = trained
+    moved = root.rename(tmp_path / "moved")
+    try:
+        monkeypatch.delenv("PROPOS_DATA", raising=False)
+        result = command(capsys, "predict", out, "cifar-10:test", "-o", tmp_path / "new.csv")
+        assert (result.code, result.err.count("\n")) == (2, 1)
+        assert "set PROPOS_DATA" in result.err
+        monkeypatch.setenv("PROPOS_DATA", str(moved))
+        result = command(capsys, "predict", out, "cifar-10:test", "-o", tmp_path / "new.csv")
+        assert (result.code, result.out.split(":")[0]) == (0, "20 images"), result.err
+    finally:
+        moved.rename(root)
 
 
 @pytest.mark.full

@@ -18,9 +18,6 @@ def predict(
         Path,
         typer.Option("-o", "--output", help="Output table (.csv, .parquet or .json); must not exist."),
     ],
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of data sets (default: the run's, else PROPOS_DATA).")
-    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     reject: Annotated[
         str | None,
@@ -57,7 +54,7 @@ def predict(
         folder = Run.open(run)
         model = rejecting_model(folder, Model.from_run(folder, choose_device(device)), share)
         # Images that are read once are not cached.
-        with open_like(model.config, source, data, keep="use") as images:
+        with open_like(model.config, source, keep="use") as images:
             for note in (*folder.notes_on_edits(), *images.notes):
                 terminal.warn(note)
             key = agree_on_predictions(model, images, announced)

@@ -87,13 +87,18 @@ def open_run_images(
     with ExitStack() as stack:
         try:
             pixels = config.pixels
-            unopened = find_source(what, pixels.black, pixels.white, config.labels, data or config.data, show_task)
+            unopened = find_source(what, pixels.black, pixels.white, config.labels, data or _data_folder(config), show_task)
             reading = opened(unopened, config, channels, "stream" if streamed else "build", show_task)
             source = stack.enter_context(reading)
         except InputError as error:
             raise NoImages("gone" if _missing(what) else "unreadable", str(error)) from None
         same = _same_images(run, source)
         yield select_names(same, run.table.images) if run.finished else same
+
+
+def _data_folder(config: Config) -> str | None:
+    """Return a run's folder of data sets; None, for PROPOS_DATA, if it is no longer there."""
+    return config.data if config.data is not None and Path(config.data).is_dir() else None
 
 
 def _missing(what: What) -> bool:
@@ -123,6 +128,6 @@ def open_like(
 ) -> Iterator[Source]:
     """Open other images in the way a run with these settings read its own."""
     assert config.pixels.mean is not None
-    unopened = find_source(what, config.pixels.black, config.pixels.white, labels, data or config.data, show_task)
+    unopened = find_source(what, config.pixels.black, config.pixels.white, labels, data or _data_folder(config), show_task)
     with opened(unopened, config, len(config.pixels.mean), keep, show_task) as source:
         yield source
