@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from propos.common.errors import InputError, shown
 from propos.config.description import Description
-from propos.networks.pretrained import Pretrained
+from propos.networks.pretrained import Origin, Pretrained
 
 EXTRA = "pip install 'propos[hub]'"
 LARGEST = 1.5e9  # parameters: six gigabytes of memory
@@ -79,8 +79,7 @@ def hub_network(name: str, description: str) -> Pretrained:
         lambda published: published,
         crop=None if seen.short is None else seen.side / seen.short,
         resample=seen.resample,
-        trained_on=told.trained_on,
-        licence=told.licence,
+        origin=Origin(told.trained_on, told.licence),
         description=description,
         load=partial(_loaded, told, name),
     )

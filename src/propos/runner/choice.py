@@ -103,7 +103,9 @@ def _start(config: Config, request: Request) -> Choice:
         name, file = named, str(request.origin.weights.resolve())
     weights = read_pretrained(name, file)
     found = weights.network
-    features = Reason("features", f"{found.name} (pretrained on {found.trained_on}; licence: {found.licence})")
+    features = Reason(
+        "features", f"{found.name} (pretrained on {found.origin.trained_on}; licence: {found.origin.licence})"
+    )
     side = {"views.size": found.side} if config.start.learns == "all" else {}
     start = {
         "start.network": found.name,

@@ -87,7 +87,9 @@ def open_run_images(
     with ExitStack() as stack:
         try:
             pixels = config.pixels
-            unopened = find_source(what, pixels.black, pixels.white, config.labels, data or _data_folder(config), show_task)
+            unopened = find_source(
+                what, pixels.black, pixels.white, config.labels, data or _data_folder(config), show_task
+            )
             reading = opened(unopened, config, channels, "stream" if streamed else "build", show_task)
             source = stack.enter_context(reading)
         except InputError as error:
@@ -128,6 +130,8 @@ def open_like(
 ) -> Iterator[Source]:
     """Open other images in the way a run with these settings read its own."""
     assert config.pixels.mean is not None
-    unopened = find_source(what, config.pixels.black, config.pixels.white, labels, data or _data_folder(config), show_task)
+    unopened = find_source(
+        what, config.pixels.black, config.pixels.white, labels, data or _data_folder(config), show_task
+    )
     with opened(unopened, config, len(config.pixels.mean), keep, show_task) as source:
         yield source

@@ -13,6 +13,7 @@ from propos.augment import shapes_of
 from propos.common.errors import InputError
 from propos.data import find_source
 from propos.networks import FrozenBackbone, read_pretrained
+from propos.networks.pretrained import Origin
 
 SIZES = [(96, 72), (61, 90), (48, 48), (43, 80), (30, 20), (57, 64)]  # some are smaller than the inputs
 
@@ -51,7 +52,7 @@ def test_features_are_those_of_transformers(kind, tmp_path, images):
 
 def test_the_model_card_gives_training_data_and_licence(folder):
     network = read_pretrained(f"hub:{folder}").network
-    assert (network.trained_on, network.licence) == ("imaginary/pictures", "apache-2.0")
+    assert network.origin == Origin("imaginary/pictures", "apache-2.0")
     assert (network.name, network.title) == ("hub:tiny", "tiny")
 
 

@@ -8,7 +8,7 @@ import torch
 from propos.common.errors import InputError
 from propos.networks import backbone
 from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite
-from propos.networks.pretrained import build_frozen, find_pretrained, read_pretrained
+from propos.networks.pretrained import Origin, build_frozen, find_pretrained, read_pretrained
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_state_dict_says_itself_which_network_it_is_of(tmp_path, resnet, wrapp
     torch.save(wrapped(resnet), tmp_path / "weights.pth")
     weights = read_pretrained(None, tmp_path / "weights.pth")
     assert weights.network.name == "resnet18"
-    assert weights.network.trained_on == "unknown"
+    assert weights.network.origin == Origin()
     assert torch.equal(weights.state["layer4.1.conv2.weight"], resnet["layer4.1.conv2.weight"])
     assert len(weights.sha256) == 64
     assert build_frozen(weights)(torch.zeros(1, 3, 64, 64)).shape == (1, 512)

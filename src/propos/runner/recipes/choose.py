@@ -44,8 +44,8 @@ def _with_pretrained(sample: Sample, otherwise: str, images: str) -> tuple[str, 
         return otherwise, f"{images}; a pretrained network would give far better clusters: {EXTRA}"
     network = PRETRAINED[NETWORK]
     return "pretrained", (
-        f"{images}: features of {network.name}, pretrained on {network.trained_on} "
-        f"(--start scratch turns it off; licence: {network.licence.partition(' ')[0]})"
+        f"{images}: features of {network.name}, pretrained on {network.origin.trained_on} "
+        f"(--start scratch turns it off; licence: {network.origin.licence.partition(' ')[0]})"
     )
 
 
