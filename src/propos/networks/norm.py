@@ -70,8 +70,16 @@ class BatchNorm(_BatchNorm):
     def _update(self, mean: Tensor, variance: Tensor) -> None:
         """Add a batch's statistics to the running ones."""
         self.get_buffer("num_batches_tracked").add_(1)
-        for name, statistics in (("running_mean", mean), ("running_var", variance)):
-            self.get_buffer(name).lerp_(statistics, self.momentum or 0.0)
+        for buffer, statistics in zip(self.running(), (mean, variance), strict=True):
+            buffer.lerp_(statistics, self.momentum or 0.0)
+
+    def running(self) -> tuple[Float[Tensor, " C"], Float[Tensor, " C"]]:
+        """Return the running mean and variance, to be updated.
+
+        Torch's kernel saves both for the backward pass, which reads neither in training mode. As `data`, they may change
+        before it, where a network passes twice in a step.
+        """
+        return self.get_buffer("running_mean").data, self.get_buffer("running_var").data
 
     def _check_input_dim(self, input: Tensor) -> None:
         assert input.ndim in (2, 4)
@@ -94,7 +102,7 @@ def _update_buffers(norms: Sequence[BatchNorm], groups: BatchGroups) -> None:
     torch._foreach_mul_(variances, unbiased)
     widths = [norm.num_features for norm in norms]
     by_pass = (torch.cat(each).view(groups.passes, -1, sum(widths)).sum(dim=1) for each in (means, variances))
-    buffers = [norm.get_buffer(name) for name in ("running_mean", "running_var") for norm in norms]
+    buffers = [buffer for each in zip(*(norm.running() for norm in norms), strict=True) for buffer in each]
     (momentum,) = {norm.momentum for norm in norms}
     for of_pass in zip(*by_pass, strict=True):
         torch._foreach_lerp_(buffers, [piece for row in of_pass for piece in row.split(widths)], momentum or 0.0)

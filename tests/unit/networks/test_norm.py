@@ -114,6 +114,21 @@ def test_two_batches_in_one_pass_are_the_two_passes(shape, shared):
         torch.testing.assert_close(together.state_dict()[name], value)
 
 
+def test_a_batch_and_then_two_in_one_pass_give_torchs_gradients():
+    """As on an accelerator: the first pass is torch's own, the second updates the buffers that it saved."""
+    ours, theirs, whole = learnt(), nn.BatchNorm1d(4), BatchGroups(((9,),))
+    theirs.load_state_dict(ours.state_dict())
+    batches = [drawn(9, 4, seed=seed) for seed in range(3)]
+    with in_groups(ours, whole):
+        first = ours(batches[0])
+    with in_groups(ours, whole.concatenated(2)):
+        made = first, *ours(torch.cat(batches[1:])).chunk(2)
+    for outputs in (made, [theirs(batch) for batch in batches]):
+        sum((number + output).square().sum() for number, output in enumerate(outputs)).backward()
+    torch.testing.assert_close(ours.weight.grad, theirs.weight.grad)
+    torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("rows", [((9,),), ((4, 5),), ((0, 9),)])
 @pytest.mark.parametrize("shared", [False, True])

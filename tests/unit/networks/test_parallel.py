@@ -58,6 +58,12 @@ def test_passes_are_those_made_one_by_one(network, views):
     torch.testing.assert_close(found, expected)
 
 
+def test_a_network_passes_one_view_and_then_several_before_it_learns(network, views):
+    other, expected = copy.deepcopy(network), one_by_one(network, views)
+    outputs = [other(views[0]), *at_once(other, views[1:])]
+    torch.testing.assert_close(learned(other, outputs), learned(network, expected))
+
+
 def test_gradients_reach_the_inputs(network, views):
     inputs = [view.clone().requires_grad_() for view in views[:2]]
     torch.cat(one_by_one(network, inputs)).square().sum().backward()
