@@ -32,10 +32,10 @@ Share = Annotated[float, Field(gt=0.0, le=1.0)]
 class Cdc(BuildsOn):
     """Let a calibration head choose confident labels for the cluster head, and learn from the latter's averages.
 
-    Both heads start from k-means on the features, spread. Deviations from the public code: predictions come from the
-    networks in eval mode; labels and averages are of each batch (there of 1,000 images for two steps of 500); k-means
-    by direction, on batches ten iterations from random images; where images are fewer than a head's width, the rest of
-    its weights stay random; both heads are in one optimiser. The last epoch counts (there the most accurate).
+    Both heads start from k-means on the features, spread. Deviations from the public code: labels and averages are of
+    each batch (there of 1,000 images for two steps of 500); k-means by direction, on batches ten iterations from random
+    images; where images are fewer than a head's width, the rest of its weights stay random; both heads are in one
+    optimiser. The last epoch counts (there the most accurate).
     """
 
     class Settings(PretextSettings):
@@ -83,12 +83,12 @@ class Cdc(BuildsOn):
     def own_losses(self, batch: Batch, ctx: StepContext) -> dict[str, Tensor]:
         """Return the cluster head's classification, the calibration head's agreement, and its balance."""
         backbone, plain, strong = self.online.backbone, batch.view("plain"), batch.view("strong", 1)
-        features = ctx.predict(backbone, plain)
-        weak = ctx.predict(backbone, batch.view("random", 0, jitter=0.0, grey=0.0))
+        with torch.no_grad():  # with the batch's statistics, as in training: the same on every process
+            features, weak = ctx.encode(backbone, plain, batch.view("random", 0, jitter=0.0, grey=0.0))
+            made = *ctx.encode(self.head, features), *ctx.encode(self.calibration, weak)
         (logits,) = ctx.encode(self.head, *ctx.encode(backbone, strong))
         (calibrated,) = ctx.encode(self.calibration, features)
         self.update_target_statistics(ctx, strong)
-        made = ctx.predict(self.head, features), ctx.predict(self.calibration, weak)
         features, predicted, labelled, logits, calibrated = ctx.gather(features, *made, logits, calibrated)
         chosen = labelled.softmax(dim=1)
         clusters = max(1, round(self.settings.super_clusters * len(features)))
