@@ -76,8 +76,8 @@ class BatchNorm(_BatchNorm):
     def running(self) -> tuple[Float[Tensor, " C"], Float[Tensor, " C"]]:
         """Return the running mean and variance, to be updated.
 
-        Torch's kernel saves both for the backward pass, which reads neither in training mode. As `data`, they may change
-        before it, where a network passes twice in a step.
+        Torch's kernel saves both for the backward pass, which reads neither in training mode. As `data`, they may
+        change before it, where a network passes twice in a step.
         """
         return self.get_buffer("running_mean").data, self.get_buffer("running_var").data
 
