@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from helpers.gpu import GPU, OnGpu, Stream, standing_in
+from helpers.gpu import GPU, Event, OnGpu, Stream, standing_in
 from propos.distributed.transfer import PinnedRing, send
 
 MIXED = {
@@ -144,3 +144,19 @@ def test_a_thread_waits_for_a_copy_that_another_thread_makes():
     waiting.join()
     copying.join()
     assert found == [True]
+
+
+def test_an_event_covers_a_copy_that_was_asked_for_while_another_was_made():
+    """Else a whole batch is garbage once in a while: the next images are read while a step waits for its own."""
+    stream, event, later = Stream(), Event(), torch.zeros(1)
+
+    class Asking:
+        def copy_(self, source):
+            stream.enqueue(later, torch.ones(1))
+            event.record(stream)
+
+    stream.enqueue(Asking(), None)
+    stream.run(until=1)
+    assert later == 0
+    event.reach()
+    assert later == 1

@@ -269,8 +269,8 @@ class Stream:
     """A queue of copies, each made when somebody waits for it."""
 
     def __init__(self, device=None, priority=0):
-        self.device, self.copies, self.done = GPU, deque(), 0
-        self._copying = threading.Lock()
+        self.device, self.copies, self.done, self.length = GPU, deque(), 0, 0  # `length` counts all copies, also done
+        self._copying, self._counting = threading.Lock(), threading.Lock()
 
     def run(self, until=None):
         with self._copying:  # a thread that waits for a copy waits for one that another thread makes
@@ -280,11 +280,9 @@ class Stream:
                 self.done += 1
 
     def enqueue(self, into, source):
-        self.copies.append((into, source))
-
-    @property
-    def length(self):
-        return self.done + len(self.copies)
+        with self._counting:
+            self.copies.append((into, source))
+            self.length += 1
 
     def wait_event(self, event):
         event.reach()
