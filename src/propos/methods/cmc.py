@@ -61,8 +61,9 @@ class Cmc(Method):
         channels = (1, 2) if setup.channels == len(YDBDR) else (setup.channels, setup.channels)
         halves = [backbone(network.backbone, network.stem, each, HALF * network.width) for each in channels]
         width = halves[0].features
-        self.online = Encoder(TwoNetworks(*halves), 2 * width, lambda _: TwoProjectors(width, network.dimension))
-        sizes = setup.rows, network.dimension, settings.bank_momentum
+        networks, dimension = TwoNetworks(*halves), network.dimension
+        self.online = Encoder(networks, 2 * width, lambda _: TwoProjectors(width, dimension), 2 * dimension)
+        sizes = setup.rows, dimension, settings.bank_momentum
         self.of_brightness = Bank(*sizes, setup.generator("brightness"))
         self.of_colours = Bank(*sizes, setup.generator("colours"))
 
@@ -108,7 +109,6 @@ class TwoProjectors(nn.Module):
     def __init__(self, width: int, dimension: int) -> None:
         super().__init__()
         self.brightness, self.colours = Mlp(width, dimension), Mlp(width, dimension)
-        self.dimension = 2 * dimension
 
     def forward(self, features: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
         """Return the projections."""

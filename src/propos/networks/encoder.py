@@ -10,11 +10,20 @@ from torch import Tensor, nn
 
 
 class Encoder(nn.Module):
-    """A backbone with `features` outputs and a projector; without a projector its outputs are the features."""
+    """A backbone with `features` outputs and a projector; without a projector its outputs are the features.
 
-    def __init__(self, backbone: nn.Module, features: int, projector: Callable[[int], nn.Module] | None = None) -> None:
+    `outputs` is the number of the projector's outputs, if its last linear layer does not have as many.
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        features: int,
+        projector: Callable[[int], nn.Module] | None = None,
+        outputs: int | None = None,
+    ) -> None:
         super().__init__()
-        self.backbone, self.features = backbone, features
+        self.backbone, self.features, self.outputs = backbone, features, outputs
         self.projector: nn.Module = nn.Identity() if projector is None else projector(features)
         self.register_buffer("_anchor", torch.empty(0), persistent=False)  # raw pixels have no parameter
 
@@ -25,10 +34,9 @@ class Encoder(nn.Module):
 
     @property
     def dimension(self) -> int:
-        """The number of its outputs: what the projector says, or that of its last linear layer."""
-        own = getattr(self.projector, "dimension", None)
-        if isinstance(own, int):
-            return own
+        """The number of its outputs."""
+        if self.outputs is not None:
+            return self.outputs
         linear = [layer for layer in self.projector.modules() if isinstance(layer, nn.Linear)]
         return linear[-1].out_features if linear else self.features
 
