@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test lint-python lint-page test-rest test-all check test-lowest test-gpu attack format docs release clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-on-top bench-neighbours bench-mirrored bench-scale
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-continued bench-neighbours bench-mirrored bench-scale
 
 install: $(PAGE)
 
@@ -142,8 +142,8 @@ bench-strong-views: $(STAMP)
 bench-neighbours: $(VENV)/.peers
 	$(BIN)/python benchmarks/neighbours.py
 
-bench-on-top: $(STAMP)
-	$(BIN)/python benchmarks/on_top.py
+bench-continued: $(STAMP)
+	$(BIN)/python benchmarks/continued_methods.py
 
 bench-scaling: $(STAMP)
 	$(BIN)/python benchmarks/scaling.py

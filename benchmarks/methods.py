@@ -38,7 +38,7 @@ from propos.training.estimate import late_state
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
 from propos.training.order import epoch_order
-from propos.training.probing import recluster
+from propos.training.probes import recluster
 from sets import SETS
 
 Row = dict[str, Any]

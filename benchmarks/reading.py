@@ -26,7 +26,7 @@ from folders import generated, own_cache
 from propos.cli.memory import keep_freed_memory
 from propos.data import Source, closing_source, from_array, open_folder, open_streamed, prefetch
 from propos.data.decoding.pool import cores
-from propos.training.reading import read, reading_ahead
+from propos.training.prefetch import read, reading_ahead
 
 NEEDED = 938  # images a second that a card trains: an estimate for ResNet-50 at 224 px on an A100
 CPU = torch.device("cpu")

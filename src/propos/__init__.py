@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from propos.cli.function import run
+    from propos.cli.run_function import run
     from propos.clustering.estimator import SphericalKMeans
     from propos.runner.estimator import ProPos
 
@@ -20,7 +20,7 @@ __all__ = ["ProPos", "SphericalKMeans", "__version__", "run"]
 _HOMES = {
     "ProPos": "propos.runner.estimator",
     "SphericalKMeans": "propos.clustering.estimator",
-    "run": "propos.cli.function",
+    "run": "propos.cli.run_function",
 }
 
 

@@ -22,7 +22,7 @@ from propos.runner import Request, execute_plan, plan
 from propos.runs import Run
 from propos.training import Model
 from propos.training.linear_probe import ProbeSettings
-from propos.training.probing import LabelledImages, linear_accuracy, probe_draws
+from propos.training.probes import LabelledImages, linear_accuracy, probe_draws
 
 KEPT = {"keep_epochs": (1,)}
 FAST = as_flags({key: value for key, value in SHARED.items() if key != "train.epochs"})

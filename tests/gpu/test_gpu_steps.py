@@ -13,7 +13,7 @@ from propos.training.embedding import embed_batches, method_output_batches
 from propos.training.estimate import late_state
 from propos.training.learner import at_stage, build_learner
 from propos.training.m_step import m_step
-from propos.training.reading import reading_ahead
+from propos.training.prefetch import reading_ahead
 from propos.training.stage_setup import begin_epoch
 
 SIZE = 32

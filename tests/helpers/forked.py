@@ -29,7 +29,7 @@ FORKS.set_forkserver_preload(
         "propos.runner.recipes",
         "propos.runner.run",
         "propos.runner.execute",
-        "propos.runner.planning",
+        "propos.runner.planner",
         "propos.training",
         "propos.review.report",
         "propos.review.server",

@@ -21,7 +21,7 @@ from propos.methods.seeds import generator
 from propos.runs import Run
 from propos.training import Model
 from propos.training.model import load_weights
-from propos.training.probing import BackboneFeatures, crops_only
+from propos.training.probes import BackboneFeatures, crops_only
 
 SETTINGS = [*as_flags({**QUICK, "keep_epochs": (1,)}), "--no-report"]
 

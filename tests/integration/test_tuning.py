@@ -22,7 +22,7 @@ from propos.review.report.settings_text import describe_settings
 from propos.runner import Length, Origin, Request, execute_plan, open_run_images, plan
 from propos.runs import Run
 from propos.training import Model
-from propos.training.probing import BackboneFeatures
+from propos.training.probes import BackboneFeatures
 
 pytestmark = pytest.mark.full
 

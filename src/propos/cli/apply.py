@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from propos.runs import Run
-    from propos.runs.applying import Applied
+    from propos.runs.edit_file import Applied
 
 MOST_TOLD = 20  # clusters that are new
 

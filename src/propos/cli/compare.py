@@ -59,7 +59,7 @@ def compare(
     from propos.config import parse_assignments
     from propos.data import find_source
     from propos.runner.request import run_name
-    from propos.study.compare.comparing import list_cells
+    from propos.study.compare.comparison import list_cells
     from propos.study.compare.request import CompareRequest, read_methods
 
     request = CompareRequest(
@@ -82,8 +82,8 @@ def compare_on_terminal(request: CompareRequest, out: Path, device: str, quiet: 
     from propos.common.errors import RunFailed
     from propos.distributed import join_process_group, rank
     from propos.runner.batch import TrainingOptions
-    from propos.study.compare.comparing import compare
-    from propos.study.compare.writing import notes, plain_table
+    from propos.study.compare.comparison import compare
+    from propos.study.compare.output import notes, plain_table
 
     # Only rank 0 prints.
     with join_process_group(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:

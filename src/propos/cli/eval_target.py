@@ -21,7 +21,7 @@ from propos.runner import open_like, open_run_images
 from propos.runner.sources import NoImages
 from propos.runs import Run
 from propos.training import Model, choose_device
-from propos.training.probing import LabelledImages, recluster
+from propos.training.probes import LabelledImages, recluster
 
 UNLABELLED = "has no labels: give a list with columns image,label or an .npz file"
 

@@ -85,7 +85,7 @@ def evaluate(
         _warn(note)
     found = _found(folder, known)
     if test is not None or by_network or clusters is not None or snapshot is not None:
-        from propos.cli import measures as measuring
+        from propos.cli import measures as network_measures
         from propos.cli.eval_target import EvalTarget
 
         with ExitStack() as opened:
@@ -95,13 +95,13 @@ def evaluate(
                 sizes = new.labels.bincount().tolist()
                 found = Found(subject.own_embeddings.cpu().numpy(), new.labels.numpy(), sizes, known)
             if test is not None and (subject.test_images.labels is not None or not by_network):
-                measures["test clusters"] = measuring.prototypes(subject)
+                measures["test clusters"] = network_measures.prototypes(subject)
             if knn:
-                measures["knn_accuracy"] = measuring.knn(subject, neighbours)
+                measures["knn_accuracy"] = network_measures.knn(subject, neighbours)
             if linear is not None:
-                measures["linear_accuracy"] = measuring.linear(subject, linear, optimiser)
+                measures["linear_accuracy"] = network_measures.linear(subject, linear, optimiser)
             if psa:
-                measures["psa_preservation"] = measuring.preservation(subject, neighbours, sigma)
+                measures["psa_preservation"] = network_measures.preservation(subject, neighbours, sigma)
     result = _scores(found)
     if as_json:
         typer.echo(json.dumps({**result, **{k: v for m in measures.values() for k, v in m.numbers.items()}}))

@@ -16,7 +16,7 @@ from propos.evaluation.neighbours import nearest_classes
 from propos.evaluation.preservation import REPEATS, Bank, preservation_rates
 from propos.methods.seeds import generator
 from propos.training.linear_probe import ProbeSettings, held_out
-from propos.training.probing import LabelledImages, linear_accuracy, probe_draws
+from propos.training.probes import LabelledImages, linear_accuracy, probe_draws
 
 SIGMA = 0.001  # the paper's, for methods that sample no neighbours
 ONE_OUT = "each image against all others"

@@ -14,7 +14,7 @@ from propos.cli.streams import say
 
 if TYPE_CHECKING:
     from propos.study.reproduce.paths import ReproducePaths
-    from propos.study.reproduce.reproducing import ReproduceRequest
+    from propos.study.reproduce.reproduction import ReproduceRequest
 
 
 def reproduce(
@@ -56,13 +56,13 @@ def reproduce(
     from propos.study.reproduce.budgets import Budget
     from propos.study.reproduce.items import ITEMS, find_items
     from propos.study.reproduce.paths import ReproducePaths
-    from propos.study.reproduce.reproducing import ReproduceRequest
+    from propos.study.reproduce.reproduction import ReproduceRequest
 
     trained = Budget(budget, version, precision)
     paths = ReproducePaths(out or Path(trained.folder), data_root(data))
     request = ReproduceRequest(find_items(ids or list(ITEMS)), trained, seeds, share)
     if not ids or dry_run:
-        from propos.study.reproduce.listing import list_cells, list_items
+        from propos.study.reproduce.lists import list_cells, list_items
 
         for line in list_cells(request, paths) if ids else list_items(request, paths, device):
             say(line)
@@ -89,7 +89,7 @@ def run_on_terminal(
     from propos.common.errors import RunFailed
     from propos.distributed import join_process_group, rank
     from propos.runner.batch import TrainingOptions
-    from propos.study.reproduce.reproducing import reproduce
+    from propos.study.reproduce.reproduction import reproduce
 
     # Only rank 0 prints.
     with join_process_group(), Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal:

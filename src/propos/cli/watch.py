@@ -11,7 +11,7 @@ import typer
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
-    from propos.runner.watching import Look
+    from propos.runner.watcher import Poll
     from propos.runs import Run
 
 EVERY = 5.0  # seconds between two looks
@@ -40,30 +40,30 @@ def watch(
     share, run = parse_share(reject), Run.open(into)
     for note in run.notes_on_edits():
         say(f"warning: {note}", err=True)
-    from propos.runner.watching import FOLDER, Watch
+    from propos.runner.watcher import FOLDER, Watch
     from propos.training import choose_device
 
     with lock_folder(into / FOLDER):
         watched = Watch(run, folder, choose_device(device), share)
-        _say(run, watched.look(settled=once))
+        _say(run, watched.poll(settled=once))
         while not once:
             time.sleep(every)
-            _say(run, watched.look())
+            _say(run, watched.poll())
     place = shlex.quote(str(into / FOLDER))
     say(f"Review them: propos report {place}; propos open {place}")
 
 
-def _say(run: Run, look: Look) -> None:
+def _say(run: Run, poll: Poll) -> None:
     """Print what was taken in, by cluster."""
     from collections import Counter
 
     from propos.common.plurals import counted
 
-    if not look.fresh:
+    if not poll.fresh:
         return
     names = run.corrected.names()
-    found = Counter(names[line.cluster] or f"cluster {line.cluster}" for line in look.fresh if not line.rejected)
-    rejected = sum(line.rejected for line in look.fresh)
+    found = Counter(names[line.cluster] or f"cluster {line.cluster}" for line in poll.fresh if not line.rejected)
+    rejected = sum(line.rejected for line in poll.fresh)
     parts = [f"{name} {count:,}" for name, count in found.most_common(MOST_NAMED)]
     parts += [f"none of these {rejected:,}"] if rejected else []
-    say(f"{counted(len(look.fresh), 'new image')}: {', '.join(parts)} ({look.taken:,} in all)")
+    say(f"{counted(len(poll.fresh), 'new image')}: {', '.join(parts)} ({poll.taken:,} in all)")

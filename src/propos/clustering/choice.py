@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from propos.clustering.averaging import MOST, averaged, start_from_averages
-from propos.clustering.held import UNEVEN, evenness, separating_prototypes
 from propos.clustering.kmeans import spherical_kmeans
+from propos.clustering.neighbour_averages import MOST, averaged, start_from_averages
 from propos.clustering.neighbour_graph import Graph, least_cohesion, neighbour_graph, spectral_embedding
+from propos.clustering.separating_prototypes import UNEVEN, evenness, separating_prototypes
 
 NEAR = 10  # neighbours in the graph
 EIGENVECTORS = 2  # a cluster

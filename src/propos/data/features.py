@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.data.cache.building import Building, progress_of
+from propos.data.cache.builder import CacheBuilder, progress_of
 from propos.data.cache.images import FORMAT, Cached, Progress, open_cache
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used, no_cache
 from propos.data.decoding import decode
@@ -67,7 +67,9 @@ def cached_features(
             opened = _opened(complete, source, width)
             if opened is None:
                 discard(complete)  # it is damaged, if it is there at all
-                _compute(Building(building, (len(source), 1, width, 4), source.name), source, batches, see, progress)
+                _compute(
+                    CacheBuilder(building, (len(source), 1, width, 4), source.name), source, batches, see, progress
+                )
                 opened = _opened(complete, source, width)
     assert opened is not None
     mark_used(complete)
@@ -98,7 +100,7 @@ def store_features(
     with suppress(BlockingIOError), locked(key):
         discard(complete)
         discard(complete.with_name(key + BUILDING))
-        unfinished = Building(complete.with_name(key + BUILDING), (len(source), 1, width, 4), source.name)
+        unfinished = CacheBuilder(complete.with_name(key + BUILDING), (len(source), 1, width, 4), source.name)
         try:
             for rows, failed in computed:
                 _append(unfinished, rows, failed)
@@ -142,7 +144,7 @@ def _seen(
 
 
 def _compute(
-    unfinished: Building, source: Source, batches: list[Int[np.ndarray, " B"]], see: See, progress: Progress
+    unfinished: CacheBuilder, source: Source, batches: list[Int[np.ndarray, " B"]], see: See, progress: Progress
 ) -> None:
     try:
         progress(unfinished.seen, len(source))
@@ -156,12 +158,12 @@ def _compute(
         unfinished.close()
 
 
-def _append(unfinished: Building, rows: Float[np.ndarray, "b F"], failed: dict[int, str]) -> None:
+def _append(unfinished: CacheBuilder, rows: Float[np.ndarray, "b F"], failed: dict[int, str]) -> None:
     frames = [(1, rows.shape[1])] * len(rows)
     unfinished.append(Decoded(rows.view(np.uint8).reshape(-1), frames, 4, [1.0] * len(rows), failed))
 
 
-def _finish(unfinished: Building, source: Source) -> None:
+def _finish(unfinished: CacheBuilder, source: Source) -> None:
     names = source.image_names() if unfinished.failed else ()
     skipped = [[names[position], reason] for position, reason in unfinished.failed.items()]
     images = len(unfinished.aspects)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from propos.common.errors import InputError
-from propos.evaluation.chance import expected_mutual_information
+from propos.evaluation.expected_mutual_information import expected_mutual_information
 
 Values = Shaped[np.ndarray, " N"]
 BLOCK = 65_536  # embeddings at a time, in double precision

@@ -3,6 +3,7 @@
 from propos.networks.cluster_heads import ClusterHeads
 from propos.networks.ema import EmaCopy
 from propos.networks.encoder import Encoder
+from propos.networks.fine_tuning import Tuned, Tuning, trunk_features
 from propos.networks.frozen_backbone import FrozenBackbone
 from propos.networks.grouped_norm import BatchGroups
 from propos.networks.hub import SHORT_NAMES, is_hub, names_network
@@ -27,7 +28,6 @@ from propos.networks.pretrained import (
 )
 from propos.networks.prototype_layer import PrototypeLayer
 from propos.networks.resnet import ResNet, backbone, feature_width, smallest_side
-from propos.networks.tuned import Tuned, Tuning, trunk_features
 from propos.networks.whitening import Whitening
 
 __all__ = [

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from propos.augment import Shapes
 from propos.augment.views import normalisation_tensors
+from propos.networks.fine_tuning import trunk_features, trunk_of
 from propos.networks.fused import FUSED, fuse
 from propos.networks.pretrained import Weights, build_frozen
-from propos.networks.tuned import trunk_features, trunk_of
 
 PART = 32  # images at a time: more measured no faster, and take more memory
 

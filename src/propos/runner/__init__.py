@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from propos.runner.decision import Decision
     from propos.runner.execute import execute_plan, save
-    from propos.runner.planning import plan, plan_resumed
+    from propos.runner.planner import plan, plan_resumed
     from propos.runner.prediction import agree_on_predictions, rejecting_model, write_predictions
     from propos.runner.progress import Reporter, SilentReporter
     from propos.runner.ranks import following_first_process
@@ -45,7 +45,7 @@ _HOMES = {
     "execute": ("execute_plan", "save"),
     "run": ("run_request",),
     "decision": ("Decision",),
-    "planning": ("plan", "plan_resumed"),
+    "planner": ("plan", "plan_resumed"),
     "request": ("Length", "Origin", "Output", "Request"),
     "sources": ("NoImages", "open_like", "open_run_images"),
     "prediction": ("agree_on_predictions", "rejecting_model", "write_predictions"),

@@ -10,7 +10,7 @@ from propos.common.errors import InputError, Interrupted, RunFailed
 from propos.distributed import rank, world_size
 from propos.runner.decision import Decision
 from propos.runner.execute import execute_plan
-from propos.runner.planning import plan_resumed
+from propos.runner.planner import plan_resumed
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.ranks import follow_first_process
 from propos.runner.resource_usage import reset_peak_memory

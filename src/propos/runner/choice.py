@@ -11,9 +11,9 @@ from propos.data import Sample, without_colours
 from propos.methods import complete_sections, find_method
 from propos.networks import is_hub, read_pretrained
 from propos.runner.decision import Reason
-from propos.runner.look import Look
 from propos.runner.recipes import TUNING, build_recipe, choose_recipe, continue_with_method, fit_length, for_method
 from propos.runner.request import Request, wants_pretrained
+from propos.runner.resolved_request import ResolvedRequest
 from propos.training import default_precision
 
 GREYSCALE = Reason("colour", "the files are RGB but contain no colour: treating them as greyscale")
@@ -27,20 +27,20 @@ class Choice:
     reasons: tuple[Reason, ...]
 
 
-def take_sample(looked: Look) -> Sample:
+def take_sample(resolved: ResolvedRequest) -> Sample:
     """Return a sample of the source: as greyscale if it contains no colour, unless settings are for colour images."""
-    sample, mean = Sample(looked.unopened), looked.known.pixels.mean
+    sample, mean = Sample(resolved.unopened), resolved.known.pixels.mean
     return sample if mean is not None and len(mean) != 1 else without_colours(sample)
 
 
-def choose(looked: Look, sample: Sample) -> Choice:
+def choose(resolved: ResolvedRequest, sample: Sample) -> Choice:
     """Choose the recipe, the length and the pretrained network, as far as the request leaves them open."""
-    request, known = looked.request, looked.known
-    base = Choice(looked.given, ()) if looked.given is not None else _recipe(looked, sample)
+    request, known = resolved.request, resolved.known
+    base = Choice(resolved.given, ()) if resolved.given is not None else _recipe(resolved, sample)
     config = base.config
-    if looked.given is not None and known.method != looked.given.method:
-        below = looked.asked.get(f"{known.method}.pretext")
-        continues = looked.earlier is not None
+    if resolved.given is not None and known.method != resolved.given.method:
+        below = resolved.asked.get(f"{known.method}.pretext")
+        continues = resolved.earlier is not None
         config = (
             continue_with_method(config, known.method) if continues else for_method(config, known.method, False, below)
         )
@@ -48,16 +48,16 @@ def choose(looked: Look, sample: Sample) -> Choice:
         config = config.with_settings(TUNING)
     if request.length.epochs is not None:
         config = config.with_epochs(request.length.epochs)
-    config = config.with_settings({**looked.asked, "pixels": known.pixels.model_dump()})
+    config = config.with_settings({**resolved.asked, "pixels": known.pixels.model_dump()})
     where = "--set" if request.settings else "settings"
     started = _start(complete_sections(config, where), request)
-    grey = () if sample.unopened is looked.unopened else (GREYSCALE,)
+    grey = () if sample.unopened is resolved.unopened else (GREYSCALE,)
     return Choice(started.config, (Reason.of_method(started.config), *grey, *base.reasons, *started.reasons))
 
 
-def _recipe(looked: Look, sample: Sample) -> Choice:
+def _recipe(resolved: ResolvedRequest, sample: Sample) -> Choice:
     """Build the recipe that the request names, else the one that suits the images, with a fitting length."""
-    request, method, device = looked.request, looked.asked.get("method"), looked.device
+    request, method, device = resolved.request, resolved.asked.get("method"), resolved.device
     reasons = []
     named = request.recipe or ("pretrained" if wants_pretrained(request) else None)
     name = named
@@ -69,11 +69,11 @@ def _recipe(looked: Look, sample: Sample) -> Choice:
     if precision != "float32" and "train.precision" not in request.settings:
         off = "--set train.precision=float32 turns it off"
         reasons.append(Reason("precision", f"the backbone computes in {precision}; {off}"))
-    config = build_recipe(name, method, looked.asked.get(f"{method}.pretext"))
+    config = build_recipe(name, method, resolved.asked.get(f"{method}.pretext"))
     config = config.with_settings({"train.precision": precision})
     if named is not None or request.length.epochs is not None or "train.epochs" in request.settings:
         return Choice(config, tuple(reasons))
-    clusters = looked.asked.get("clusters")
+    clusters = resolved.asked.get("clusters")
     fitted = fit_length(config, sample.unopened.images, clusters)
     # With --time the length follows later.
     if request.length.time is None and fitted.train.epochs != config.train.epochs and find_method(fitted.method).trains:

@@ -12,12 +12,12 @@ from propos.data import Source
 from propos.distributed import UNNAMED_JOB, job_id, rank, restart_count
 from propos.runner.decision import Decision
 from propos.runner.execute import execute_plan
-from propos.runner.planning import plan, plan_resumed
+from propos.runner.planner import plan, plan_resumed
 from propos.runner.progress import Reporter, SilentReporter, Stopping, never_stop
 from propos.runner.ranks import follow_first_process
-from propos.runner.recording import RecordingReporter
+from propos.runner.recording_reporter import RecordingReporter
 from propos.runner.request import Request, absolute_source, run_name
-from propos.runner.resuming import check_agreement
+from propos.runner.resume_check import check_agreement
 from propos.runs import Run, RunFolder, newest_folder, next_free_folder, refuse_if_locked
 
 RUNS = Path("runs")

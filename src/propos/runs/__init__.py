@@ -1,11 +1,11 @@
 """The run folder: the seam between training, which writes it (RunFolder), and everything else, which reads it (Run)."""
 
-from propos.runs.applying import apply_file, refuse_other_images
 from propos.runs.arrays import VectorFile, Vectors
 from propos.runs.atomic import write_atomically
 from propos.runs.blocks import Block, StoredBlocks
 from propos.runs.clusters import CONFIDENCE_TEMPERATURE, Cluster, Prototypes, rows_of
 from propos.runs.corrections import JUNK, CorrectedRun, correct
+from propos.runs.edit_file import apply_file, refuse_other_images
 from propos.runs.edit_log import EditLog, LogChanged
 from propos.runs.edits import Confirm, Cut, Describe, Edit, Junk, Rename, as_line, parse_edit, parse_edits
 from propos.runs.folder import RunFolder, newest_folder, next_free_folder

@@ -20,7 +20,7 @@ from propos.runs.corrections import CorrectedRun, correct
 from propos.runs.edit_log import EditLog
 from propos.runs.proposals import Proposal, State, read_proposals, states_of
 from propos.runs.schema import Record, RunInfo, Suggestion, read_history, read_info, read_skipped, read_suggestion
-from propos.runs.table_reading import check_table, read_table
+from propos.runs.table_reader import check_table, read_table
 from propos.runs.tables import ImageTable
 from propos.runs.tree import Tree, read_tree
 from propos.runs.weights import check_weights, read_weights

@@ -18,7 +18,7 @@ from propos.methods.base import ViewKind
 from propos.methods.seeds import generator
 from propos.networks import Neighbours, labels_of
 from propos.training.features import plain
-from propos.training.reading import read
+from propos.training.prefetch import read
 
 
 @dataclass

@@ -18,7 +18,7 @@ from propos.distributed import gather, share
 from propos.methods import Method
 from propos.networks import Encoder, autocast, pass_rows, threads_of_a_pass
 from propos.training.features import plain
-from propos.training.reading import read, reading_ahead
+from propos.training.prefetch import read, reading_ahead
 
 BATCH = 512
 LARGE = 32  # batch size for a whole pretrained network: larger ones are no faster and take more memory

@@ -23,7 +23,7 @@ from propos.training.learner import Learner, at_stage, build_learner
 from propos.training.m_step import m_step
 from propos.training.numerics import numerics
 from propos.training.order import epoch_order
-from propos.training.reading import reading_ahead
+from propos.training.prefetch import reading_ahead
 from propos.training.stage_setup import begin_epoch
 from propos.training.stages import tables_due
 from propos.training.state import State, first_state

@@ -27,9 +27,9 @@ from propos.training.m_step import m_step
 from propos.training.model import Fitted, fitted
 from propos.training.numerics import numerics
 from propos.training.order import epoch_order
+from propos.training.prefetch import reading_ahead
 from propos.training.pretrained_init import initialise_from_pretrained
 from propos.training.progress import Progress
-from propos.training.reading import reading_ahead
 from propos.training.recorder import Recorder
 from propos.training.shared_features import shared_features
 from propos.training.stage_setup import begin_epoch

@@ -11,7 +11,7 @@ from propos.data import Source, upright
 from propos.distributed import gather_on_first, share
 from propos.training.e_step import Assignment
 from propos.training.features import FeatureSource
-from propos.training.reading import ReadAhead, read
+from propos.training.prefetch import ReadAhead, read
 
 ROWS, COLUMNS, SIDE, GAP = 40, 12, 48, 2  # of a sheet: clusters, images of each, pixels of an image, and between
 

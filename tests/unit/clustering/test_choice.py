@@ -9,8 +9,8 @@ import torch.nn.functional as F
 
 from propos.clustering import are_uneven, choose_clusters, hold, spherical_kmeans
 from propos.clustering.choice import average_linkage, linear_agreement
-from propos.clustering.held import evenness, separating_prototypes
 from propos.clustering.neighbour_graph import least_cohesion, neighbour_graph, spectral_embedding
+from propos.clustering.separating_prototypes import evenness, separating_prototypes
 
 
 def draws(seed=0):

@@ -8,7 +8,7 @@ from helpers.awkward import picture
 from propos.common.errors import InputError
 from propos.config import Config
 from propos.data import cache_side, image_digests, open_folder, open_streamed, pixel_statistics, upright
-from propos.data.cache import building
+from propos.data.cache import builder
 from propos.data.decoding.decode import kept_shape
 
 SIZES = [(90, 60), (60, 90), (100, 30), (30, 40), (200, 20), (40, 40)]  # width and height
@@ -134,7 +134,7 @@ def test_an_interrupted_build_resumes(folder, monkeypatch):
 @pytest.mark.parametrize("damage", [[[0, 5]] * 6, [[1, 1]] * 6, [[32, 48]] * 5])
 def test_a_cache_whose_frames_are_damaged_is_built_again(folder, damage):
     whole = open_folder(folder, SIDE, workers=0, shaped=True).batch(np.arange(6))
-    (frames,) = (folder.parent / "caches").glob(f"*/{building.FRAMES}")
+    (frames,) = (folder.parent / "caches").glob(f"*/{builder.FRAMES}")
     np.save(frames, np.array(damage, dtype=np.int32))
     assert np.array_equal(open_folder(folder, SIDE, workers=0, shaped=True).batch(np.arange(6)), whole)
 
@@ -142,7 +142,7 @@ def test_a_cache_whose_frames_are_damaged_is_built_again(folder, damage):
 def test_squares_and_shapes_are_two_caches_and_small_images_are_squares(folder, tmp_path):
     open_folder(folder, SIDE, workers=0)
     open_folder(folder, SIDE, workers=0, shaped=True)
-    assert len(list((tmp_path / "caches").glob(f"*/{building.META}"))) == 2
+    assert len(list((tmp_path / "caches").glob(f"*/{builder.META}"))) == 2
     (tmp_path / "small").mkdir()
     picture(28, 28, 1, seed=0).save(tmp_path / "small" / "a.png")
     source = open_folder(tmp_path / "small", 256, workers=0, shaped=True)

@@ -5,7 +5,7 @@ import pytest
 from sklearn import metrics
 
 from propos import evaluation
-from propos.evaluation.chance import expected_mutual_information
+from propos.evaluation.expected_mutual_information import expected_mutual_information
 
 LABELS = np.array([0, 0, 0, 1, 1, 2])
 CLUSTERS = np.array([5, 5, 7, 7, 7, 9])

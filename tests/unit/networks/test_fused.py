@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite, fold_batch_norm
+from propos.networks.fine_tuning import trunk_of
 from propos.networks.fused import FusedConv, fuse
-from propos.networks.tuned import trunk_of
 
 
 @pytest.fixture(scope="module")

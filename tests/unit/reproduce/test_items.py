@@ -12,7 +12,7 @@ from propos.study.reproduce.budgets import Budget, list_scaled_settings, task
 from propos.study.reproduce.cells import Cell, Setup
 from propos.study.reproduce.items import ITEMS, find_items, varied
 from propos.study.reproduce.paper import PaperNumber, paper, paper_number
-from propos.study.reproduce.reproducing import ReproduceRequest
+from propos.study.reproduce.reproduction import ReproduceRequest
 
 FACTS = Path(__file__).parents[4] / "shared" / "facts" / "paper-results.json"
 

@@ -10,17 +10,17 @@ import pytest
 
 from propos.runner.batch import TrainingOptions
 from propos.runs import RunFolder
-from propos.study.reproduce.assembling import assemble
+from propos.study.reproduce.assembly import assemble
 from propos.study.reproduce.budgets import Budget
 from propos.study.reproduce.elements import Entry, Ours
 from propos.study.reproduce.hours import forward_operations
 from propos.study.reproduce.items import ITEMS, find_items
+from propos.study.reproduce.output import markdown, to_csv, write_item
 from propos.study.reproduce.page import page
 from propos.study.reproduce.paper import PaperNumber
 from propos.study.reproduce.paths import ReproducePaths
-from propos.study.reproduce.reproducing import ReproduceRequest, reproduce
+from propos.study.reproduce.reproduction import ReproduceRequest, reproduce
 from propos.study.reproduce.results import Results
-from propos.study.reproduce.writing import markdown, to_csv, write_item
 
 KEEP = Path(__file__).parents[3] / "docs" / "keep_cells.py"
 PIXELS = {"clusters": 10, "pixels.mean": (0.5, 0.5, 0.5), "pixels.std": (0.2, 0.2, 0.2)}

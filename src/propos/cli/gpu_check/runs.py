@@ -24,9 +24,9 @@ from propos.networks.norm import BatchNorm
 from propos.runner import Length, Origin, Request, SilentReporter, execute_plan, plan
 from propos.runner.batch import TrainingOptions
 from propos.runner.progress import Stopping
-from propos.study.compare.comparing import compare
-from propos.study.compare.measuring import SCORES
+from propos.study.compare.comparison import compare
 from propos.study.compare.request import CompareRequest
+from propos.study.compare.results import SCORES
 from propos.training import Fitted
 from propos.training.model import weights_of
 

@@ -31,7 +31,7 @@ from propos.training.learner import Learner, at_stage, build_learner
 from propos.training.linear_probe import ProbeSettings, train_probe
 from propos.training.m_step import m_step
 from propos.training.numerics import numerics
-from propos.training.reading import reading_ahead
+from propos.training.prefetch import reading_ahead
 from propos.training.stage_setup import begin_epoch
 from propos.training.state import State
 

@@ -19,18 +19,18 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.data.cache.building import (
+from propos.data.cache.builder import (
     ASPECTS,
     CHECKSUMS,
     FRAMES,
     IMAGES,
     META,
-    Building,
+    CacheBuilder,
     is_failures,
     opened_images,
     progress_of,
 )
-from propos.data.cache.checking import Checks
+from propos.data.cache.checksums import Checksums
 from propos.data.cache.store import BUILDING, cache_folder, discard, locked, mark_used
 from propos.data.decoding import decode
 from propos.data.decoding.pool import DecodePool
@@ -55,7 +55,7 @@ class Cached:
     images: ArrayFile  # (N, side, side, C), or all bytes
     aspects: Float[np.ndarray, " N"]  # true width/height
     skipped: list[Skipped]
-    checks: Checks  # for who reads them
+    checks: Checksums  # for who reads them
     frames: Int[np.ndarray, "N 2"] | None = None
 
 
@@ -115,7 +115,7 @@ def _build(
 ) -> None:
     side, channels, shaped = layout
     source = escape_name(str(root.absolute()))
-    unfinished = Building(
+    unfinished = CacheBuilder(
         complete.with_name(complete.name + BUILDING), (len(entries), side, side, channels), source, shaped
     )
     try:
@@ -181,4 +181,4 @@ def open_cache(
             images = opened_images(complete, (shape[2] * int(frames.prod(axis=1, dtype=np.int64).sum()),))
     except Exception:  # damaged JSON and numpy headers raise many kinds of errors
         return None
-    return None if images is None else Cached(images, aspects, skipped, Checks(complete, checksums), frames)
+    return None if images is None else Cached(images, aspects, skipped, Checksums(complete, checksums), frames)

@@ -26,7 +26,7 @@ import pyarrow.parquet
 from jaxtyping import Bool, Int, Shaped
 
 from propos.common.progress import ShowTask, show_nothing
-from propos.data.cache.building import META, mark
+from propos.data.cache.builder import META, mark
 from propos.data.cache.store import cache_folder, mark_used, no_cache
 from propos.data.files.content import reads_heic
 from propos.data.files.entry import reason_for

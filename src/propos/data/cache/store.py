@@ -17,7 +17,7 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, Timeout, UnixFileLock
 
 from propos.common.errors import InputError
-from propos.data.cache.building import MARK, META, is_marked, mark, progress_of
+from propos.data.cache.builder import MARK, META, is_marked, mark, progress_of
 from propos.data.files.entry import reason_for
 from propos.data.files.home import expanded, home
 

@@ -15,7 +15,7 @@ from propos.review.report.files import FOLDER, is_current
 from propos.review.studio.queue import Queue
 from propos.review.studio.work import Work
 from propos.runs import FolderLocked, Run, read_progress, refuse_if_locked
-from propos.runs.table_reading import check_table
+from propos.runs.table_reader import check_table
 
 MOST_RUNS = 500
 PATIENCE = 20  # times as long as counting took, until reviewed images are counted again

@@ -1,5 +1,5 @@
 """Reproduction of the paper's tables and figures, with our numbers next to the paper's.
 
 `items` lists the cells of each table and figure, `budgets` how a cell is trained, `cell_plan` trains each once, and
-`assembling` makes tables and figures from finished cells.
+`assembly` makes tables and figures from finished cells.
 """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from propos.runs import Run, lock_folder, write_atomically
-from propos.study.reproduce import figure_images, measuring
+from propos.study.reproduce import figure_images, run_measurements
 from propos.study.reproduce.budgets import Task
 from propos.study.reproduce.paths import ReproducePaths
 
@@ -16,12 +16,12 @@ Measure = Callable[
 ]  # the run, its cell, where all is kept, the device
 
 MEASUREMENTS: dict[str, Measure] = {
-    "clusters": measuring.other_cluster_counts,
-    "finer": measuring.finer_clusters,
-    "validation": measuring.validation,
-    "clustering": measuring.before_last_stage,
-    "linear": measuring.linear,
-    "preservation": measuring.preservation,
+    "clusters": run_measurements.other_cluster_counts,
+    "finer": run_measurements.finer_clusters,
+    "validation": run_measurements.validation,
+    "clustering": run_measurements.before_last_stage,
+    "linear": run_measurements.linear,
+    "preservation": run_measurements.preservation,
     "neighbours": figure_images.neighbours,
     "map": figure_images.final_map,
     "moments": figure_images.snapshot_maps,

@@ -7,7 +7,7 @@ from html import escape
 
 from propos.study.figures import Chart, Map, Pictures, TextTable, draw
 from propos.study.reproduce.elements import POINTS, QUOTED, Assembled, Entry, Table
-from propos.study.reproduce.writing import WITHIN, format_ours, format_paper, summary
+from propos.study.reproduce.output import WITHIN, format_ours, format_paper, summary
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = """

@@ -32,7 +32,7 @@ from propos.training.learner import Learner, build_learner
 from propos.training.m_step import m_step
 from propos.training.numerics import numerics
 from propos.training.order import epoch_order
-from propos.training.reading import reading_ahead
+from propos.training.prefetch import reading_ahead
 
 TURNS = 5
 

@@ -20,7 +20,7 @@ from helpers.hold import wait_for_reader
 from propos.common.errors import InputError
 from propos.data import clean_caches, list_caches, open_folder
 from propos.data.cache import images, store
-from propos.data.cache.building import JOURNAL, META
+from propos.data.cache.builder import JOURNAL, META
 from propos.data.cache.images import Layout, cache_key, cached
 from propos.data.cache.store import cache_folder, locked
 from propos.data.decoding.pool import CRASHED, DecodePool

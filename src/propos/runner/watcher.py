@@ -34,8 +34,8 @@ Stamp = tuple[int, int]  # size and time of a file
 
 
 @dataclass(frozen=True)
-class Look:
-    """The result of a look at the folder: images that were taken in, all that are, and files that are not ready."""
+class Poll:
+    """The result of polling the folder: images that were taken in, all that are, and files that are not ready."""
 
     fresh: list[Arrival]
     taken: int
@@ -54,23 +54,23 @@ class Watch:
         self.log = Arrivals.open(self.folder, run.prototypes.vectors.shape[1])
         self._rows = {self._key(line): row for row, line in enumerate(self.log.lines)}
         self._same_file = {line.file: row for row, line in enumerate(self.log.lines)}
-        self._stamps: dict[str, Stamp] = {}  # at the last look
+        self._stamps: dict[str, Stamp] = {}  # at the last poll
         self._written: list[int] | None = None  # rows of the log that the tables hold
 
-    def look(self, settled: bool = False) -> Look:
+    def poll(self, settled: bool = False) -> Poll:
         """Look at the folder once and take in the files that are ready.
 
-        A file is ready if it can be decoded and has not changed since the last look; with `settled`, if it can be.
+        A file is ready if it can be decoded and has not changed since the last poll; with `settled`, if it can be.
         """
         try:
             with open_like(self.model.config, str(self.images), keep="use") as source:
-                return self._look_at(source, settled)
+                return self._poll(source, settled)
         except InputError:
             if self.images.is_dir() and not any(self.images.rglob("*.*")):
-                return Look([], 0, 0)  # no file yet
+                return Poll([], 0, 0)  # no file yet
             raise
 
-    def _look_at(self, source: Source, settled: bool) -> Look:
+    def _poll(self, source: Source, settled: bool) -> Poll:
         names = list(source.image_names())
         stamps = {name: stamp for name in names if (stamp := _stamp(self.images / name)) is not None}
         ready = [place for place, name in enumerate(names) if settled or self._stamps.get(name) == stamps.get(name)]
@@ -84,7 +84,7 @@ class Watch:
         if rows and list(rows.values()) != self._written:
             write_run(self.run, source, self.images, self.log, rows)
             self._written = list(rows.values())
-        return Look(fresh, len(rows), len(names) - len(rows) + len(source.skipped))
+        return Poll(fresh, len(rows), len(names) - len(rows) + len(source.skipped))
 
     def _take(self, images: Selection, stamps: Mapping[str, Stamp]) -> list[Arrival]:
         """Assign a batch and add it to the log; a file whose content was taken before keeps what was computed."""
@@ -99,7 +99,7 @@ class Watch:
             size, time = stamps[name]
             told = self.log.lines[known[place]] if place in known else found.get(name)
             if told is None or _stamp(self.images / name) != (size, time):
-                continue  # it cannot be decoded, or changed meanwhile: the next look sees it again
+                continue  # it cannot be decoded, or changed meanwhile: the next poll sees it again
             fresh.append(told.model_copy(update={"image": name, "file": digests[place], "size": size, "time": time}))
             rows.append(stored[known[place]] if place in known else vectors[unseen.index(place)])
         if fresh:

@@ -1,4 +1,4 @@
-"""The first step of planning: read the request and look at the source it names, without reading a pixel."""
+"""The first step of planning: settle what a request says, and find its source, before any pixel is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from propos.training import choose_device, continuation_config
 
 
 @dataclass(frozen=True)
-class Look:
+class ResolvedRequest:
     """A request, the settings that it names, and its source before any pixel is read."""
 
     request: Request
@@ -34,8 +34,8 @@ class Look:
     unopened: UnopenedSource
 
 
-def look(request: Request, device: str, reporter: Reporter) -> Look:
-    """Check a request, read the settings that it names, and look at its source."""
+def resolve_request(request: Request, device: str, reporter: Reporter) -> ResolvedRequest:
+    """Check a request, read the settings that it names, and find its source."""
     chosen = choose_device(device)
     check_start(request)
     earlier = None if request.origin.earlier is None else Run.open(request.origin.earlier)
@@ -52,7 +52,7 @@ def look(request: Request, device: str, reporter: Reporter) -> Look:
         known = known.with_settings({"pixels": PixelSettings().model_dump(), **pixels})
     black, white = known.pixels.black, known.pixels.white
     unopened = find_source(what, black, white, known.labels, known.data, reporter.show_task)
-    return Look(request, chosen, what, earlier, given, asked, known, unopened)
+    return ResolvedRequest(request, chosen, what, earlier, given, asked, known, unopened)
 
 
 def _continued_config(request: Request, earlier: Run) -> Config:

@@ -12,7 +12,7 @@ from helpers.together import Recording
 from propos.data import from_array, prefetch
 from propos.data.arrays import ArraySource
 from propos.training.embedding import output_batches
-from propos.training.reading import AHEAD, read, reading_ahead
+from propos.training.prefetch import AHEAD, read, reading_ahead
 
 ORDER = np.random.default_rng(0).permutation(40).reshape(8, 5)
 

@@ -1,4 +1,4 @@
-"""Building a cache: pixels are appended to one file, with a journal of its content.
+"""Build a cache: pixels are appended to one file, with a journal of its content.
 
 A journal line is written after its pixels and contains their checksum. After a kill, a full disk or a power cut, the
 lines that match the pixels tell where to resume.
@@ -28,7 +28,7 @@ _SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55\n# Decoded images kep
 _HEADER = 128
 
 
-class Building:
+class CacheBuilder:
     """The unfinished folder of a cache; one process at a time writes it."""
 
     def __init__(self, folder: Path, shape: tuple[int, int, int, int], source: str, shaped: bool = False) -> None:

@@ -77,7 +77,7 @@ def cell(folder: Path, data: str, seed: int, method: str) -> Row:
 
 def measure(folder: Path, sets: list[str], seeds: int) -> list[Row]:
     """Return every row, measuring those that the file does not hold yet."""
-    path = folder / "on-top.jsonl"
+    path = folder / "continued.jsonl"
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     known = {(row["set"], row["seed"], row["method"]) for row in done}
     for data in sets:
@@ -122,7 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("runs/on-top"))
+    parser.add_argument("--out", type=Path, default=Path("runs/continued"))
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from propos.study.reproduce.images import Images, is_available, source_of
 from propos.study.reproduce.items import NUMBERS_OF_CLUSTERS, SIGMAS
 from propos.study.reproduce.paths import ReproducePaths
 from propos.training import Model, choose_device
-from propos.training.probing import LabelledImages, linear_accuracy, probe_draws, recluster
+from propos.training.probes import LabelledImages, linear_accuracy, probe_draws, recluster
 
 TRAIN_SHARE = 5 / 6  # of CIFAR, whose train images come first
 NEIGHBOURS = 20

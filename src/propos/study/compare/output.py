@@ -13,7 +13,7 @@ from propos.common.durations import duration
 from propos.common.plurals import counted
 from propos.common.spreadsheets import guarded
 from propos.runs import write_atomically
-from propos.study.compare.measuring import ABOUT, BY_HEAD, DIGITS, SCORES, Row, summaries
+from propos.study.compare.results import ABOUT, BY_HEAD, DIGITS, SCORES, Row, summaries
 from propos.study.compare.state import State
 from propos.study.figures import Dots, draw, markdown_table
 

@@ -16,7 +16,7 @@ from propos.study.reproduce.cells import Cell
 from propos.study.reproduce.hours import A100, UTILISATION, a100_speed, measure_speed, operations
 from propos.study.reproduce.items import Item, timed_setups
 from propos.study.reproduce.paths import ReproducePaths
-from propos.study.reproduce.reproducing import ReproduceRequest
+from propos.study.reproduce.reproduction import ReproduceRequest
 
 
 def list_items(request: ReproduceRequest, paths: ReproducePaths, device: str) -> Iterable[str]:

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, UInt8, UInt32
 
-from propos.data.cache.building import IMAGES
+from propos.data.cache.builder import IMAGES
 from propos.data.cache.store import discard
 
 
-class Checks:
+class Checksums:
     """The checksums of a cache's images, and which of them were found right."""
 
     def __init__(self, folder: Path, checksums: UInt32[np.ndarray, " N"]) -> None:

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from propos.clustering import nearest_neighbours, spherical_kmeans, start_from_averages
-from propos.clustering.averaging import averaged, neighbour_purity
+from propos.clustering.neighbour_averages import averaged, neighbour_purity
 
 
 def draws(seed=0):

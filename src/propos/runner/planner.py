@@ -19,10 +19,10 @@ from propos.data.arrays import check_labels
 from propos.methods import stages_of
 from propos.runner.choice import Choice, choose, take_sample
 from propos.runner.decision import Decision, Reason
-from propos.runner.look import Look, look
 from propos.runner.progress import Reporter, SilentReporter, describe_skipped
 from propos.runner.ranks import estimate
 from propos.runner.request import Request, parse_duration, run_name
+from propos.runner.resolved_request import ResolvedRequest, resolve_request
 from propos.runner.sources import open_run_images, opened
 from propos.runs import Run
 from propos.training import check_tensorboard, choose_device, fitting_channels, prepare, start_from
@@ -36,19 +36,19 @@ def plan(
     If neither the request nor labels give the number of clusters, it is `assumed_clusters`, else training chooses it.
     """
     reporter = reporter or SilentReporter()
-    looked = look(request, device, reporter)
-    sample = take_sample(looked)
-    choice = choose(looked, sample)
+    resolved = resolve_request(request, device, reporter)
+    sample = take_sample(resolved)
+    choice = choose(resolved, sample)
     check_tensorboard(choice.config)
     for reason in choice.reasons:
         reporter.note(str(reason))
     with ExitStack() as stack:
-        source = stack.enter_context(_open(looked, sample.unopened, choice.config, reporter))
+        source = stack.enter_context(_open(resolved, sample.unopened, choice.config, reporter))
         _report_reading(source, choice.config, reporter)
-        decision = _complete(replace(looked, unopened=sample.unopened), choice, source, assumed_clusters)
+        decision = _complete(replace(resolved, unopened=sample.unopened), choice, source, assumed_clusters)
         for reason in decision.reasons[len(choice.reasons) :]:
             reporter.note(str(reason))
-        for note in () if looked.earlier is None else looked.earlier.notes_on_edits():
+        for note in () if resolved.earlier is None else resolved.earlier.notes_on_edits():
             reporter.warn(note)
         return replace(decision, closing=stack.pop_all())
 
@@ -81,47 +81,49 @@ def plan_resumed(
         return replace(made, closing=stack.pop_all())
 
 
-def _open(looked: Look, unopened: UnopenedSource, config: Config, reporter: Reporter) -> AbstractContextManager[Source]:
+def _open(
+    resolved: ResolvedRequest, unopened: UnopenedSource, config: Config, reporter: Reporter
+) -> AbstractContextManager[Source]:
     """Open the images with the channels that the settings need."""
     channels = None
-    if looked.earlier is not None:
-        channels = fitting_channels(looked.earlier, config, unopened, str(looked.what))
+    if resolved.earlier is not None:
+        channels = fitting_channels(resolved.earlier, config, unopened, str(resolved.what))
     if channels is None and config.start.network is not None and unopened.scan is not None:
         channels = 3  # as the pretrained network takes them
     return opened(unopened, config, channels or unopened.channels, show_task=reporter.show_task)
 
 
-def _complete(looked: Look, choice: Choice, source: Source, assumed_clusters: int | None) -> Decision:
+def _complete(resolved: ResolvedRequest, choice: Choice, source: Source, assumed_clusters: int | None) -> Decision:
     """Complete the settings by the opened images: clusters, views, pixel statistics, and epochs for --time."""
-    request, config, reasons = looked.request, choice.config, list(choice.reasons)
+    request, config, reasons = resolved.request, choice.config, list(choice.reasons)
     if config.labels == "folders":
-        reasons.append(Reason("labels", str(looked.unopened.folders)))
+        reasons.append(Reason("labels", str(resolved.unopened.folders)))
     _label(source, request.given_labels())
     if config.clusters is None and source.labels is None and assumed_clusters is not None:
         config = config.with_settings({"clusters": min(assumed_clusters, len(source))})
     # A published set's own recipe has the paper's views.
-    if looked.given is None and request.recipe is None and config.recipe != looked.unopened.published:
+    if resolved.given is None and request.recipe is None and config.recipe != resolved.unopened.published:
         views = _fit_views(config, source, request)
         config, reasons = views.config, [*reasons, *views.reasons]
     config = prepare(config, source)
     seconds = None
     if request.length.time is not None:
-        seconds = estimate(config, source, looked.device)
+        seconds = estimate(config, source, resolved.device)
         if stages := stages_of(config):  # if nothing is trained, nothing can take longer
             epochs = max(len(stages), int(config.train.epochs * parse_duration(request.length.time) / seconds))
             seconds *= epochs / config.train.epochs
             # Prepared again: a short run may have no epoch left before it needs clusters.
             config = prepare(config.with_epochs(epochs), source)
-    earlier = looked.earlier
-    start = None if earlier is None else start_from(earlier, source, looked.device, config)
+    earlier = resolved.earlier
+    start = None if earlier is None else start_from(earlier, source, resolved.device, config)
     return Decision(
         config,
         source,
-        looked.device,
+        resolved.device,
         request.output.command,
-        run_name(looked.what),
+        run_name(resolved.what),
         tuple(reasons),
-        looked.unopened,
+        resolved.unopened,
         earlier,
         start,
         seconds,

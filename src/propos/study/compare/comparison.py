@@ -9,10 +9,10 @@ from pathlib import Path
 from propos.runner import SilentReporter
 from propos.runner.batch import Job, TrainingOptions, finished_run, follow_all_runs, is_finished, run_jobs
 from propos.runs import wait_for_lock
-from propos.study.compare.measuring import Row, read_row
+from propos.study.compare.output import write_figure, write_tables
 from propos.study.compare.request import Cell, CompareRequest, cells_of
+from propos.study.compare.results import Row, read_row
 from propos.study.compare.state import LOCK, State, planned_state, read_state
-from propos.study.compare.writing import write_figure, write_tables
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from propos.common.errors import InputError
 from propos.common.plain import parse_json, read_text
 from propos.runner.batch import TrainingOptions
 from propos.runs import wait_for_lock, write_atomically
-from propos.study.reproduce.assembling import READ, assemble
+from propos.study.reproduce.assembly import READ, assemble
 from propos.study.reproduce.budgets import Budget, Task, task
 from propos.study.reproduce.cell_plan import train_cells
 from propos.study.reproduce.cells import Cell
 from propos.study.reproduce.items import ITEMS, Item
+from propos.study.reproduce.output import write_item
 from propos.study.reproduce.page import page
 from propos.study.reproduce.paths import ReproducePaths
 from propos.study.reproduce.results import Results
 from propos.study.reproduce.timing import time_all
-from propos.study.reproduce.writing import write_item
 
 STATE = "reproduce.json"
 TIMED = "table-7"
