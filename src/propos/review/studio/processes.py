@@ -7,7 +7,6 @@ another program is never signalled.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -26,6 +25,8 @@ LAST_LINE = "propos: "
 
 def start(path: Path, arguments: list[str]) -> subprocess.Popen[bytes]:
     """Start a `propos` command that continues when this process ends."""
+    import fcntl  # neither it nor /bin/sh exists on Windows: `serve_studio` refuses there
+
     lock = os.open(_file(path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,6 +56,8 @@ def was_started(path: Path) -> bool:
 
 def is_alive(path: Path) -> bool:
     """Return whether the process still works."""
+    import fcntl
+
     try:
         lock = os.open(_file(path, "lock"), os.O_RDWR | os.O_CLOEXEC)
     except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,6 +20,10 @@ def serve_studio(runs: Path, roots: Sequence[Path], port: int, ready: Callable[[
 
     Return the names of the runs that continue to compute.
     """
+    if os.name == "nt":
+        raise InputError(
+            "propos studio needs Linux or macOS: on Windows use propos inspect, propos run and propos open"
+        )
     for root in roots:
         if not root.is_dir():
             raise InputError(f"{root}: no such folder")
