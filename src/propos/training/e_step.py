@@ -16,7 +16,6 @@ from propos.clustering import (
     hold,
     spherical_kmeans,
     stable_numbers,
-    start_from_averages,
     starting_sample,
 )
 from propos.common.errors import RunFailed
@@ -208,10 +207,8 @@ def _start(
         return _Start(None, estep.restarts)
     images = learner.schedule.images
     sample = gather_rows(points, starting_sample(images, clusters, draw).to(points.device), images)
-    if not frozen:
-        return _Start(start_from_averages(sample, clusters, estep.averaged, estep.restarts, draw))
     chosen = choose_clusters(sample, clusters, estep.averaged, estep.restarts, draw)
-    return _Start(chosen.centres, held=chosen.held, together=chosen.together)
+    return _Start(chosen.centres, held=chosen.held, together=chosen.together if frozen else None)
 
 
 def current_embeddings(learner: Learner, source: Source, epoch: int) -> Float[Tensor, "n D"]:
