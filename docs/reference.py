@@ -84,6 +84,7 @@ MEANINGS = {
     "network.components": "principal components kept of pretrained features",
     "network.whitening": "power of its standard deviation by which each component is divided (1: full whitening)",
     "suggest.range": "range from which K is chosen; set by `-k A..B`",
+    "suggest.by": "`stability`, our rule, or `autopropos` ([how many clusters?](suggest-k.md))",
     "estep.embeddings": "embed all images again, or use [the epoch's](kmeans.md#fresh-or-streamed-embeddings)",
     "estep.every": "epochs between E-steps (the paper's r); before clusters are needed, five times as many",
     "estep.restarts": "restarts of k-means",
@@ -117,6 +118,7 @@ MEANINGS = {
 
 # A method's key, or `method.key` where it means something else there.
 OF_METHODS = {
+    "ahead": "rows of patches below that are predicted",
     "balance_weight": "weight of the balance term, which keeps clusters equally large",
     "bank_momentum": "momentum of the memory bank",
     "centre_temperature": "temperature of the loss that moves the centres",
@@ -131,6 +133,7 @@ OF_METHODS = {
     "decorrelation_weight": "weight of the feature decorrelation",
     "dual_step": "step size of the dual variables that bound cluster sizes",
     "gate_temperature": "temperature of the gate",
+    "grid": "patches of an image along a side; each overlaps its neighbours by half",
     "heads": "number of cluster heads; the one with the lowest training loss decides",
     "heads_lr": "learning rate of the heads' stage, per 256 images",
     "neighbours": "number of nearest neighbours",
@@ -149,7 +152,8 @@ OF_METHODS = {
     "instance_weight": "weight α of the terms of images",
     "patches_share": "share of the term of patches in the loss",
     "permutations": "number of orders of patches to choose from",
-    "prototypes_weight": "weight of ProtoNCE",
+    "prototypes_start": "first epoch of the prototypes; default: after the warm-up",
+    "prototypes_weight": "weight of the loss of prototypes",
     "proximal_weight": "weight λ of the distance from the remembered embedding",
     "sharpness": "λ of the optimal transport of images to labels",
     "psl_start": "first epoch of PSL and noise; default: after the warm-up",
@@ -161,8 +165,11 @@ OF_METHODS = {
     "reconstruction_weight": "weight of the reconstruction in the second stage",
     "sharpening_weight": "weight of the divergence from sharpened assignments",
     "sigma": "standard deviation σ of the noise of positive sampling",
+    "stability_weight": "weight of the contrast with the embeddings of the epoch before",
     "spread": "squared distance at which Student's t is one half",
     "temperature": "temperature τ of the main loss",
+    "together": "images whose patches are told apart",
+    "unstable": "share of the images that prototypes leave out: those whose embeddings changed most",
 }
 
 

@@ -86,6 +86,15 @@ OF_METHODS = {
             m.neighbour_alignment, (o.pa, o.tb), (o.pb, o.ta), o.labels, CENTRES, 0.7, 4
         ),
     },
+    "lfss": {
+        "epoch before": lambda m, o: symmetric(m.contrast_with_before, (o.za, o.ta), (o.zb, o.tb), 0.5),
+        "prototypes": lambda m, o: symmetric(m.prototype_contrast, (o.za, o.tb), (o.zb, o.ta), o.labels, 0.5, 4),
+    },
+    "cpc": {
+        "rows": lambda m, o: m.predictive_contrast(
+            o.pa[:, None, :4].view(-1, 1, 1, 2, 2), o.za[:, :4].view(-1, 1, 2, 2), 5
+        ),
+    },
     "tcl": {"contrast of labelled images": lambda m, o: m.labelled_contrast(o.za, o.zb, o.labels, 0.5)},
     "nnm": {
         "nearest in the batch": lambda m, o: sum(

@@ -65,6 +65,7 @@ MORE_CEILINGS = {
     ("swav-imagenet-1k", 1): 1_080,
     ("pcl-imagenet-1k", 1): 2_600,
     ("cdc-cifar-10", 1): 1_580,
+    ("lfss-cifar-10", 1): 1_430,
     ("gcc-cifar-10", 1): 450,
 }
 GREY = ("digits", "small-grey")

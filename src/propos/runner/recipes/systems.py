@@ -132,6 +132,16 @@ def cdc_cifar_10() -> Changes:
     return {"cdc.pretext_share": 1000 / 1100, "train.epochs": 1100, "train.batch_size": 500}
 
 
+@_system("lfss", cifar_10_r18)
+def lfss_cifar_10() -> Changes:
+    """CIFAR-10 with LFSS, as in its public code: ResNet-18, 1,000 epochs in batches of 256, prototypes from the first.
+
+    There epochs are of the 50,000 training images.
+    """
+    schedule = {"train.batch_size": 256, "train.warmup": 10, "train.schedule": "cosine-of-all"}
+    return {**schedule, "lfss.prototypes_start": 0}
+
+
 @_system("idfd", cifar_10_r18)
 def idfd_cifar_10() -> Changes:
     """CIFAR-10 with IDFD, as in its public code: ResNet-18, 2,000 epochs in batches of 128."""
