@@ -135,7 +135,7 @@ def finished(folder):
         ("suggest-k nothing.npy", "nothing.npy: no such file"),
         ("suggest-k run -k 7", "-k 7: give a range to choose from, as in -k 5..40"),
         ("suggest-k run -k abc", "-k abc: write a number"),
-        ("suggest-k run --epochs 3", "give only -k and --seed"),
+        ("suggest-k run --epochs 3", "give only -k, --by and --seed"),
         ("suggest-k run -k 30..40", "30 to 40 clusters of 40 images: choose from 2 to 20"),
         ("evaluate empty", "not a run"),
         ("evaluate run --labels nothing.csv", "nothing.csv: no such file"),

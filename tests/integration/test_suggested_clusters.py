@@ -50,7 +50,7 @@ def test_a_run_without_a_number_chooses_one_and_says_why_in_two_lines(finished):
     assert f"{chosen} clusters of " in result.out
     assert result.err == ""
     config = yaml.safe_load((out / "config.yaml").read_text())
-    assert (config["clusters"], config["suggest"]) == (chosen, {"range": [2, 40]})
+    assert (config["clusters"], config["suggest"]) == (chosen, {"range": [2, 40], "by": "stability"})
     assert len(np.load(out / "prototypes.npy")) == chosen
 
 
@@ -85,6 +85,14 @@ def test_suggest_k_reads_a_finished_run(finished, capsys):
     assert sorted(out.rglob("*")) == before
 
 
+def test_an_option_asks_for_the_rule_of_autopropos(finished, capsys):
+    out, _ = finished
+    result = command(capsys, "suggest-k", out, "-k", "3..5", "--by", "autopropos")
+    assert result.code == 0, result.err
+    assert result.out.splitlines()[0].split() == ["K", "silhouette", "divergence"]
+    assert "of 3 to 5, by AutoProPos's rule" in result.out
+
+
 @pytest.mark.full
 def test_the_written_config_repeats_the_run_and_another_number_forgets_the_range(finished, tmp_path, capsys):
     out, _ = finished
@@ -96,7 +104,7 @@ def test_the_written_config_repeats_the_run_and_another_number_forgets_the_range
         command(capsys, "run", "--config", out / "config.yaml", "-k", "3", "--out", other, "--quiet", NO_PAGE).code == 0
     )
     config = yaml.safe_load((other / "config.yaml").read_text())
-    assert (config["clusters"], config["suggest"]) == (3, {"range": None})
+    assert (config["clusters"], config["suggest"]) == (3, {"range": None, "by": "stability"})
 
 
 @pytest.mark.full

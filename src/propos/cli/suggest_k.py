@@ -6,12 +6,14 @@ import json
 import shlex
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from propos.cli.prechecks import check_source
 from propos.cli.streams import say
+
+Rule = Literal["stability", "autopropos"]
 
 if TYPE_CHECKING:
     from propos.clustering import Suggestion
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 def suggest_k(
     what: Annotated[str, typer.Argument(metavar="RUN|SOURCE", help="A finished run, or images as for `propos run`.")],
     clusters: Annotated[str, typer.Option("-k", metavar="A..B", help="Range to choose from.")] = "2..40",
+    by: Annotated[Rule, typer.Option(help="How it is chosen: our rule, or AutoProPos's.")] = "stability",
     method: Annotated[str | None, typer.Option(help="Method (see `propos methods`).")] = None,
     recipe: Annotated[str | None, typer.Option(help="Recipe (see `propos recipes`).")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
@@ -45,6 +48,7 @@ def suggest_k(
     set_wait_policy()
     from propos.runner import Length, Request
 
+    is_run = (Path(what) / "run.json").is_file()
     request = Request(
         source=what,
         clusters=clusters,
@@ -52,11 +56,10 @@ def suggest_k(
         recipe=recipe,
         seed=seed,
         length=Length(epochs=epochs),
-        settings=given,
+        settings=given if is_run else {"suggest.by": by, **given},
         data=data,
     )
-    is_run = (Path(what) / "run.json").is_file()
-    suggestion = _of_run(request) if is_run else _of_source(request, device, quiet=as_json)
+    suggestion = _of_run(request, by) if is_run else _of_source(request, device, quiet=as_json)
     proposed = is_run and _propose(Path(what), suggestion)
     if as_json:
         typer.echo(json.dumps(suggestion.plain()))
@@ -67,24 +70,25 @@ def suggest_k(
         say(f"Cut the run's tree into {suggestion.chosen} clusters: {accept}")
 
 
-def _of_run(request: Request) -> Suggestion:
+def _of_run(request: Request, by: Rule) -> Suggestion:
     """Suggest from the embeddings of a finished run, which were trained with its own number."""
     import torch
 
-    from propos.clustering import sample_positions, suggest_clusters
+    from propos.clustering import SUGGEST, sample_positions
     from propos.common.errors import InputError
     from propos.methods.seeds import generator
     from propos.runs import Run
 
     if any(value is not None for value in (request.method, request.recipe, request.length.epochs)) or request.settings:
-        raise InputError(f"{request.source}: is a finished run, which is not trained again: give only -k and --seed")
+        only = "give only -k, --by and --seed"
+        raise InputError(f"{request.source}: is a finished run, which is not trained again: {only}")
     lowest, highest = _limits(request)
     embeddings = Run.open(Path(str(request.source))).embedding_rows
     if lowest <= len(embeddings) // 2:
         highest = min(highest, len(embeddings) // 2)
     draw = generator(request.seed or 0, "suggestion")
     sample = embeddings[sample_positions(len(embeddings), highest, draw).numpy()]
-    return suggest_clusters(torch.from_numpy(sample), lowest, highest, draw)
+    return SUGGEST[by](torch.from_numpy(sample), lowest, highest, draw)
 
 
 def _cut_id(suggestion: Suggestion) -> str:
@@ -135,9 +139,9 @@ def _limits(request: Request) -> tuple[int, int]:
 
 
 def _print(suggestion: Suggestion) -> None:
-    rows = zip(suggestion.tried, suggestion.silhouette, suggestion.stability, strict=True)
-    typer.echo("  K  silhouette  stability")
-    for clusters, silhouette, stability in rows:
+    typer.echo("  ".join(["  K", *suggestion.scores]))
+    for clusters, *scores in zip(suggestion.tried, *suggestion.scores.values(), strict=True):
         mark = "  ←" if clusters == suggestion.chosen else ""
-        typer.echo(f"{clusters:3}  {silhouette:10.3f}  {stability:9.3f}{mark}")
+        columns = (f"{score:{len(name)}.3f}" for name, score in zip(suggestion.scores, scores, strict=True))
+        typer.echo("  ".join([f"{clusters:3}", *columns]) + mark)
     typer.echo(suggestion.why)

@@ -1,5 +1,6 @@
 """Clustering of arrays, independent of networks."""
 
+from propos.clustering.autopropos import suggest_by_autoencoders
 from propos.clustering.choice import choose_clusters
 from propos.clustering.concentration import concentrations
 from propos.clustering.inverted_file import nearest_neighbours
@@ -13,7 +14,11 @@ from propos.clustering.separating_prototypes import are_uneven, hold
 from propos.clustering.suggestion import Suggestion, sample_positions, suggest_clusters
 from propos.clustering.whitening import whitened
 
+# By the setting `suggest.by`.
+SUGGEST = {"stability": suggest_clusters, "autopropos": suggest_by_autoencoders}
+
 __all__ = [
+    "SUGGEST",
     "Clustering",
     "Suggestion",
     "are_uneven",

@@ -14,7 +14,12 @@ NOTHING = 1e-12  # mean distances below this are rounding errors of identical po
 
 
 def cosine_silhouette(points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], clusters: int) -> float:
-    """Return the mean of (b − a) / max(a, b) over unit vectors under 1 − cosine, in their own precision.
+    """Return the mean silhouette of unit vectors, in their own precision."""
+    return float(cosine_silhouettes(points, labels, clusters).mean())
+
+
+def cosine_silhouettes(points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], clusters: int) -> Float[Tensor, " N"]:
+    """Return (b − a) / max(a, b) of each unit vector under 1 − cosine.
 
     a is the mean distance to the other points of the own cluster, b that to the points of the nearest other one; a
     point alone in its cluster counts 0. Cosines are linear, so that the sum of distances to a cluster needs only the
@@ -25,7 +30,7 @@ def cosine_silhouette(points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], c
     sums = torch.zeros((clusters, points.shape[1]), dtype=points.dtype, device=points.device)
     for chunk in chunks:
         sums += F.one_hot(labels[chunk], clusters).to(points.dtype).T @ points[chunk]
-    return float(torch.cat([_silhouettes(points[chunk], labels[chunk], sums, sizes) for chunk in chunks]).mean())
+    return torch.cat([_silhouettes(points[chunk], labels[chunk], sums, sizes) for chunk in chunks])
 
 
 def _silhouettes(

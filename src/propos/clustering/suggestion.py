@@ -5,7 +5,7 @@ The choice of the two scores, and where they fail, is in docs/suggest-k.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,14 +34,13 @@ class Suggestion:
     """A number of clusters, the scores of all that were tried, and why it was chosen, in two lines."""
 
     tried: tuple[int, ...]
-    silhouette: tuple[float, ...]
-    stability: tuple[float, ...]
+    scores: Mapping[str, tuple[float, ...]]  # by name, one for each number
     chosen: int
     why: str
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, as a run folder's suggestion.json holds it."""
-        scores = {"silhouette": list(self.silhouette), "stability": list(self.stability)}
+        scores = {name: list(values) for name, values in self.scores.items()}
         return {"range": list(self.tried), "scores": scores, "chosen": self.chosen, "why": self.why}
 
 
@@ -57,11 +56,7 @@ def suggest_clusters(
     Numbers above the root of twice the images, a rule of thumb, are tried but not chosen unless all of the range are.
     `before_each` is called with every number before it is tried, to report progress or to stop.
     """
-    if not 2 <= lowest <= highest <= len(embeddings) // 2:
-        most = len(embeddings) // 2
-        raise InputError(f"{lowest} to {highest} clusters of {len(embeddings)} images: choose from 2 to {most}")
-    sample = sample_positions(len(embeddings), highest, generator)
-    points = F.normalize(embeddings[sample.to(embeddings.device)].float().cpu(), dim=1)
+    points = points_to_cluster(embeddings, lowest, highest, generator)
     tried = numbers_to_try(lowest, highest)
     measured: list[tuple[float, float]] = []
     for clusters in tried:
@@ -72,7 +67,18 @@ def suggest_clusters(
     chosen_from = sum(clusters**2 <= 2 * len(points) for clusters in tried) or len(tried)
     order = _best_first([max(0.0, apart) * max(0.0, alike) for apart, alike in measured[:chosen_from]])
     why = _why(tried, chosen_from, order, silhouettes[order[0]], stabilities[order[0]])
-    return Suggestion(tried, silhouettes, stabilities, tried[order[0]], why)
+    return Suggestion(tried, {"silhouette": silhouettes, "stability": stabilities}, tried[order[0]], why)
+
+
+def points_to_cluster(
+    embeddings: Float[Tensor, "N D"], lowest: int, highest: int, generator: torch.Generator
+) -> Float[Tensor, "M D"]:
+    """Return a sample of the embeddings as unit vectors; refuse a range that so few images cannot have."""
+    if not 2 <= lowest <= highest <= len(embeddings) // 2:
+        most = len(embeddings) // 2
+        raise InputError(f"{lowest} to {highest} clusters of {len(embeddings)} images: choose from 2 to {most}")
+    sample = sample_positions(len(embeddings), highest, generator)
+    return F.normalize(embeddings[sample.to(embeddings.device)].float().cpu(), dim=1)
 
 
 def _best_first(merits: Sequence[float]) -> list[int]:

@@ -144,6 +144,7 @@ class StartSettings(Section):
 class SuggestSettings(Section):
     """The range from which K is chosen when PSL starts; once K is known, the range says that it was suggested."""
 
+    by: Literal["stability", "autopropos"] = "stability"
     range: tuple[Annotated[int, Field(ge=2)], Annotated[int, Field(ge=2)]] | None = None
 
     @field_validator("range")

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from propos.clustering import Suggestion, sample_positions, suggest_clusters
+from propos.clustering import SUGGEST, Suggestion, sample_positions
 from propos.config import Config
 from propos.data import Source
 from propos.distributed import broadcast, gather_rows
@@ -64,4 +64,5 @@ def _suggest(recorder: Recorder, embeddings: Float[Tensor, "n D"]) -> Suggestion
     draw = generator(config.seed, "suggestion")
     sample = sample_positions(images, config.suggest.range[1], draw).to(embeddings.device)
     points = gather_rows(embeddings, sample, images)
-    return suggest_clusters(points, *config.suggest.range, draw, lambda clusters: recorder.stop_while_choosing())
+    suggest = SUGGEST[config.suggest.by]
+    return suggest(points, *config.suggest.range, draw, lambda clusters: recorder.stop_while_choosing())

@@ -32,8 +32,8 @@ def test_well_separated_mixtures_give_their_number(clusters, seed):
     found = suggest(mixture(clusters, seed), seed=seed)
     assert found.chosen == clusters
     best = found.tried.index(clusters)
-    assert found.stability[best] == pytest.approx(1.0)
-    assert found.silhouette[best] == max(found.silhouette)
+    assert found.scores["stability"][best] == pytest.approx(1.0)
+    assert found.scores["silhouette"][best] == max(found.scores["silhouette"])
 
 
 def test_groups_of_unlike_size_give_their_number():
@@ -65,7 +65,7 @@ def test_only_numbers_of_the_range_are_tried_and_reported():
     found = suggest(mixture(4, seed=0), 6, 9, before_each=waiting.append)
     assert found.tried == (6, 7, 8, 9) == tuple(waiting)
     assert 6 <= found.chosen <= 9
-    assert len(found.silhouette) == len(found.stability) == 4
+    assert len(found.scores["silhouette"]) == len(found.scores["stability"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_groups_that_other_images_do_not_give_again_are_weak_evidence():
     angles = torch.arange(400) * 2 * torch.pi / 400
     circle = torch.stack([angles.cos(), angles.sin()], dim=1)
     found = suggest(circle, 3, 6)
-    assert found.silhouette[0] > 0.15
+    assert found.scores["silhouette"][0] > 0.15
     assert "depend on the sample of images" in found.why
 
 

@@ -88,6 +88,15 @@ def test_the_run_folder_and_the_model_hold_the_chosen_number(uninterrupted):
     assert set(fitted.table.cluster) == set(range(suggestion["chosen"]))
 
 
+def test_a_run_chooses_by_the_rule_that_its_settings_name(tmp_path):
+    config = open_config(suggest__by="autopropos", train__epochs=2)
+    run = RunFolder.create(tmp_path / "run", {"status": "running"}, config)
+    fitted = train(config, unlabelled(), CPU, Silent(), run)
+    suggestion = json.loads((run.path / "suggestion.json").read_text())
+    assert list(suggestion["scores"]) == ["silhouette", "divergence"]
+    assert suggestion["chosen"] == len(fitted.model.prototypes)
+
+
 def test_epochs_before_the_choice_are_trained_without_clusters(uninterrupted):
     history = uninterrupted[0].history
     assert [record["measures"].get("n_clusters") for record in history] == [

@@ -116,7 +116,7 @@ class WholeRuns:
         with plan(request, device.type, chosen) as planned, suppress(Interrupted):
             execute_plan(planned, None, chosen, lambda: nullcontext(lambda: chosen.suggested is not None))
         assert chosen.suggested is not None
-        return [torch.tensor(chosen.suggested.silhouette), torch.tensor(chosen.suggested.stability)]
+        return [torch.tensor(scores) for scores in chosen.suggested.scores.values()]
 
     def _compared(self, device: torch.device) -> Values:
         """Return the scores of the methods in a comparison."""
