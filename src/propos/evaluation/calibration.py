@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.optimize import minimize
-from scipy.special import expit, logit
 
 FEWEST = 30  # answers
 MOST = 1 - 1e-4  # confidences beyond differ by rounding alone
@@ -31,6 +29,8 @@ class Calibration:
         self, confidence: Float[np.ndarray, " N"], cluster: Int[np.ndarray, " N"]
     ) -> Float[np.ndarray, " N"]:
         """Return the probability that each label is right."""
+        from scipy.special import expit  # imported only when needed: a server starts without it
+
         ids, place = np.unique(cluster, return_inverse=True)
         offset = np.array([self.offsets.get(each, 0.0) for each in ids.tolist()])[place]
         probability: Float[np.ndarray, " N"] = expit(self.slope * _log_odds(confidence) + self.intercept + offset)
@@ -43,6 +43,9 @@ def calibrate(
     """Fit probabilities to answers about a random sample; None if there are too few."""
     if len(right) < FEWEST:
         return None
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
     ids, place = np.unique(cluster, return_inverse=True)
     score, sign = _log_odds(confidence), np.where(right, 1.0, -1.0)
     middle = float(score.mean())
@@ -77,6 +80,8 @@ def calibration_error(probability: Float[np.ndarray, " N"], right: Bool[np.ndarr
 
 
 def _log_odds(confidence: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    from scipy.special import logit
+
     odds: Float[np.ndarray, " N"] = logit(np.clip(confidence.astype(np.float64), 1 - MOST, MOST))
     return odds
 

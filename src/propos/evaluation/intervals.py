@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import betaln, expit, gammaln, logit
 
 LEVEL = 0.95
 MEANS = np.sin(np.linspace(0.02, np.pi / 2 - 0.02, 60)) ** 2  # error rates, weighted as Jeffreys does
@@ -53,6 +52,8 @@ def wrong_interval(strata: Strata, level: float = LEVEL) -> tuple[int, int]:
 
 def estimated_rates(strata: Strata) -> Float[np.ndarray, " K"]:
     """Return each cluster's error rate, drawn towards the others the more, the fewer of its images were checked."""
+    from scipy.special import betaln  # imported only when needed: a server starts without it
+
     first, second = MEANS[:, None, None] * STRENGTHS[:, None], (1 - MEANS[:, None, None]) * STRENGTHS[:, None]
     right = strata.drawn - strata.wrong
     likelihood = (betaln(first + strata.wrong, second + right) - betaln(first, second)).sum(axis=2)
@@ -89,6 +90,8 @@ def _tails(strata: Strata, rates: Float[np.ndarray, " K"], total: int) -> tuple[
 
 def spread(total: int, size: Int[np.ndarray, " K"], rates: Float[np.ndarray, " K"]) -> Int[np.ndarray, " K"]:
     """Divide a number of wrong images among clusters: the odds of all their error rates change by one factor."""
+    from scipy.special import expit, logit
+
     odds, low, high = logit(rates), -40.0, 40.0
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -117,5 +120,7 @@ def _hypergeometric(strata: Strata, wrong: Int[np.ndarray, " K"]) -> Float[np.nd
 
 def _log_choose(all_of: Int[np.ndarray, ...], chosen: Int[np.ndarray, ...]) -> Float[np.ndarray, ...]:
     """Return the logarithm of a binomial coefficient."""
+    from scipy.special import gammaln
+
     ways: Float[np.ndarray, ...] = gammaln(all_of + 1) - gammaln(chosen + 1) - gammaln(all_of - chosen + 1)
     return ways

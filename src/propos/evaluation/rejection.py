@@ -6,8 +6,6 @@ import re
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import pdist
 
 from propos.common.errors import InputError, shown
 
@@ -52,6 +50,9 @@ def find_kinds(rejected: Float[np.ndarray, "R D"], least: float) -> list[Int[np.
     """Group rejected images by average linkage, up to a mean cosine of `least`; return groups, the largest first."""
     if len(rejected) < FEWEST:
         return []
+    from scipy.cluster.hierarchy import fcluster, linkage  # imported only when needed: they take half a second
+    from scipy.spatial.distance import pdist
+
     rows = np.linspace(0, len(rejected) - 1, min(len(rejected), MOST)).round().astype(np.int64)
     apart = pdist(rejected[rows], "cosine")
     label = fcluster(linkage(np.nan_to_num(apart, nan=1.0), "average"), 1 - least, "distance")

@@ -15,8 +15,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
 
 ALIKE = 0.995  # correlation of two sketches
 LIKELY = 0.9  # cosine of two embeddings below which sketches are not compared
@@ -49,6 +47,9 @@ def near_pairs(sketches: Float[np.ndarray, "N S"], use: Bool[np.ndarray, " N"], 
 
     Of a group of near duplicates each image is paired with the first one, so that thousands take no more memory.
     """
+    from scipy.sparse import csr_array  # imported only when needed: a server starts without it
+    from scipy.sparse.csgraph import connected_components
+
     found = [np.empty((2, 0), np.int64)]
     for leaf in leaves(sketches, np.flatnonzero(use & sketches.any(axis=1)), seed):
         chosen = sketches[leaf]
@@ -111,6 +112,9 @@ def groups(pairs: Pairs) -> list[list[int]]:
     """Join pairs to groups, the largest first."""
     if pairs.size == 0:
         return []
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     named, place = np.unique(pairs, return_inverse=True)
     rows, columns = place.reshape(pairs.shape)
     graph = coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(len(named), len(named)))
