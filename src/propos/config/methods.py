@@ -12,6 +12,7 @@ GROUP = "propos.methods"
 # Modules without a method.
 CONTRACT = (
     "base",
+    "clusterings",
     "heads_training",
     "images",
     "pairs",

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from propos.config import NotNegative, Positive
 from propos.losses import alignment, both_ways
 from propos.methods.base import Batch, Method, MethodSettings, StepContext
+from propos.methods.clusterings import Clusterings, Numbers, check_clusters, starts_after_warmup
 from propos.methods.images import Clustered
-from propos.methods.pcl import Clusterings, Numbers, check_clusters, starts_after_warmup
 from propos.methods.setup import Setup
 from propos.methods.stage import Rate, Stage
 from propos.networks import EmaCopy, Encoder, Mlp, initialise_small

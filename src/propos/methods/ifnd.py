@@ -12,8 +12,8 @@ from torch import Tensor
 
 from propos.config import Count, Positive
 from propos.methods.base import Batch, Method, MethodSettings, StepContext
+from propos.methods.clusterings import Numbers, check_clusters
 from propos.methods.images import Clustered
-from propos.methods.pcl import Numbers, check_clusters
 from propos.methods.setup import Setup
 from propos.methods.stage import Stage
 from propos.networks import EmaCopy, Encoder, Memory, Mlp, Queue, labels_of
