@@ -107,6 +107,7 @@ def test_embeddings_kept_on_the_way_are_those_of_all_images(one, two):
     np.testing.assert_allclose(*kept, atol=1e-2)
 
 
+@pytest.mark.full
 def test_a_signal_to_one_process_ends_all_at_the_same_step(images, two, tmp_path):
     out, hold = tmp_path / "run", Hold(tmp_path, MOMENT)
     pair = torchrun.Pair(forked.command, "run", "--no-report", images, *ARGUMENTS, "--out", out, "--quiet", hold=hold)

@@ -265,6 +265,7 @@ class Savers:
             thread.join()
 
 
+@pytest.mark.full
 def test_a_server_killed_while_its_log_changes_loses_no_edit_that_it_confirmed(serve, folder):
     """Four threads save 1,000 edits in three rounds; each ends with SIGKILL after another kind of change."""
     log, expected, changes = folder / "edits.jsonl", [], Counter()

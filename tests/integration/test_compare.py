@@ -157,6 +157,7 @@ def test_two_processes_that_plan_other_methods_for_one_folder_lose_none(tmp_path
     assert set(found.fingerprints) == {"kmeans-pixels", "kmeans-random"}
 
 
+@pytest.mark.full
 def test_a_method_that_cannot_be_planned_is_named_and_the_others_run(tmp_path, capsys):
     source, out = save_digits(tmp_path / "digits.npz", 60), tmp_path / "out"
     result = command(capsys, *compared(source, out, "kmeans-features,kmeans-pixels", "--seeds", 1))

@@ -37,6 +37,7 @@ def test_a_run_keeps_the_name_and_the_data_root(trained):
     assert labels[:3] == ["airplane", "automobile", "bird"]
 
 
+@pytest.mark.full
 def test_predict_finds_the_test_split_where_the_run_found_the_training_split(trained, capsys, tmp_path, monkeypatch):
     _, out, _ = trained
     monkeypatch.setenv("PROPOS_DATA", str(tmp_path / "others"))
@@ -122,6 +123,7 @@ def test_fetch_leaves_a_set_that_is_there_alone(capsys, tmp_path):
     assert result.out == f"cifar-10: 72 images in {tmp_path / 'cifar-10-batches-py'}\n"
 
 
+@pytest.mark.full
 def test_inspect_takes_a_name(capsys, tmp_path):
     cifar_10(tmp_path)
     result = command(capsys, "inspect", "cifar-10", "--data", tmp_path, "--device", "cpu")

@@ -33,6 +33,7 @@ def _toy(monkeypatch, tmp_path):
     sys.modules.pop("toy_namer", None)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("_toy")
 def test_a_package_adds_a_namer(tmp_path, capsys):
     run = folder_run(tmp_path)
@@ -48,6 +49,7 @@ def test_a_package_adds_a_namer(tmp_path, capsys):
     assert [state for _, state in Run.open(run.path).proposals()] == ["dismissed"]  # it does not come back
 
 
+@pytest.mark.full
 def test_a_run_without_words_says_so_on_one_line(tmp_path, capsys):
     run = folder_run(tmp_path)
     result = command(capsys, "name", run.path)

@@ -221,6 +221,7 @@ def test_changed_weights_are_refused_when_a_run_resumes(here, tmp_path, capsys):
     assert "are not the ones that the run started with" in result.err
 
 
+@pytest.mark.full
 def test_a_run_killed_while_computing_features_resumes_with_them(finished, here, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PROPOS_CACHE", str(tmp_path / "caches"))
     arguments = ["-k", 3, "--weights", here / "weights.pth", "--labels", "folders", "--no-report", "--quiet"]

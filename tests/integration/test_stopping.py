@@ -132,8 +132,8 @@ main()
 @pytest.mark.parametrize(
     ("module", "number"),
     quick_cases(
-        *[("numpy.linalg", number) for number in ("SIGINT", "SIGTERM", "SIGHUP")],
-        rest=[("typer", "SIGINT"), ("torch._C", "SIGINT")],
+        ("numpy.linalg", "SIGINT"),
+        rest=[("numpy.linalg", "SIGTERM"), ("numpy.linalg", "SIGHUP"), ("typer", "SIGINT"), ("torch._C", "SIGINT")],
     ),
 )
 def test_a_request_to_end_within_an_import_waits_for_its_end(finished, tmp_path, module, number):

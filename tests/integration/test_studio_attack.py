@@ -183,6 +183,7 @@ def test_no_hostile_request_is_served(server, kind):
     assert server.state()["runs"][0]["state"] == "finished"
 
 
+@pytest.mark.full
 def test_two_windows_that_do_the_same_at_once_do_it_once(server):
     asked = [
         ("start", {"id": identity(), "source": str(server.folder / "photos")}),

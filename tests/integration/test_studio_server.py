@@ -122,6 +122,7 @@ def test_a_run_goes_on_without_the_server_and_the_next_one_finds_it(studio, plac
     assert sorted(path.name for path in (place / "runs").iterdir()) == [".studio", "digits-1", "photos-1", "photos-2"]
 
 
+@pytest.mark.full
 def test_the_page_of_a_run_from_elsewhere_is_written(studio, place):
     shutil.rmtree(place / "runs" / "digits-1" / "report")
     server = studio()
@@ -136,6 +137,7 @@ def test_the_page_of_a_run_from_elsewhere_is_written(studio, place):
     server.wait("digits-1", "finished")
 
 
+@pytest.mark.full
 def test_an_export_is_planned_first_and_written_where_it_is_told(studio, place):
     server = studio()
     asked = {"id": identity(), "name": "digits-1", "form": "folders", "output": str(place / "sorted")}

@@ -54,6 +54,7 @@ def test_a_run_without_a_number_chooses_one_and_says_why_in_two_lines(finished):
     assert len(np.load(out / "prototypes.npy")) == chosen
 
 
+@pytest.mark.full
 def test_suggest_k_trains_the_same_part_and_writes_nothing(finished, images, tmp_path, monkeypatch, capsys):
     out, _ = finished
     monkeypatch.chdir(tmp_path)

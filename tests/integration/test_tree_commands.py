@@ -53,6 +53,7 @@ def test_exports_carry_the_names_above_clusters(run, tmp_path, capsys):
     assert classes == {f"{part}/{name}" for part in ("train", "val") for name in ("many", f"cluster {other}")}
 
 
+@pytest.mark.full
 def test_without_names_above_clusters_exports_are_flat(run, tmp_path, capsys):
     assert command(capsys, "export", run.path, "--to", "csv", "-o", tmp_path / "labels.csv").code == 0
     assert "path" not in (tmp_path / "labels.csv").read_text().splitlines()[0]
