@@ -11,6 +11,7 @@ import pytest
 from helpers.awkward import picture
 from helpers.command import start_anew
 from helpers.hold import PATIENCE
+from helpers.quick import quick_cases
 from helpers.small import QUICK, as_flags
 from propos.cli.display import Terminal
 from propos.cli.streams import TolerantStream, make_streams_safe, printable, say, say_named
@@ -67,7 +68,7 @@ def test_a_stream_whose_reader_has_gone_takes_everything():
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-@pytest.mark.parametrize("arguments", ["--version", "recipes", ""])
+@pytest.mark.parametrize("arguments", quick_cases("recipes", rest=["--version", ""]))
 def test_closed_streams_are_no_fault(closed, arguments):
     shell = ["bash", "-c", f'"{sys.executable}" -m propos {arguments} {closed}']
     done = subprocess.run(shell, capture_output=True, text=True, check=False)

@@ -182,6 +182,7 @@ def test_a_folder_of_damaged_images_is_refused_each_time(photos):
             open_folder(photos, 8, workers=0)
 
 
+@pytest.mark.full
 def test_killed_twenty_times_the_building_still_ends_right(photos, caches):
     kills = random.Random(0)
     reached = 0
