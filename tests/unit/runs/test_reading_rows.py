@@ -54,7 +54,7 @@ def test_questions_and_the_number_of_clusters_need_some_rows_only(run):
     opened = Run.open(run.path)
     assert choose_images_to_check(opened, 5) is not None
     assert "embeddings" not in vars(opened)
-    suggestion = _of_run(Request(source=str(run.path), clusters="9..10"))
+    suggestion = _of_run(Request(source=str(run.path), clusters="9..10"), "stability")
     assert suggestion.tried == (9, 10)
 
 
