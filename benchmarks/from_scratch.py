@@ -1,6 +1,6 @@
 """Photographs from scratch: ProPos with and without contrast and pull, for equally many epochs, at equal cost.
 
-Trains `photos` on imagenette and `small-colour` on 10,000 images of CIFAR-10 (`PROPOS_DATA`), at a share of the epochs
+Trains `photos` on imagenette and `small-colour` on `--images` of CIFAR-10 (`PROPOS_DATA`), at a share of the epochs
 that a run would have. A call measures at most `--rows` rows that the file lacks; started again, it continues. The last
 lines are a table of accuracy / NMI, with the processor's seconds. Labels only score.
 """
@@ -24,7 +24,7 @@ from propos.runner import Length, Origin, Request, plan
 from propos.training import Silent, train
 
 Row = dict[str, Any]
-IMAGES = {"imagenette": ("imagenette-160", None), "cifar-10": ("cifar-10", 10_000)}
+FOLDERS = {"imagenette": "imagenette-160", "cifar-10": "cifar-10"}
 VARIANTS: dict[str, dict[str, Any]] = {
     "the paper's losses": {},
     "contrast": {"propos.contrast_weight": 1.0},
@@ -37,12 +37,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def request(name: str, variant: str, seed: int, epochs: int | None) -> Request:
+def request(name: str, count: int, variant: str, seed: int, epochs: int | None) -> Request:
     """Return the request for a run from scratch."""
-    root, (folder, count) = Path(os.environ["PROPOS_DATA"]), IMAGES[name]
+    root, folder = Path(os.environ["PROPOS_DATA"]), FOLDERS[name]
     options: Row = {"clusters": 10, "seed": seed, "settings": VARIANTS[variant], "length": Length(epochs=epochs)}
     options["origin"] = Origin(start="scratch")
-    if count is None:
+    if name == "imagenette":
         return Request(source=root / folder, labels="folders", **options)
     with plan(Request(source=folder, data=root, clusters=10), "cpu") as planned:
         pixels = planned.source.batch(np.arange(count)).transpose(0, 2, 3, 1)
@@ -50,11 +50,11 @@ def request(name: str, variant: str, seed: int, epochs: int | None) -> Request:
         return Request(source=np.ascontiguousarray(pixels), labels=planned.source.labels[:count], **options)
 
 
-def measured(name: str, variant: str, seed: int, share: float) -> Row:
+def measured(name: str, count: int, variant: str, seed: int, share: float) -> Row:
     """Train once and return the scores, the processor's seconds and the accuracy on the way."""
-    with plan(request(name, variant, seed, None), "cpu") as planned:
+    with plan(request(name, count, variant, seed, None), "cpu") as planned:
         epochs = max(4, round(share * planned.config.train.epochs))
-    with plan(request(name, variant, seed, epochs), "cpu") as planned:
+    with plan(request(name, count, variant, seed, epochs), "cpu") as planned:
         begin = time.process_time()
         fitted = train(planned.config, planned.source, planned.device, Silent())
         seconds, labels, recipe = time.process_time() - begin, planned.source.labels, planned.config.recipe
@@ -66,6 +66,7 @@ def measured(name: str, variant: str, seed: int, share: float) -> Row:
         if "accuracy" in line["measures"]
     ]
     row = {"set": name, "variant": variant, "seed": seed, "share": share, "recipe": recipe, "epochs": epochs}
+    row["images"] = len(labels)
     figures = {key: round(float(scored[key]), 4) for key in ("accuracy", "nmi")}
     return row | figures | {"seconds": round(seconds, 1), "curve": curve}
 
@@ -92,9 +93,10 @@ def main() -> None:
     """Measure what is missing, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--sets", nargs="+", default=list(IMAGES), choices=list(IMAGES))
+    parser.add_argument("--sets", nargs="+", default=list(FOLDERS), choices=list(FOLDERS))
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--images", type=int, default=10_000)
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--rows", type=int, default=1000)
     options = parser.parse_args()
@@ -105,7 +107,7 @@ def main() -> None:
         (name, variant, seed) for seed, name, variant in wanted if (name, variant, seed, options.share) not in known
     ]
     for name, variant, seed in missing[: options.rows]:
-        rows.append(measured(name, variant, seed, options.share))
+        rows.append(measured(name, options.images, variant, seed, options.share))
         with options.out.open("a") as file:
             print(json.dumps(rows[-1]), file=file)
     print(*table(rows), sep="\n", flush=True)
