@@ -27,7 +27,7 @@ class RotNet(Method):
     Settings = MethodSettings
     title = "RotNet"
     year, reference = 2018, "Gidaris et al., ICLR (arXiv 1803.07728)"
-    verified = "nothing more: from the paper's equations (2) and (3)"
+    verified = "the four turns and their loss against its public code"
     # Statistics of one turn alone would tell it: all four are normalised together.
     defaults: ClassVar[Mapping[str, Any]] = {
         "network.bn_groups": 1,
