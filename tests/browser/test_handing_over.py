@@ -127,6 +127,7 @@ def test_a_page_without_its_edits_says_what_is_missing(folder, browser):
     context.close()
 
 
+@pytest.mark.full
 def test_a_log_of_several_scripts_is_shown_from_its_file_and_by_the_server(folder, browser, monkeypatch):
     monkeypatch.setattr("propos.review.report.edits.PART", 500)
     log = folder / "edits.jsonl"

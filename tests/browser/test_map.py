@@ -81,6 +81,7 @@ def test_few_images_are_thumbnails_and_fill_the_map_next_to_its_legend(map_page)
     assert height * width > 0.7 * drawn.size
 
 
+@pytest.mark.full
 def test_hover_shows_the_image(map_page):
     x, y = number_at(map_page)
     show_dots(map_page)
@@ -169,6 +170,7 @@ def test_keys_move_zoom_and_list(map_page):
     assert map_page.locator(".chosen h2").inner_text() == "201 images chosen"
 
 
+@pytest.mark.full
 def test_colours_and_thumbnails_can_be_chosen(map_page):
     number_at(map_page)
     map_page.select_option("#colour", "confidence")

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from helpers.chromium import PHONE
 from helpers.command import command
@@ -132,6 +133,7 @@ def test_questions_are_answered_by_taps_on_a_phone(from_file):
     assert page.get_by_role("button", name="To the other").is_hidden()  # it is there
 
 
+@pytest.mark.full
 def test_a_question_between_clusters_that_are_one_by_now_asks_only_whether_it_is_there(reviewing):
     window = reviewing("questions")
     page = window.page

@@ -11,7 +11,6 @@ import pytest
 from helpers.command import command
 from helpers.hub import KINDS, hub_folder
 from helpers.pretrained import pictures
-from helpers.quick import quick_cases
 from propos.runs import Run
 
 
@@ -54,7 +53,8 @@ def test_a_run_predicts_without_the_folder_of_its_network(here, tmp_path, capsys
     assert found == dict(zip(table.images, table.cluster.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("kind", quick_cases("clip", rest=[kind for kind in KINDS if kind != "clip"]))
+@pytest.mark.full
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_onnx_file_agrees_with_the_run(kind, here, capsys):
     run = here / f"run-{kind}"
     if not run.exists():

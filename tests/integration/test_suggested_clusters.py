@@ -86,6 +86,7 @@ def test_suggest_k_reads_a_finished_run(finished, capsys):
     assert sorted(out.rglob("*")) == before
 
 
+@pytest.mark.full
 def test_an_option_asks_for_the_rule_of_autopropos(finished, capsys):
     out, _ = finished
     result = command(capsys, "suggest-k", out, "-k", "3..5", "--by", "autopropos")
