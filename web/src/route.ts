@@ -1,5 +1,5 @@
 export type Route =
-  | { screen: "overview" | "map" | "tree" | "review" | "questions" | "problems" | "audit" | "training" }
+  | { screen: "overview" | "map" | "tree" | "review" | "questions" | "problems" | "audit" | "search" | "training" }
   | { screen: "cluster"; id: number }
   | { screen: "like"; images: number[] }
   | { screen: "labels"; label: number | null; cluster: number | null }
@@ -15,6 +15,7 @@ export function parseRoute(hash: string): Route {
     case "questions":
     case "problems":
     case "audit":
+    case "search":
     case "training":
       return { screen };
     case "like":

@@ -18,6 +18,7 @@ import { overviewScreen } from "./screens/overview";
 import { problemsScreen } from "./screens/problems";
 import { questionsScreen } from "./screens/questions";
 import { reviewScreen } from "./screens/review";
+import { findsTexts, searchScreen } from "./screens/search";
 import { trainingScreen } from "./screens/training";
 import { treeScreen } from "./screens/tree";
 import { studioAddress } from "./studio/address";
@@ -124,6 +125,8 @@ function screenOf(report: Report, route: Route, actions: Actions): Screen {
       return auditScreen(report, actions);
     case "problems":
       return problemsScreen(report, actions);
+    case "search":
+      return findsTexts() ? searchScreen(report) : overviewScreen(report);
     case "training":
       return isTrained(report) ? trainingScreen(report) : overviewScreen(report);
     case "labels":
@@ -145,6 +148,7 @@ function navigation(report: Report): HTMLAnchorElement[] {
     ["overview", "Overview", true],
     ["map", "Map", true],
     ["tree", "Tree", (report.review.tree?.merges.length ?? 0) > 0],
+    ["search", "Search", findsTexts()],
     ["problems", "Problems", true],
     ["questions", "Questions", true],
     ["review", "Review", true],

@@ -59,7 +59,16 @@ def open_run(
             webbrowser.open(address)
 
     folder.edits.warn = lambda words: say(f"warning: {words}", err=True)
-    _close(folder, serve(folder, port, ready))
+    _close(folder, serve(folder, port, ready, _by_text(folder)))
+
+
+def _by_text(run: Run) -> Callable[[str, int], list[int]] | None:
+    """Return a search by text for a network of the hub, which may read; other runs load nothing."""
+    if run.config.start.description is None:
+        return None
+    from propos.review.naming import text_search
+
+    return text_search(run)
 
 
 def _close(run: Run, unsaved: int) -> None:

@@ -7,6 +7,7 @@ from propos.networks.fine_tuning import Tuned, Tuning, trunk_features
 from propos.networks.frozen_backbone import FrozenBackbone
 from propos.networks.grouped_norm import BatchGroups
 from propos.networks.hub import SHORT_NAMES, is_hub, names_network
+from propos.networks.hub_text import Reader, can_read, reader_of
 from propos.networks.memory import Bank, Memory, Neighbours, Queue, labels_of
 from propos.networks.mlp import Float32, Mlp, initialise_small, mlp_layers, reinitialise
 from propos.networks.norm import BatchNorm, in_groups
@@ -49,6 +50,7 @@ __all__ = [
     "Pretrained",
     "PrototypeLayer",
     "Queue",
+    "Reader",
     "ResNet",
     "Tuned",
     "Tuning",
@@ -56,6 +58,7 @@ __all__ = [
     "Whitening",
     "autocast",
     "backbone",
+    "can_read",
     "classifier_of",
     "feature_width",
     "find_pretrained",
@@ -72,6 +75,7 @@ __all__ = [
     "pass_views",
     "read_copy",
     "read_pretrained",
+    "reader_of",
     "reinitialise",
     "smallest_side",
     "threads_of_a_pass",

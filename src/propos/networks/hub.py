@@ -81,6 +81,15 @@ def read_hub(name: str, folder: str | Path | None = None) -> Weights:
     return _weights(f"{PREFIX}{repository}@{snapshot.name}", snapshot, None, seen)
 
 
+def folder_of(start: StartSettings) -> Path:
+    """Return the folder with the files of a run's network of the hub: the one it was given, or the hub's own."""
+    if start.weights is not None:
+        return Path(start.weights)
+    assert start.network is not None
+    repository, _, revision = start.network.removeprefix(PREFIX).partition("@")
+    return _download(start.network, repository, revision)
+
+
 def _is_folder(own: str) -> bool:
     return own.startswith((".", "/", "~")) or Path(own).is_dir()
 

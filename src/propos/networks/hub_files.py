@@ -16,21 +16,22 @@ from propos.common.plain import parse_json, parse_yaml, read_text
 from propos.config.description import Description, Preparation
 
 WEIGHTS, CONFIG, PROCESSOR, CARD = "model.safetensors", "config.json", "preprocessor_config.json", "README.md"
-FILES = (CONFIG, PROCESSOR, CARD, WEIGHTS)
+TOKENIZER = "tokenizer.json"  # of networks that read
+FILES = (CONFIG, PROCESSOR, CARD, TOKENIZER, WEIGHTS)
 LARGEST = 1.5e9  # parameters of the part that sees: six gigabytes of memory
 # Of networks that see and read, only the part that sees is used.
-_OTHER_PARTS = ("text_model.", "text_projection.", "logit_")
+_READS = ("text_model.", "text_projection.", "logit_")
 _INSIDE = {"clip": "clip_vision_model", "siglip": "siglip_vision_model"}
 _FILTERS = {2: "bilinear", 3: "bicubic"}
 
 
 def describe_folder(folder: Path, kinds: Mapping[str, object], trained_on: str | None) -> Description:
     """Return the description of a network in a folder of the hub's layout; its model card gives its origin."""
-    config = _json(folder / CONFIG)
+    config = read_json(folder / CONFIG)
     kind = str(config.get("model_type"))
     architecture = config
     if kind in _INSIDE:
-        architecture = {**_mapping(config.get("vision_config", {}), str(folder / CONFIG))}
+        architecture = {**checked_mapping(config.get("vision_config", {}), str(folder / CONFIG))}
         if "projection_dim" in config:
             architecture["projection_dim"] = config["projection_dim"]
         kind = _INSIDE[kind]
@@ -51,9 +52,9 @@ def _processor(folder: Path) -> Preparation:
     """Read how the images are prepared: transformers 5 writes the processor of CLIP into a file of another name."""
     path, other = folder / PROCESSOR, folder / "processor_config.json"
     if not path.exists() and other.exists():
-        path, given = other, _mapping(_json(other).get("image_processor", {}), str(other))
+        path, given = other, checked_mapping(read_json(other).get("image_processor", {}), str(other))
     else:
-        given = _json(path)
+        given = read_json(path)
     size, crop = given.get("size"), given.get("crop_size")
     crops = bool(given.get("do_center_crop", False))
     short, whole = _side(size, "shortest_edge"), _side(size, "height")
@@ -81,14 +82,17 @@ def _side(size: Any, key: str) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def read_weights(folder: Path) -> tuple[dict[str, Tensor], str]:
-    """Read the tensors of the part that sees, under their published names, and the hash of the file."""
+def read_weights(folder: Path, reads: bool = False) -> tuple[dict[str, Tensor], str]:
+    """Read the tensors of the part that sees, or of the one that reads, and the hash of the file.
+
+    They have their published names.
+    """
     path = folder / WEIGHTS
     if not path.is_file():
         raise InputError(f"{folder}: {_what_instead(folder)}")
     try:
         with safetensors.safe_open(path, "pt") as held:
-            names = [name for name in held.keys() if not name.startswith(_OTHER_PARTS)]  # noqa: SIM118 - no mapping
+            names = [name for name in held.keys() if name.startswith(_READS) == reads]  # noqa: SIM118 - no mapping
             total = sum(_elements(held.get_slice(name).get_shape()) for name in names)
             if total > LARGEST:
                 raise InputError(
@@ -130,13 +134,15 @@ def _elements(shape: list[int]) -> int:
     return total
 
 
-def _json(path: Path) -> Mapping[str, Any]:
+def read_json(path: Path) -> Mapping[str, Any]:
+    """Read a file of keys and values."""
     if not path.is_file():
         raise InputError(f"{path}: is missing: copy the whole folder of the network")
-    return _mapping(parse_json(read_text(path), str(path)), str(path))
+    return checked_mapping(parse_json(read_text(path), str(path)), str(path))
 
 
-def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+def checked_mapping(value: Any, where: str) -> Mapping[str, Any]:
+    """Return keys and values, or refuse anything else."""
     if not isinstance(value, Mapping):
         raise InputError(f"{where}: expected keys and values, found {type(value).__name__}")
     return value

@@ -60,9 +60,10 @@ class HubNetwork(nn.Module):
 def hub_network(name: str, description: str) -> Pretrained:
     """Return the network that a description tells of."""
     told = Description.from_json(description, name)
-    config = _config(told, name)
+    kind = KINDS[told.kind]
+    config = _config(kind.config, told.architecture, name)
     with torch.device("meta"):
-        model = _class(KINDS[told.kind].model, name)(config)
+        model = _class(kind.model, name)(config)
     parameters = sum(each.numel() for each in model.parameters())
     if parameters > LARGEST:
         raise InputError(
@@ -87,16 +88,23 @@ def hub_network(name: str, description: str) -> Pretrained:
 
 def _built(told: Description, name: str) -> nn.Module:
     kind = KINDS[told.kind]
-    return HubNetwork(_class(kind.model, name)(_config(told, name)), kind.output)
+    return HubNetwork(_class(kind.model, name)(_config(kind.config, told.architecture, name)), kind.output)
 
 
 def _loaded(told: Description, name: str, state: Mapping[str, Tensor]) -> nn.Module:
-    """Build a network with weights under their published names, which transformers may call otherwise."""
     kind = KINDS[told.kind]
+    return HubNetwork(load_model(kind.model, kind.config, told.architecture, name, state), kind.output)
+
+
+def load_model(
+    model_class: str, config_class: str, architecture: Mapping[str, Any], name: str, state: Mapping[str, Tensor]
+) -> nn.Module:
+    """Build a model with weights under their published names, which transformers may call otherwise."""
     with _quietly():
+        config = _config(config_class, architecture, name)
         try:
-            model, report = _class(kind.model, name).from_pretrained(
-                None, config=_config(told, name), state_dict=dict(state), dtype=torch.float32, output_loading_info=True
+            model, report = _class(model_class, name).from_pretrained(
+                None, config=config, state_dict=dict(state), dtype=torch.float32, output_loading_info=True
             )
         except Exception as error:  # any error of the loader: weights of another shape are one
             words = shown(" ".join(str(error).split()) or type(error).__name__, quoted=False)
@@ -107,7 +115,8 @@ def _loaded(told: Description, name: str, state: Mapping[str, Tensor]) -> nn.Mod
             f"{name}: {len(missing)} weights that its config.json describes are missing, the first "
             f"{shown(missing[0], quoted=False)}: download model.safetensors and config.json again"
         )
-    return HubNetwork(model, kind.output)
+    built: nn.Module = model
+    return built
 
 
 def _width(build: partial[nn.Module], side: int) -> int:
@@ -116,12 +125,12 @@ def _width(build: partial[nn.Module], side: int) -> int:
     return made.shape[1]
 
 
-def _config(told: Description, name: str) -> Any:
+def _config(config_class: str, architecture: Mapping[str, Any], name: str) -> Any:
     """Return the configuration of a model: plain values of keys that its class has, and nothing else of the file."""
-    kind = _class(KINDS[told.kind].config, name)
+    kind = _class(config_class, name)
     common = _class("PretrainedConfig", name)().to_dict()
     own = kind().to_dict().keys() - common.keys()
-    chosen = {key: value for key, value in told.architecture.items() if key in own and _is_plain(value)}
+    chosen = {key: value for key, value in architecture.items() if key in own and _is_plain(value)}
     large = [key for key, value in chosen.items() if isinstance(value, int | float) and abs(value) > LARGEST_NUMBER]
     if large:
         raise InputError(f"--start {name}: config.json: {large[0]} = {chosen[large[0]]} is out of range")

@@ -206,14 +206,18 @@ def read_pretrained(name: str | None, file: str | Path | None = None) -> Weights
 
 @dataclass(frozen=True)
 class Classifier:
-    """The last layer of a network of ours, which knows ImageNet's 1,000 classes in their usual order."""
+    """A linear classifier of a network's features, or of their directions."""
 
     weight: Float[Tensor, "C F"]
     bias: Float[Tensor, " C"]
+    of_directions: bool = False
 
 
 def classifier_of(start: StartSettings) -> Classifier | None:
-    """Return the classifier of the network of settings, if the package that contains it is installed."""
+    """Return the last layer of the network of settings, if the package that contains it is installed.
+
+    It knows ImageNet's 1,000 classes in their usual order.
+    """
     network = PRETRAINED.get(start.network or "")
     path = None if network is None else installed(network.name)
     if network is None or network.package is None or path is None or start.sha256 != network.package.sha256:

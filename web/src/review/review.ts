@@ -158,9 +158,14 @@ export class Review {
     return found?.length ?? null;
   }
 
+  /** Have the server find images by a text; nothing without an answer. */
+  async byText(text: string, count: number): Promise<number[] | null> {
+    return (await this.server?.ask("api/text", { text, count }))?.rows ?? null;
+  }
+
   /** Have the server rank images by their similarity to some; nothing without an answer. */
   async similar(query: object): Promise<Similar | null> {
-    return (await this.server?.similar(query)) ?? null;
+    return (await this.server?.ask("api/similar", query)) ?? null;
   }
 
   /** Ask the server what the audit says by now, after drawing up to `count` images; false where it does not answer. */

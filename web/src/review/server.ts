@@ -63,10 +63,10 @@ export class Server {
     }
   }
 
-  /** The images most like some; see `src/propos/review/server/similar.py`. */
-  async similar(query: object): Promise<Similar | null> {
+  /** The images most like some, or like a text; see `src/propos/review/server/similar.py`. */
+  async ask(where: "api/similar" | "api/text", query: object): Promise<Similar | null> {
     try {
-      const answer = await fetch("api/similar", { method: "POST", body: JSON.stringify(query), headers: { "Content-Type": "application/json" } });
+      const answer = await fetch(where, { method: "POST", body: JSON.stringify(query), headers: { "Content-Type": "application/json" } });
       return answer.ok ? ((await answer.json()) as Similar) : null;
     } catch {
       return null;

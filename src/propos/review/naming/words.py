@@ -6,15 +6,21 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+from propos.common.errors import InputError, shown
+from propos.common.plain import read_text
+from propos.common.plurals import counted
 
 WORDS = "words.json"  # benchmarks/make_words.py writes it
 # Chosen on CIFAR-10, imagenette and their mixtures (docs/notebook/names.md), not on the sets that are reported.
 AGREES, FITS = 0.35, 0.4
 NEARLY = 0.95  # of the best fit: the most specific of such words is taken
 MOST_CLASSES = 0.4  # a word over more of the classes tells nothing
+MOST_WORDS, LONGEST = 10_000, 100  # of a person's list, and letters of each
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,11 @@ class Vocabulary:
     under: Bool[np.ndarray, "W C"]
     depth: Int[np.ndarray, " W"]  # steps from the top
     names: Bool[np.ndarray, " W"]
+
+    @property
+    def classes(self) -> int:
+        """The number of classes."""
+        return int(self.under.shape[1])
 
     @classmethod
     def flat(cls, words: list[str]) -> Vocabulary:
@@ -87,6 +98,18 @@ def _examples(sums: Float[np.ndarray, " C"], word: int, vocabulary: Vocabulary) 
         return ()
     first = classes[np.argsort(-sums[classes], kind="stable")[:2]]
     return tuple(vocabulary.words[each] for each in first)
+
+
+def read_words(path: Path) -> Vocabulary:
+    """Read a person's list of words, one a line."""
+    lines = (line.strip() for line in read_text(path, 4 * MOST_WORDS * LONGEST).splitlines())
+    words = list(dict.fromkeys(line for line in lines if line))
+    if not 2 <= len(words) <= MOST_WORDS:
+        raise InputError(f"{path}: has {counted(len(words), 'word')}: give from 2 to {MOST_WORDS:,}, one a line")
+    for word in words:
+        if len(word) > LONGEST or not word.isprintable():
+            raise InputError(f"{path}: {shown(word[:LONGEST])} is not a word of up to {LONGEST} letters")
+    return Vocabulary.flat(words)
 
 
 @cache

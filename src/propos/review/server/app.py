@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from propos.common.errors import InputError, describe_os_error
 from propos.review.quality import audit_state
 from propos.review.report import edits_scripts, page_file, proposal_lines, questions, report_file, show_edits
 from propos.review.server.originals import Originals
-from propos.review.server.similar import find_similar
+from propos.review.server.similar import find_similar, find_text
 from propos.runs import Edit, LogChanged, Run, as_line, parse_edit, parse_edits, refuse_other_images
 from propos.runs.audit import read_drawn
 
@@ -27,11 +28,13 @@ MOST_BODY = 16_000_000  # bytes per request
 NOT_HERE = PlainTextResponse("not found\n", 404)
 
 
-def application(run: Run, unsaved: set[str], studio: str | None = None) -> FastAPI:
+def application(
+    run: Run, unsaved: set[str], studio: str | None = None, by_text: Callable[[str, int], list[int]] | None = None
+) -> FastAPI:
     """Return the application for a run, without the guard.
 
     `unsaved` collects the ids of edits that could not be saved; the page keeps them and sends them again. `studio` is
-    the address of the page with all runs, if there is one.
+    the address of the page with all runs, if there is one. `by_text` finds images by a text, if the network reads.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     originals, writing = Originals(run), threading.Lock()
@@ -64,6 +67,7 @@ def application(run: Run, unsaved: set[str], studio: str | None = None) -> FastA
     def page() -> Response:
         told = f'data-server="{html.escape(str(run.path))}"'
         told += "" if studio is None else f' data-studio="{html.escape(studio)}"'
+        told += "" if by_text is None else " data-reads"
         text = page_file("index.html").decode().replace('<html lang="en"', f'<html lang="en" {told}')
         return Response(text, media_type="text/html")
 
@@ -118,6 +122,10 @@ def application(run: Run, unsaved: set[str], studio: str | None = None) -> FastA
     @app.post("/api/similar")
     async def similar(request: Request) -> dict[str, Any]:
         return await run_in_threadpool(find_similar, run, await read_body(request, MOST_BODY))
+
+    @app.post("/api/text")
+    async def text(request: Request) -> dict[str, Any]:
+        return await run_in_threadpool(find_text, by_text, await read_body(request, MOST_BODY))
 
     @app.get("/{name}")
     def report(name: str) -> Response:

@@ -24,13 +24,18 @@ GRACE = 2  # seconds for open requests when the server stops
 Stop = Callable[[], None]
 
 
-def serve(run: Run, port: int, ready: Callable[[str, Stop], None]) -> int:
+def serve(
+    run: Run,
+    port: int,
+    ready: Callable[[str, Stop], None],
+    by_text: Callable[[str, int], list[int]] | None = None,
+) -> int:
     """Serve a run's page; call `ready` with the address and a function that stops the server, once it is up.
 
-    Return the number of edits that could not be saved.
+    `by_text` finds images by a text. Return the number of edits that could not be saved.
     """
     unsaved = set[str]()
-    serve_application(application(run, unsaved), port, ready)
+    serve_application(application(run, unsaved, by_text=by_text), port, ready)
     return len(unsaved)
 
 

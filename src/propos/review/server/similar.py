@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from jaxtyping import Bool
@@ -19,6 +20,8 @@ from propos.runs import Run
 
 MOST_EXAMPLES = 2_000  # images that a request may give of each kind
 MOST_FOUND = 1_000
+LONGEST_TEXT = 1_000  # letters
+_Asked = TypeVar("_Asked", bound=BaseModel)
 
 Rows = list[Annotated[int, Field(ge=0)]]
 
@@ -36,11 +39,7 @@ class Request(BaseModel):
 
 def find_similar(run: Run, content: bytes) -> dict[str, Any]:
     """Return the rows found, best first, with their probabilities where there are images that are not wanted."""
-    try:
-        request = Request.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        raise InputError(f"similar: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    request = _checked(Request, content, "similar")
     vectors = run.embedding_rows
     if max([*request.yes, *request.no]) >= len(vectors):
         raise InputError(f"similar: the run has {len(vectors):,} images")
@@ -49,6 +48,31 @@ def find_similar(run: Run, content: bytes) -> dict[str, Any]:
     rows, scores = highest(vectors, direction, request.count, skip)
     chances = direction.probabilities(scores)
     return {"rows": rows.tolist(), "probabilities": None if chances is None else chances.round(4).tolist()}
+
+
+class Text(BaseModel):
+    """A text that images are searched by."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+    count: Annotated[int, Field(ge=1, le=MOST_FOUND)]
+
+
+def find_text(search: Callable[[str, int], list[int]] | None, content: bytes) -> dict[str, Any]:
+    """Return the rows of the images most like a text, best first."""
+    request = _checked(Text, content, "text")
+    if search is None:
+        raise InputError("text: the run's network cannot read")
+    return {"rows": search(request.text, request.count), "probabilities": None}
+
+
+def _checked(kind: type[_Asked], content: bytes, where: str) -> _Asked:
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        raise InputError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def _mask(bits: str, images: int) -> Bool[np.ndarray, " N"]:
