@@ -92,6 +92,7 @@ def test_the_served_page_searches_by_a_text(here, run):
     assert (status, json.loads(content)["rows"]) == (200, np.argsort(-cosines.numpy(), kind="stable")[:4].tolist())
 
 
+@pytest.mark.full
 def test_a_page_of_another_network_has_no_search(tmp_path):
     other = folder_run(tmp_path)
     write_report(other)
