@@ -17,11 +17,9 @@ from jaxtyping import Int
 from propos.common.errors import InputError, shown
 from propos.common.plurals import counted
 from propos.common.progress import ShowTask, show_nothing
-from propos.data import select_names
 from propos.review.report.duplicates import groups
-from propos.review.report.originals import ImagesUnavailable, check_same, open_images
-from propos.review.report.pictures import draw_pictures, picture_order
-from propos.review.report.similar import find_similar
+from propos.review.report.originals import ImagesUnavailable, open_images
+from propos.review.report.similar import draw_and_compare
 from propos.runs import JUNK, Run
 
 PARTS = ("train", "val", "test")  # as Hugging Face, torchvision's ImageFolder and YOLO call them
@@ -77,13 +75,8 @@ def similar_groups(run: Run, show_task: ShowTask) -> list[list[int]]:
     """Return the images that must not be separated: joined groups of duplicates, near-duplicates and bursts."""
     kept = run.corrected.table.cluster != JUNK
     try:
-        with open_images(run, show_task) as opened, TemporaryDirectory() as folder:
-            images = select_names(opened, run.table.images)
-            check_same(images, run.table.images)
-            with show_task("Comparing images") as progress:
-                order = picture_order([], run.table.cluster, run.table.distance)
-                pictures = draw_pictures(images, order, Path(folder), progress)
-            similar = find_similar(images, pictures, lambda: run.embeddings, kept, run.config.seed, show_task)
+        with open_images(run, show_task) as images, TemporaryDirectory() as folder:
+            _, similar = draw_and_compare(run, images, [], Path(folder), show_task)
     except ImagesUnavailable as reason:
         raise InputError(f"{run.path}: --split: duplicates cannot be searched. {reason}") from None
     found = ([row for row in group if kept[row]] for group in (*similar.exact, *similar.near, *similar.bursts))

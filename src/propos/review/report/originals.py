@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from propos.common.progress import ShowTask
-from propos.data import FolderSource, Selection, Source, StreamedSource
+from propos.data import FolderSource, Selection, Source, StreamedSource, select_names
 from propos.runner.sources import NoImages, open_run_images
 from propos.runs import Run
 
@@ -17,14 +17,16 @@ class ImagesUnavailable(Exception):  # noqa: N818 - not an error: the page is wr
 
 
 @contextmanager
-def open_images(run: Run, show_task: ShowTask) -> Iterator[Source]:
-    """Open the run's source; raise ImagesUnavailable if its images cannot be shown."""
+def open_images(run: Run, show_task: ShowTask, source: Source | None = None) -> Iterator[Source]:
+    """Open the images of a run's table, or take them from an open source; raise ImagesUnavailable if that fails."""
     with ExitStack() as stack:
         try:
-            source = stack.enter_context(open_run_images(run, show_task=show_task))
+            opened = stack.enter_context(open_run_images(run, show_task=show_task)) if source is None else source
         except (NoImages, OSError) as error:
             raise ImagesUnavailable(_in_words(error, run)) from None
-        yield source
+        images = select_names(opened, run.table.images)  # damaged ones are not in the table
+        _check_same(images, run.table.images)
+        yield images
 
 
 def _in_words(error: NoImages | OSError, run: Run) -> str:
@@ -39,7 +41,7 @@ def _in_words(error: NoImages | OSError, run: Run) -> str:
     return f"There are no pictures, because {reasons[why]}."
 
 
-def check_same(source: Source, names: Sequence[str]) -> None:
+def _check_same(source: Source, names: Sequence[str]) -> None:
     """Raise ImagesUnavailable if the images' names are not the run's."""
     own = source.image_names()
     if len(own) != len(names) or not all(map(operator.eq, own, names)):

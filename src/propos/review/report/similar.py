@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -21,7 +22,9 @@ from propos.review.report.duplicates import (
     near_pairs,
     taken_apart,
 )
-from propos.review.report.pictures import PER_SHEET, Pictures, sketches_of
+from propos.review.report.faults import find_faults
+from propos.review.report.pictures import PER_SHEET, Pictures, draw_pictures, picture_order, sketches_of
+from propos.runs import JUNK, Run
 
 Embeddings = Callable[[], Float[np.ndarray, "N D"]]
 
@@ -34,6 +37,19 @@ class Similar:
     near: list[list[int]] = field(default_factory=list)
     bursts: list[list[int]] = field(default_factory=list)
     faults: dict[str, list[int]] = field(default_factory=dict)  # single images, by what is wrong with them
+
+
+def draw_and_compare(
+    run: Run, source: Source, featured: Sequence[int], folder: Path, show_task: ShowTask
+) -> tuple[Pictures, Similar]:
+    """Draw the thumbnails of a run's images into a folder, and find faults, duplicates and bursts among all images."""
+    table = run.corrected.table
+    order = picture_order(featured, table.cluster, table.distance)
+    with show_task("Drawing thumbnails") as progress:
+        pictures = draw_pictures(source, order, folder, progress)
+    kept = table.cluster != JUNK  # junk has been checked already
+    similar = find_similar(source, pictures, lambda: run.embeddings, kept, run.config.seed, show_task)
+    return pictures, replace(similar, faults=find_faults(source, pictures.order, pictures.measures, kept))
 
 
 def find_similar(

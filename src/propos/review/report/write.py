@@ -6,8 +6,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,27 +14,26 @@ import numpy as np
 from jaxtyping import Float
 
 from propos.common.progress import ShowTask, show_nothing
-from propos.data import Source, select_names
+from propos.data import Source
 from propos.evaluation.hierarchy import grow_tree
 from propos.review.promise import promise_of
 from propos.review.report.agreement import compare_with_labels
 from propos.review.report.curves import charts, warnings_of
 from propos.review.report.edits import edits_scripts, proposal_lines, show_edits
-from propos.review.report.faults import find_faults
 from propos.review.report.files import DATA, PAGE, PAGE_FILES, VERSION, page_file
 from propos.review.report.groups import Group, describe_groups, junk_group
 from propos.review.report.layout import lay_out
 from propos.review.report.moments import moments
 from propos.review.report.name_list import pack_names
-from propos.review.report.originals import ImagesUnavailable, address_of_originals, check_same, open_images
+from propos.review.report.originals import ImagesUnavailable, address_of_originals, open_images
 from propos.review.report.payload import move_out, packed, script
-from propos.review.report.pictures import COLUMNS, PER_SHEET, Pictures, draw_pictures, picture_order
+from propos.review.report.pictures import COLUMNS, PER_SHEET, Pictures
 from propos.review.report.problems import find_problems
 from propos.review.report.review import packed_clusters, review
 from propos.review.report.run_diff import compare_runs
 from propos.review.report.settings_text import describe_settings
-from propos.review.report.similar import Similar, find_similar
-from propos.runs import JUNK, Run, RunFolder
+from propos.review.report.similar import Similar, draw_and_compare
+from propos.runs import Run, RunFolder
 from propos.runs.audit import read_drawn
 
 
@@ -135,29 +133,16 @@ def _copy_page(folder: Path) -> None:
 def _pictures(
     run: Run, source: Source | None, groups: list[Group], folder: Path, show_task: ShowTask
 ) -> tuple[Pictures | None, Similar, str | None, str | None]:
-    """Draw thumbnails and look for duplicates; return also the originals' address, or why there are no pictures."""
+    """Draw thumbnails and look for duplicates; return also the originals' address, and what is to be said of them."""
+    featured = [image for group in groups for image in group.typical]
     try:
-        with open_images(run, show_task) if source is None else nullcontext(source) as images:
-            images = select_names(images, run.table.images)  # damaged ones are not in the table
-            check_same(images, run.table.images)
-            return _drawn(run, images, groups, folder, show_task)
+        with open_images(run, show_task, source) as images:
+            pictures, similar = draw_and_compare(run, images, featured, folder, show_task)
+            drawn = f"{len(pictures.order):,} of {len(images):,} images have pictures."
+            some = drawn if len(pictures.order) < len(images) else None
+            return pictures, similar, address_of_originals(images), some
     except ImagesUnavailable as reason:
         return None, Similar(), None, str(reason)
-
-
-def _drawn(
-    run: Run, source: Source, groups: list[Group], folder: Path, show_task: ShowTask
-) -> tuple[Pictures, Similar, str | None, str | None]:
-    table = run.corrected.table
-    featured = [image for group in groups for image in group.typical]
-    order = picture_order(featured, table.cluster, table.distance)
-    with show_task("Drawing thumbnails") as progress:
-        pictures = draw_pictures(source, order, folder, progress)
-    kept = table.cluster != JUNK  # junk has been checked already
-    similar = find_similar(source, pictures, lambda: run.embeddings, kept, run.config.seed, show_task)
-    similar = replace(similar, faults=find_faults(source, pictures.order, pictures.measures, kept))
-    some = f"{len(order):,} of {len(source):,} images have pictures." if len(order) < len(source) else None
-    return pictures, similar, address_of_originals(source), some
 
 
 def _grow_tree(run: Run, show_task: ShowTask) -> None:
