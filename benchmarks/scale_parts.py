@@ -5,6 +5,7 @@ Sets and runs are kept in the folder and shared by the parts, so that a million 
 
 import asyncio
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -15,16 +16,20 @@ import numpy as np
 import torch
 
 from propos.clustering import nearest_neighbours, sample_positions, spherical_kmeans, suggest_clusters
+from propos.common.progress import show_nothing
 from propos.data import find_source
 from propos.review.export import export_run
 from propos.review.report import choose_images_to_check, show_edits, write_report
 from propos.review.report.layout import lay_out
 from propos.review.server.app import application
 from propos.review.server.guard import Guard
+from propos.runner.recipes.pretrained import pretrained
+from propos.runner.sources import opened as opened_images
 from propos.runs import ImageTable, Run, VectorFile, write_parts, write_table
+from propos.training.features import features_of, frozen_backbone_of
 from propos.training.model import predict_from_embeddings
 from review import posted
-from scale_sets import CLUSTERS, finished_run, names, photographs, unit_vectors
+from scale_sets import CLUSTERS, finished_run, name, names, photographs, unit_vectors
 
 MANY_CLUSTERS = 1000
 EDITS = 1000
@@ -44,6 +49,24 @@ def second_scan(images: int, folder: Path) -> Work:
     """The scan of every later command."""
     photos = photographs(folder, images)
     return lambda: find_source(photos)
+
+
+def some_features(images: int, folder: Path) -> Work:
+    """Decode a few thousand of the images and compute their features; reports what all of them would take."""
+    photos, cache = photographs(folder, images), folder / "cache-of-features"
+    shutil.rmtree(cache, ignore_errors=True)
+    os.environ["PROPOS_CACHE"] = str(cache)
+    config = pretrained()
+    network, few = frozen_backbone_of(config), np.linspace(0, images - 1, SOME).round().astype(int)
+    assert network is not None
+
+    def work() -> None:
+        began = processor_seconds()
+        with opened_images(find_source([photos / name(number) for number in few.tolist()]), config) as source:
+            features_of(network, source, torch.device("cpu"), show_nothing)
+        _say("processor, extrapolated", (processor_seconds() - began) * images / SOME)
+
+    return work
 
 
 def last_line(images: int, folder: Path) -> Work:
@@ -105,9 +128,20 @@ def report(images: int, folder: Path) -> Work:
     def show_task(task: str) -> Iterator[Callable[[int, int], None]]:
         began = time.perf_counter()
         yield lambda done, total: None
-        print(json.dumps({"step": task, "seconds": time.perf_counter() - began}), flush=True)
+        _say(task, time.perf_counter() - began)
 
     return lambda: write_report(Run.open(run), show_task=show_task)
+
+
+def processor_seconds() -> float:
+    """Return the processor time that this process and its children, such as decoders, have used so far."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+def _say(step: str, seconds: float) -> None:
+    """Report the seconds of a step."""
+    print(json.dumps({"step": step, "seconds": seconds}), flush=True)
 
 
 def layout(images: int, folder: Path) -> Work:
@@ -184,6 +218,7 @@ def written(images: int, folder: Path) -> Path:
 PARTS: dict[str, Callable[[int, Path], Work]] = {
     "first scan": first_scan,
     "second scan": second_scan,
+    "features of 2,000": some_features,
     "last line": last_line,
     "k-means": k_means,
     "predicted table": predicted_table,
@@ -198,4 +233,4 @@ PARTS: dict[str, Callable[[int, Path], Work]] = {
     "export parquet": exported("parquet", ".parquet"),
     "export coco": exported("coco", ".json"),
 }
-DECODING = ("first scan", "second scan", "export coco")  # these need the files
+DECODING = ("first scan", "second scan", "features of 2,000", "export coco")  # these need the files
