@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import sys
 import time
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from helpers import torchrun
 from helpers.pretrained import pictures, random_weights
 from propos import run as propos_run
 from propos.data import clean_caches, list_caches, open_streamed
+from propos.data.cache.index import indexed_scan
 from propos.data.cache.store import cache_folder
 from propos.distributed import join_process_group, rank
+from propos.runner.ranks import share_index
 from propos.runs import Run
 from propos.training.shared_features import shared_features
 
@@ -129,6 +132,29 @@ def seconds_of_a_whole_run(here):
         time.sleep(0.001)
     pair.communicate()
     return used
+
+
+def scan_on_machines_of_their_own(folder, caches, opened):
+    """Scan a folder on the first machine, then on the other one, which writes down what it opened below the folder."""
+    with join_process_group():
+        os.environ |= {"PROPOS_CACHE": f"{caches}/{rank()}", "LOCAL_RANK": "0"}
+        if rank() == 0:
+            indexed_scan(folder)
+        share_index(folder)
+        names = []
+        sys.addaudithook(lambda event, given: names.append(str(given[0])) if event == "open" else None)
+        found = indexed_scan(folder)
+        if rank() == 1:
+            below = [name for name in names if name.startswith(folder)]
+            Path(opened).write_text(json.dumps([found.images.identity, len(found.skipped), below]))
+
+
+def test_a_machine_without_an_index_opens_no_file_to_get_one(here):
+    one = indexed_scan(here / "photos")
+    time.sleep(2.1)  # files that changed less than two seconds before a scan are opened again
+    places = here / "photos", here / "machines", here / "opened"
+    assert torchrun.run_pair(*places, function=scan_on_machines_of_their_own).code == 0
+    assert json.loads(places[2].read_text()) == [one.images.identity, 0, []]
 
 
 def test_two_machines_without_a_common_cache_each_get_the_features_of_one_process(here, monkeypatch):

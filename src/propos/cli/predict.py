@@ -34,9 +34,10 @@ def predict(
         StoredBlocks(output).check_output()  # before torch is imported
     from propos.cli.display import Terminal
     from propos.common.plurals import counted
-    from propos.distributed import join_process_group, rank, receive_message
+    from propos.distributed import join_process_group, rank
     from propos.runner import (
         agree_on_predictions,
+        announced_predictions,
         following_first_process,
         open_like,
         rejecting_model,
@@ -49,7 +50,7 @@ def predict(
         Terminal(quiet or rank() > 0, mute=rank() > 0) as terminal,  # only rank 0 prints
         following_first_process(),
     ):
-        announced = receive_message() if rank() > 0 else None
+        announced = announced_predictions(source)
         StoredBlocks(output).check_output()
         folder = Run.open(run)
         model = rejecting_model(folder, Model.from_run(folder, choose_device(device)), share)
@@ -57,7 +58,7 @@ def predict(
         with open_like(model.config, source, keep="use") as images:
             for note in (*folder.notes_on_edits(), *images.notes):
                 terminal.warn(note)
-            key = agree_on_predictions(model, images, announced)
+            key = agree_on_predictions(model, images, source, announced)
             with terminal.show_task("Predicting") as progress:
                 rows = write_predictions(model, images, output, key, progress)
             if rank() > 0:

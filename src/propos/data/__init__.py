@@ -6,6 +6,7 @@ are read by name. `source` defines the interface.
 """
 
 from propos.data.arrays import ArraySource, from_array
+from propos.data.cache.index import IndexFiles
 from propos.data.cache.limit import refusal
 from propos.data.cache.store import CacheInfo, cache_folder, clean_caches, list_caches, no_cache
 from propos.data.colours import without_colours
@@ -58,6 +59,7 @@ __all__ = [
     "Files",
     "FolderLabels",
     "FolderSource",
+    "IndexFiles",
     "MissingData",
     "Sample",
     "Scan",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from propos.runner.decision import Decision
     from propos.runner.execute import execute_plan, save
     from propos.runner.planner import plan, plan_resumed
-    from propos.runner.prediction import agree_on_predictions, rejecting_model, write_predictions
+    from propos.runner.prediction import agree_on_predictions, announced_predictions, rejecting_model, write_predictions
     from propos.runner.progress import Reporter, SilentReporter
     from propos.runner.ranks import following_first_process
     from propos.runner.request import Length, Origin, Output, Request
@@ -29,6 +29,7 @@ __all__ = [
     "Request",
     "SilentReporter",
     "agree_on_predictions",
+    "announced_predictions",
     "execute_plan",
     "following_first_process",
     "open_like",
@@ -48,7 +49,7 @@ _HOMES = {
     "planner": ("plan", "plan_resumed"),
     "request": ("Length", "Origin", "Output", "Request"),
     "sources": ("NoImages", "open_like", "open_run_images"),
-    "prediction": ("agree_on_predictions", "rejecting_model", "write_predictions"),
+    "prediction": ("agree_on_predictions", "announced_predictions", "rejecting_model", "write_predictions"),
     "ranks": ("following_first_process",),
     "progress": ("SilentReporter", "Reporter"),
 }

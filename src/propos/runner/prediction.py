@@ -26,6 +26,7 @@ from propos.distributed import (
     bytes_on_first,
     local_rank,
     rank,
+    receive_message,
     report_ready,
     send_message,
     share,
@@ -35,6 +36,7 @@ from propos.distributed import (
     world_size,
 )
 from propos.evaluation.rejection import distance_limits
+from propos.runner.ranks import share_index
 from propos.runs import Block, ImageTable, Run, StoredBlocks
 from propos.training import Model
 from propos.training.embedding import embedding_batch_size
@@ -67,13 +69,23 @@ def rejecting_model(run: Run, model: Model, share: float | None) -> Model:
     return replace(model, limits=distance_limits(table.cluster, table.distance, model.ids, share))
 
 
-def agree_on_predictions(model: Model, source: Source, announced: str | None) -> str:
+def announced_predictions(what: str) -> str | None:
+    """Wait until the first process has opened the images, and return the key that it announces; it gets None."""
+    if rank() == 0:
+        return None
+    key = receive_message()
+    share_index(what)
+    return key
+
+
+def agree_on_predictions(model: Model, source: Source, what: str, announced: str | None) -> str:
     """Return the key of the predictions, which the first process announces; the others must have the same images."""
     key = prediction_key(model, source)
     if world_size() == 1:
         return key
     if rank() == 0:
         send_message(key)
+        share_index(what)
         wait_until_all_ready()
     elif announced == key:
         report_ready()

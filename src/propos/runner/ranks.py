@@ -13,11 +13,22 @@ import torch
 
 from propos.common.errors import EXIT_FAILED, EXIT_INTERRUPTED, InputError, Interrupted, RunFailed
 from propos.config import Config, from_yaml
-from propos.data import CachePolicy, Skipped, Source, StreamedSource, find_configured, fingerprint
+from propos.data import (
+    CachePolicy,
+    IndexFiles,
+    Skipped,
+    Source,
+    StreamedSource,
+    find_configured,
+    fingerprint,
+)
 from propos.distributed import (
     all_gather_texts,
+    any_process,
+    broadcast_bytes,
     first_process_failed,
     is_lost_process,
+    local_rank,
     rank,
     receive_message,
     report_ready,
@@ -48,7 +59,20 @@ def announce(work: Work, config: Config, source: Source, device: torch.device) -
         "fingerprint": fingerprint(source),
     }
     send_message(json.dumps(words))
+    share_index(config.source)
     wait_until_all_ready()
+
+
+def share_index(what: str | Path) -> None:
+    """Store the first process's index of the images on machines that have none, so that they open no file for it."""
+    index = IndexFiles(what)
+    lacking, known = any_process(local_rank() == 0 and not index.exist(), rank() == 0 and index.exist())
+    if not (lacking and known):
+        return
+    parts = [broadcast_bytes(part) or b"" for part in (index.read() if rank() == 0 else (None, None))]
+    if local_rank() == 0 and not index.exist():
+        index.write(*parts)
+    any_process(False)  # every machine has written it
 
 
 def estimate(config: Config, source: Source, device: torch.device) -> float:
@@ -105,6 +129,8 @@ def following_first_process() -> Iterator[None]:
 
 def _do(words: dict[str, str], data: Path | None, stopping: Stopping) -> str:
     config = from_yaml(words["config"], "the first process's settings")
+    assert config.source is not None
+    share_index(config.source)
     device = choose_device(words["device"])
     unopened = find_configured(config, data)
     keep: CachePolicy = "stream" if words["keep"] == "stream" else "build"

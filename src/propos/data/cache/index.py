@@ -16,6 +16,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def indexed_scan(what: What, show_task: ShowTask = show_nothing) -> Scan:
     if len(listed) < FEWEST or no_cache() is not None:
         look_at(listed, looked, np.arange(len(listed)), show_task)
         return scanned(listed, looked)
-    folder = cache_folder() / _key(what, listed)
+    folder = cache_folder() / _key(what if isinstance(what, str | Path) else listed)
     index = None
     if folder.exists():
         try:
@@ -81,13 +82,43 @@ def indexed_scan(what: What, show_task: ShowTask = show_nothing) -> Scan:
     return scanned(listed, looked, notes)
 
 
-def _key(what: What, listed: Listed) -> str:
+@dataclass(frozen=True)
+class IndexFiles:
+    """The stored index of a folder, list or archive, for other machines that see the same files."""
+
+    what: str | Path
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the index in the cache."""
+        return cache_folder() / _key(self.what)
+
+    def exist(self) -> bool:
+        """Return whether there is an index."""
+        return no_cache() is None and (self.folder / INDEX).exists() and (self.folder / META).exists()
+
+    def read(self) -> tuple[bytes, bytes]:
+        """Return the index and its description."""
+        return (self.folder / INDEX).read_bytes(), (self.folder / META).read_bytes()
+
+    def write(self, index: bytes, description: bytes) -> None:
+        """Store an index that another machine made; files that differ here are opened, as if they had changed."""
+        with suppress(OSError):  # without it, all files are opened
+            self.folder.mkdir(parents=True, exist_ok=True)
+            mark(self.folder)
+            write_atomically(self.folder / INDEX, index)
+            write_atomically(self.folder / META, description)
+
+
+def _key(what: str | Path | Listed) -> str:
     """Return the name of the index of a folder, list or archive, by its path; of paths in memory, by all of them."""
-    digest = hashlib.blake2b(f"propos index {FORMAT} {listed.folder.absolute()}\n".encode(errors="surrogateescape"))
-    if isinstance(what, str | Path):
-        digest.update(str(Path(what).absolute()).encode(errors="surrogateescape"))
+    digest = hashlib.blake2b(f"propos index {FORMAT}\n".encode())
+    if isinstance(what, Listed):
+        digest.update(
+            "\n".join([str(what.folder.absolute()), *what.names.to_pylist()]).encode(errors="surrogateescape")
+        )
     else:
-        digest.update("\n".join(listed.names.to_pylist()).encode())
+        digest.update(str(Path(what).absolute()).encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]
 
 
