@@ -1,0 +1,92 @@
+"""Compare two processes with one: `propos run` (its features) and `propos predict`, on photographs.
+
+python benchmarks/sharing.py FOLDER [--images 1500] [--side 1280]
+
+One process has one thread, and its decoders either the other core too, or, pinned to a core, none. Two processes, which
+torchrun starts, have a thread each. A command also takes seconds to start: those of a set of few photographs, which are
+subtracted in the second column. The features and the tables must be the same bytes. Run it on two idle cores.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from PIL import Image
+
+FEW = 64
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+WAYS = {"one process": [], "one process on one core": [], "two processes": TORCHRUN}
+
+
+def photographs(folder: Path, count: int, side: int | None, out: Path) -> Path:
+    """Write as many photographs, evenly chosen, with a shorter side of so many pixels, or as they are."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+    out.mkdir()
+    for number in range(count):
+        file = files[number * len(files) // count]
+        target = out / f"{number:05d}.jpg"
+        if side is None:
+            target.write_bytes(file.read_bytes())
+            continue
+        with Image.open(file) as image:
+            times = side / min(image.size)
+            size = round(image.width * times), round(image.height * times)
+            image.convert("RGB").resize(size, Image.Resampling.BICUBIC).save(target, quality=90)
+    return out
+
+
+def seconds(way: str, cache: Path, *command: object) -> float:
+    """Run a command with a cache of its own, and return its seconds on the clock."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PROPOS_CACHE": str(cache)}
+    core = min(os.sched_getaffinity(0))
+    pin: Callable[[], None] | None = (lambda: os.sched_setaffinity(0, {core})) if "core" in way else None
+    began = time.perf_counter()
+    words = [sys.executable, *WAYS[way], "-m", "propos", *map(str, command), "--device", "cpu", "--quiet"]
+    subprocess.run(words, check=True, env=environment, preexec_fn=pin)
+    return time.perf_counter() - began
+
+
+def measure(way: str, photos: Path, out: Path) -> tuple[float, float, bytes, bytes]:
+    """Return the seconds of a run and of predictions, the features and the table."""
+    out.mkdir(parents=True)
+    run = seconds(way, out / "cache", "run", photos, "-k", 10, "--no-report", "--out", out / "run")
+    (features,) = (out / "cache").rglob("images.npy")
+    predict = seconds(way, out / "other-cache", "predict", out / "run", photos, "-o", out / "table.csv")
+    return run, predict, features.read_bytes(), (out / "table.csv").read_bytes()
+
+
+def rows(few: Path, photos: Path, folder: Path) -> Iterator[str]:
+    """Yield a line for each way of computing."""
+    first: tuple[bytes, bytes] | None = None
+    for number, way in enumerate(WAYS):
+        start = measure(way, few, folder / f"few-{number}")[:2]
+        *taken, features, table = measure(way, photos, folder / f"all-{number}")
+        first = first or (features, table)
+        same = "equal" if (features, table) == first else "DIFFERENT"
+        run, predict = (f"{whole:7.1f} s {whole - least:7.1f} s" for whole, least in zip(taken, start, strict=True))
+        yield f"{way:26}{run}{predict}   {same}"
+
+
+def main() -> None:
+    """Print the seconds of each way."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--images", type=int, default=1500)
+    parser.add_argument("--side", type=int, help="of enlarged photographs, in pixels")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="propos-sharing-") as temporary:
+        folder = Path(temporary)
+        few = photographs(given.folder, FEW, given.side, folder / "few")
+        photos = photographs(given.folder, given.images, given.side, folder / "photos")
+        print(f"{'':26}{'run':>9}{'of them':>10}{'predict':>9}{'of them':>10}")
+        for row in rows(few, photos, folder):
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
