@@ -47,29 +47,28 @@ def seconds(way: str, cache: Path, *command: object) -> float:
     pin: Callable[[], None] | None = (lambda: os.sched_setaffinity(0, {core})) if "core" in way else None
     began = time.perf_counter()
     words = [sys.executable, *WAYS[way], "-m", "propos", *map(str, command), "--device", "cpu", "--quiet"]
-    subprocess.run(words, check=True, env=environment, preexec_fn=pin)
+    subprocess.run(words, check=True, env=environment, preexec_fn=pin, stderr=subprocess.DEVNULL)
     return time.perf_counter() - began
 
 
-def measure(way: str, photos: Path, out: Path) -> tuple[float, float, bytes, bytes]:
-    """Return the seconds of a run and of predictions, the features and the table."""
+def measure(way: str, photos: Path, out: Path, run: Path) -> tuple[list[float], list[bytes]]:
+    """Return the seconds of a run and of predictions with `run`, the features and the table."""
     out.mkdir(parents=True)
-    run = seconds(way, out / "cache", "run", photos, "-k", 10, "--no-report", "--out", out / "run")
+    times = [seconds(way, out / "cache", "run", photos, "-k", 10, "--no-report", "--out", out / "run")]
+    times.append(seconds(way, out / "other-cache", "predict", run, photos, "-o", out / "table.csv"))
     (features,) = (out / "cache").rglob("images.npy")
-    predict = seconds(way, out / "other-cache", "predict", out / "run", photos, "-o", out / "table.csv")
-    return run, predict, features.read_bytes(), (out / "table.csv").read_bytes()
+    return times, [features.read_bytes(), (out / "table.csv").read_bytes()]
 
 
 def rows(few: Path, photos: Path, folder: Path) -> Iterator[str]:
-    """Yield a line for each way of computing."""
-    first: tuple[bytes, bytes] | None = None
+    """Yield a line for each way of computing; all predict with the run of the first."""
+    first: list[bytes] | None = None
     for number, way in enumerate(WAYS):
-        start = measure(way, few, folder / f"few-{number}")[:2]
-        *taken, features, table = measure(way, photos, folder / f"all-{number}")
-        first = first or (features, table)
-        same = "equal" if (features, table) == first else "DIFFERENT"
-        run, predict = (f"{whole:7.1f} s {whole - least:7.1f} s" for whole, least in zip(taken, start, strict=True))
-        yield f"{way:26}{run}{predict}   {same}"
+        start, _ = measure(way, few, folder / f"few-{number}", folder / "few-0" / "run")
+        taken, results = measure(way, photos, folder / f"all-{number}", folder / "all-0" / "run")
+        first = first or results
+        run, predict = (f"{whole:7.1f} s{whole - least:8.1f} s" for whole, least in zip(taken, start, strict=True))
+        yield f"{way:26}{run}{predict}   {'equal' if results == first else 'DIFFERENT'}"
 
 
 def main() -> None:
