@@ -20,6 +20,7 @@ from propos.common.progress import show_nothing
 from propos.data import find_source
 from propos.review.export import export_run
 from propos.review.report import choose_images_to_check, show_edits, write_report
+from propos.review.report.duplicates import likely_pairs
 from propos.review.report.layout import lay_out
 from propos.review.server.app import application
 from propos.review.server.guard import Guard
@@ -105,6 +106,12 @@ def neighbours(images: int, folder: Path) -> Work:
     """Each image's ten nearest neighbours: exact up to 200,000 images, by an inverted file above."""
     points = unit_vectors(images)
     return lambda: nearest_neighbours(points, 10)
+
+
+def near_duplicates(images: int, folder: Path) -> Work:
+    """The pairs of images with similar embeddings, whose pictures the report then compares."""
+    points = unit_vectors(images).numpy()
+    return lambda: likely_pairs(points, np.ones(images, dtype=bool), 0)
 
 
 def suggested_k(images: int, folder: Path) -> Work:
@@ -223,6 +230,7 @@ PARTS: dict[str, Callable[[int, Path], Work]] = {
     "k-means": k_means,
     "predicted table": predicted_table,
     "neighbours": neighbours,
+    "near duplicates": near_duplicates,
     "suggest-k": suggested_k,
     "report": report,
     "layout": layout,

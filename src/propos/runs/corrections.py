@@ -83,11 +83,19 @@ def replay(
     """
     counting = counting_edits(edits)
     splits = sum(isinstance(edit, Split) for edit in edits)
-    state = _State(images, cluster, ids, splits, tree)
+    state = _State(_rows_named(images, edits), cluster, ids, splits, tree)
     for edit in edits:
         if edit.id in counting:
             state.apply(edit)
     return state.corrections()
+
+
+def _rows_named(images: Sequence[str], edits: Sequence[Edit]) -> dict[str, int]:
+    """Return the rows of the images that edits name: of ten million images, all rows would take a gigabyte."""
+    named = {
+        name for edit in edits if isinstance(edit, Split | Move | Junk | Confirm | Wrong) for name in edit.images or ()
+    }
+    return {name: row for row, name in enumerate(images) if name in named} if named else {}
 
 
 def counting_edits(edits: Sequence[Edit]) -> set[str]:
@@ -112,13 +120,13 @@ class _State:
 
     def __init__(
         self,
-        images: Sequence[str],
+        rows: dict[str, int],
         cluster: Int[np.ndarray, " N"],
         ids: Int[np.ndarray, " K"],
         splits: int,
         tree: Tree | None,
     ) -> None:
-        self.rows = {name: row for row, name in enumerate(images)}
+        self.rows = rows  # of the images that edits name
         self.tree = tree
         self.ids: list[int] = ids.tolist()
         if tree is not None:
@@ -131,7 +139,7 @@ class _State:
         if tree is not None:
             self.place = np.array([self.number[leaf] for leaf in tree.leaves])[tree.leaf]
             self._cut(tree, tree.root, tree.above(ids.tolist()))
-        self.how = np.zeros(len(images), dtype=np.uint8)
+        self.how = np.zeros(len(cluster), dtype=np.uint8)
         # Single elements are written many times faster through these.
         self._place, self._how, self._whole = self.place.data, self.how.data, self.whole.data
         self.names: dict[int, str] = {}
@@ -310,8 +318,8 @@ def _prototypes(
     corrections: Corrections,
     touched: Int[np.ndarray, " T"],
 ) -> Prototypes:
-    held = set(corrections.cluster.tolist())
-    empty_before = set(trained.ids.tolist()) - set(table.cluster.tolist())
+    held = set(np.unique(corrections.cluster).tolist())
+    empty_before = set(trained.ids.tolist()) - set(np.unique(table.cluster).tolist())
     ids = np.array(sorted(corrections.standing & (held | empty_before)), dtype=np.int64)
     vectors = np.zeros((len(ids), trained.vectors.shape[1]), dtype=np.float32)
     kept = np.isin(ids, np.setdiff1d(trained.ids, touched))
