@@ -104,7 +104,7 @@ def predicted_table(images: int, folder: Path) -> Work:
 
 
 def neighbours(images: int, folder: Path) -> Work:
-    """Each image's ten nearest neighbours: exact up to 200,000 images, by an inverted file above; reports its recall."""
+    """Each image's ten nearest neighbours: exact up to 200,000 images, above by an inverted file, with its recall."""
     points = unit_vectors(images)
 
     def work() -> None:
