@@ -106,6 +106,7 @@ OF_METHODS = {
             heads(o.ya, o.yb), heads(o.yb, o.ya), torch.full((1, DIMENSION), 1 / DIMENSION, dtype=torch.float64), 0.6
         ).sum(),
     },
+    "turtle": {"error of a learner": lambda m, o: m.learner_error(o.ta, o.ya, 10, 0.05)},
     "spice": {"several labels": lambda m, o: m.several_labels(o.ya[:, None], (o.sharpened > 0.2)[:, None]).sum()},
     "idfd": {"feature decorrelation": lambda m, o: m.feature_decorrelation(o.za, 2.0)},
     "instdisc": {"proximal": lambda m, o: m.proximal(o.za, BANK, o.images)},

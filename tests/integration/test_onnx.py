@@ -31,7 +31,7 @@ def exported(capsys, run, out):
     return result.out
 
 
-@pytest.mark.parametrize("method", each(["propos", "cc-psl", "temi", "iic", "dec", "mice", "dccm"], quick=[]))
+@pytest.mark.parametrize("method", each(["propos", "cc-psl", "temi", "turtle", "iic", "dec", "mice", "dccm"], quick=[]))
 def test_prototypes_and_heads_answer_as_the_run_does(method, tmp_path, capsys):
     images = save_digits(tmp_path / "digits.npz", 120)
     heads = {"heads": 2} if method in {"temi", "iic"} else {}

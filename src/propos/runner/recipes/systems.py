@@ -86,6 +86,18 @@ def temi_dino() -> Changes:
     }
 
 
+@_system("turtle", pretrained)
+def turtle_dinov2() -> Changes:
+    """Photographs with TURTLE on DINOv2's ViT-S/14: batches of 10,000; of 50,000 images 6,000 steps, as in its code."""
+    return {
+        "start.network": "dinov2-s",
+        "network.components": 384,  # all, none of them evened out
+        "network.whitening": 0.0,
+        "train.epochs": 1200,
+        "train.batch_size": 10_000,
+    }
+
+
 @_system("spice", cifar_10_r18)
 def spice_cifar_10() -> Changes:
     """CIFAR-10 with SPICE, as in its public code: ResNet-18, 1,000 epochs of MoCo, then 240 passes of the heads.
