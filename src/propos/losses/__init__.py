@@ -5,7 +5,7 @@ from propos.losses.classification import balanced_cross_entropy, self_labelling,
 from propos.losses.cluster_balance import cluster_balance
 from propos.losses.cluster_contrast import cluster_contrast
 from propos.losses.cluster_matching import cluster_matching
-from propos.losses.common import binary_cross_entropy, both_ways, log_prob, symmetric
+from propos.losses.common import both_ways, log_prob, symmetric
 from propos.losses.confident import confident_labels, confident_pull
 from propos.losses.info_nce import info_nce
 from propos.losses.instance_softmax import instance_softmax
@@ -18,7 +18,6 @@ from propos.losses.prototypes import mean_of_present, membership, prototypes
 __all__ = [
     "alignment",
     "balanced_cross_entropy",
-    "binary_cross_entropy",
     "both_ways",
     "cluster_balance",
     "cluster_contrast",

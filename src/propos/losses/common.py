@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 SMALLEST = 1e-30  # a probability whose logarithm is finite
@@ -14,11 +14,6 @@ SMALLEST = 1e-30  # a probability whose logarithm is finite
 def log_prob(probabilities: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
     """Return log-probabilities, finite where a probability is 0."""
     return probabilities.clamp(min=SMALLEST).log()
-
-
-def binary_cross_entropy(probabilities: Float[Tensor, "*N"], true: Bool[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """Return −log p where `true` holds and −log(1 − p) elsewhere."""
-    return -torch.where(true, log_prob(probabilities), log_prob(1 - probabilities))
 
 
 def both_ways(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from propos.losses import binary_cross_entropy, log_prob
+from propos.losses import log_prob
 from propos.methods.base import Batch, Method, MethodSettings, StepContext
 from propos.methods.setup import Setup
 from propos.methods.stage import Stage
@@ -207,3 +207,8 @@ def companions(similar: Bool[Tensor, "B B"]) -> tuple[Int[Tensor, "B 2"], Int[Te
     dissimilar = torch.where(met, batch, own).topk(min(NEGATIVES, batch), dim=1, largest=False).values
     positives = torch.stack([own, (own + next_similar) % batch], dim=1)
     return positives, (own[:, None] + dissimilar) % batch, dissimilar < batch
+
+
+def binary_cross_entropy(probabilities: Float[Tensor, "*N"], true: Bool[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """Return −log p where `true` holds and −log(1 − p) elsewhere."""
+    return -torch.where(true, log_prob(probabilities), log_prob(1 - probabilities))
