@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from propos.common.plurals import counted
 from propos.evaluation.calibration import FEWEST, calibrate
+from propos.evaluation.restarts import disagreement, restart_clusters
 from propos.review.quality import Quality, measure_quality
 from propos.runs import CONFIDENCE_TEMPERATURE, JUNK, Run
 from propos.runs.audit import RIGHT, UNANSWERED, Audit, read_audit
@@ -18,10 +19,10 @@ from propos.runs.corrections import AUDITED, MOVED, WRONG
 
 @dataclass(frozen=True)
 class Promise:
-    """The share of right labels, and the probability of each; None before an audit has enough answers."""
+    """The share of right labels (None before the first answer), and whether there are probabilities of each."""
 
     quality: Quality | None
-    probability: Float[np.ndarray, " N"] | None
+    calibrated: bool
 
     def __str__(self) -> str:
         """Return it as a sentence."""
@@ -29,32 +30,42 @@ class Promise:
             return "not audited, and confidence is not calibrated"
         share = self.quality.share
         known = f"{share} are right (95%, {counted(share.answers, 'answer')})"
-        return known if self.probability is not None else f"{known}; confidence is not calibrated before {FEWEST}"
+        return known if self.calibrated else f"{known}; confidence is not calibrated before {FEWEST}"
 
 
 def promise_of(run: Run) -> Promise:
     """Return what the audit of a run promises of its labels."""
-    audit = read_audit(run)
-    if audit is None or run.corrected.junk.all():
-        return Promise(None, None)
-    return Promise(measure_quality(run, audit), probabilities(run, audit))
+    audit = _audit(run)
+    if audit is None:
+        return Promise(None, calibrated=False)
+    return Promise(measure_quality(run, audit), int((audit.answers(run) != UNANSWERED).sum()) >= FEWEST)
 
 
-def probabilities(run: Run, audit: Audit) -> Float[np.ndarray, " N"] | None:
-    """Return the probability that each label is right; None if there are too few answers. Junk has 0.
+def probabilities(run: Run) -> Float[np.ndarray, " N"] | None:
+    """Return the probability that each label is right; None if an audit has too few answers. Junk has 0.
 
     Labels that a person checked for the audit, or gave, are certain; those that a person called wrong are 0.
     """
+    audit = _audit(run)
+    if audit is None:
+        return None
     corrected, answers, whole = run.corrected, audit.answers(run), audit.whole(run)
     known = answers != UNANSWERED
     rows = audit.rows[known]
-    fitted = calibrate(_confidence(run, rows, whole[rows]), whole[rows], answers[known] == RIGHT)
-    if fitted is None:
+    if len(rows) < FEWEST:
         return None
-    probability = fitted.probability(corrected.table.confidence, corrected.table.cluster)
+    now = corrected.table.cluster.astype(np.int64)
+    restarts = restart_clusters(run.embedding_rows, now, run.config.seed)
+    apart = disagreement(restarts[:, rows], whole[rows])
+    fitted = calibrate(_confidence(run, rows, whole[rows]), whole[rows], apart, answers[known] == RIGHT)
+    probability = fitted.probability(corrected.table.confidence, now, disagreement(restarts, now))
     probability[np.isin(corrected.how, (AUDITED, MOVED))] = 1.0
     probability[(corrected.how == WRONG) | (corrected.table.cluster == JUNK)] = 0.0
     return probability
+
+
+def _audit(run: Run) -> Audit | None:
+    return None if run.corrected.junk.all() else read_audit(run)
 
 
 def _confidence(run: Run, rows: Int[np.ndarray, " n"], cluster: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

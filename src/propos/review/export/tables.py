@@ -12,7 +12,7 @@ import pyarrow.parquet
 from propos.common.errors import check_ending
 from propos.review.export.folders import title
 from propos.review.export.split import Split
-from propos.review.promise import promise_of
+from propos.review.promise import probabilities
 from propos.runs import ImageTable, Run, write_atomically, write_table
 
 
@@ -28,8 +28,8 @@ def labels_of(run: Run) -> ImageTable:
     corrected = run.corrected
     names = corrected.names()
     name = [names.get(cluster) for cluster in corrected.table.cluster.tolist()]
-    probability = promise_of(run).probability
-    return replace(corrected.table, name=name, path=_paths(run), confirmed=corrected.confirmed, probability=probability)
+    sure, probability = corrected.confirmed, probabilities(run)
+    return replace(corrected.table, name=name, path=_paths(run), confirmed=sure, probability=probability)
 
 
 def _paths(run: Run) -> list[str | None] | None:
