@@ -10,7 +10,7 @@ import pytest
 from helpers.command import command
 from helpers.runs import make_run
 from propos.review.promise import promise_of
-from propos.review.quality import measure_quality
+from propos.review.quality import describe_quality, measure_quality
 from propos.runs import Run
 from propos.runs.audit import draw_images, drawing_order, read_audit
 
@@ -93,10 +93,13 @@ def test_answers_about_chosen_images_do_not_count(run):
     images = [run.table.images[row] for row in audit.rows.tolist()]
     run = edit(run, {"op": "confirm", "images": others}, {"op": "confirm", "images": images, "how": "reviewed"})
     assert quality(run) is None
+    words = "Not counted: 80 images that people chose to confirm; chosen images say little of the others."
+    assert describe_quality(run, None) == ["No answers yet.", words]
     run = edit(run, {"op": "confirm", "images": images[:10], "how": "audited"})
     found = quality(run)
     assert (found.share.answers, found.skipped) == (10, 0)
     assert found.share.low < 0.8
+    assert describe_quality(run, quality(run))[-1] == words.replace("80", "70")
 
 
 def test_corrections_of_chosen_images_improve_the_promise(run):

@@ -12,7 +12,7 @@ from propos.common.plurals import counted
 from propos.evaluation.intervals import Strata, wrong_interval
 from propos.runs import JUNK, Run
 from propos.runs.audit import NOT_RIGHT, RIGHT, UNANSWERED, Audit, draw_images, read_audit
-from propos.runs.corrections import MOVED, WRONG
+from propos.runs.corrections import MOVED, REVIEWED, WRONG
 
 SKIPPED_COSTS = 3  # answers that a skipped image outweighs
 TARGETS = (0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001)  # half widths
@@ -57,8 +57,13 @@ def audit_state(run: Run, count: int = 0) -> dict[str, Any]:
 
 def describe_quality(run: Run, quality: Quality | None) -> list[str]:
     """Return the intervals, the least certain cluster first, and what more answers would bring, as lines."""
+    chosen = int((run.corrected.how == REVIEWED).sum())
+    images = counted(chosen, "image")
+    note = [f"Not counted: {images} that people chose to confirm; chosen images say little of the others."] * (
+        chosen > 0
+    )
     if quality is None:
-        return ["No answers yet. Only drawn images count: those that people choose say little of the others."]
+        return ["No answers yet.", *note]
     names = run.corrected.names()
     lines = [f"Labels are {quality.share} right (95%, {counted(quality.share.answers, 'answer')})."]
     for number, share in sorted(quality.clusters.items(), key=lambda each: each[1].low):
@@ -71,7 +76,7 @@ def describe_quality(run: Run, quality: Quality | None) -> list[str]:
         )
     if quality.more is not None:
         lines.append(f"About {quality.more:,} more answers bring it to ±{100 * quality.target:g}.")
-    return lines
+    return [*lines, *note]
 
 
 def measure_quality(run: Run, audit: Audit) -> Quality | None:
