@@ -98,6 +98,19 @@ def test_folders_of_a_split_are_as_the_table_says_and_have_equal_classes(run, tm
     assert sorted(found) == expected
 
 
+def test_a_class_that_a_part_lacks_has_an_empty_folder_there(run, tmp_path, capsys):
+    """Without it, ImageFolder and YOLO would number that part's classes differently."""
+    copy = shutil.copytree(run.path, tmp_path / "run")
+    lonely = corrected(copy, {"op": "split", "images": [run.table.images[0]], "into": 10})
+    result = export(capsys, lonely, tmp_path / "set", "--to", "folders", "--split", "80/10/10")
+    assert "cluster 10" in result.err  # not in every part
+    classes = [sorted(path.name for path in (tmp_path / "set" / part).iterdir()) for part in SPLIT]
+    assert len(classes[0]) == 11
+    assert classes[0] == classes[1] == classes[2]
+    sizes = sorted(len(list((tmp_path / "set" / part / "cluster 10").iterdir())) for part in SPLIT)
+    assert sizes == [0, 0, 1]
+
+
 @pytest.mark.parametrize("text", ["80/10", "80/10/10/0", "100", "a/b", "100/0", "80/20/", "-20/120"])
 def test_a_wrong_split_is_refused(run, tmp_path, capsys, text):
     result = command(capsys, "export", run.path, "--to", "csv", "-o", tmp_path / "a.csv", f"--split={text}")

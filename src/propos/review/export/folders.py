@@ -6,13 +6,14 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
 from propos.common.errors import InputError
 from propos.review.export.originals import originals_of
 from propos.review.export.safe_names import Distinct
-from propos.review.export.split import Split
+from propos.review.export.split import PARTS, Split
 from propos.runs import Cluster, Run, write_atomically
 
 How = Literal["symlink", "hardlink", "copy"]
@@ -74,6 +75,9 @@ def write_folders(run: Run, out: Path, how: How, split: Split | None = None) -> 
             why = error.strerror or error
             raise InputError(f"{original}: cannot be linked to ({why}); choose --how copy") from None
     if split is not None:
+        # Readers number classes by the folders that a part has, so all parts need all of them, if need be empty.
+        for part, name in product(PARTS[: split.parts], {place.parts[1] for _, place in planned}):
+            (out / part / name).mkdir(parents=True, exist_ok=True)
         write_atomically(out / "README.md", split.card().encode())
     return len(planned)
 
