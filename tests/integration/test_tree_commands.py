@@ -47,6 +47,12 @@ def test_exports_carry_the_names_above_clusters(run, tmp_path, capsys):
     assert command(capsys, "export", run.path, "--to", "folders", "-o", tmp_path / "sorted").code == 0
     folders = {path.parent.relative_to(tmp_path / "sorted").as_posix() for path in (tmp_path / "sorted").rglob("*.png")}
     assert folders == {"all_digits/many", f"all_digits/cluster {other}"}
+    assert command(capsys, "export", run.path, "--to", "xmp", "-o", tmp_path / "xmp").code == 0
+    found = {
+        path.read_text().partition("<lr:hierarchicalSubject>")[2].partition("</lr")[0]
+        for path in (tmp_path / "xmp").rglob("*.xmp")
+    }
+    assert found == {f"<rdf:Bag><rdf:li>{path}</rdf:li></rdf:Bag>" for path in ("all/digits|many", "all/digits")}
     split = ["--split", "80/20", "-o", tmp_path / "set"]
     assert command(capsys, "export", run.path, "--to", "folders", *split).code == 0
     classes = {path.parent.relative_to(tmp_path / "set").as_posix() for path in (tmp_path / "set").rglob("*.png")}

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from propos.common.errors import InputError, shown
 from propos.data.files.names import unescape_name
 from propos.review.export.originals import originals_of
-from propos.runs import Run
+from propos.runs import Cluster, Run
 
 LEVEL = "|"  # between the levels of a hierarchical keyword, in a cluster's name as in lr:hierarchicalSubject
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -30,18 +30,23 @@ PACKET = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
 
 
 def write_sidecars(run: Run, out: Path) -> int:
-    """Write IMAGE.xmp for each image of a cluster with a name, in folders like those of the images."""
-    named = [cluster for cluster in run.corrected.clusters if levels(cluster.name or "")]
+    """Write IMAGE.xmp for each image of a cluster with a name, or below one in the tree, in the images' folders."""
+    named = [cluster for cluster in run.corrected.clusters if keywords_of(cluster)]
     if not named:
         raise InputError(f"{run.path}: no cluster has a name, so there are no keywords: name them with propos open")
     originals_of(run)  # refuses images that are not files
     for cluster in named:
-        content = sidecar(levels(cluster.name or "")).encode()
+        content = sidecar(keywords_of(cluster)).encode()
         for row in cluster.members.tolist():
             path = out / _inside(run.table.images[row])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.with_name(f"{path.name}.xmp").write_bytes(content)
     return sum(len(cluster.members) for cluster in named)
+
+
+def keywords_of(cluster: Cluster) -> list[str]:
+    """Return the names above a cluster in the tree, and its own, the most general first."""
+    return [word for name in (*(name for _, name in cluster.above), cluster.name or "") for word in levels(name)]
 
 
 def levels(name: str) -> list[str]:
