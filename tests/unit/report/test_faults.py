@@ -41,6 +41,7 @@ def faulty(tmp_path):
     photograph(rng).filter(ImageFilter.GaussianBlur(4)).save(folder / "blurred.png")
     Image.new("RGB", (160, 120), (3, 2, 4)).save(folder / "black.png")
     screenshot(rng).save(folder / "flat.png")
+    photograph(rng).convert("L").convert("RGB").save(folder / "grey.png")
     photograph(rng, 400, 60).save(folder / "aspect.png")
     photograph(rng, 28, 21).save(folder / "tiny.png")
     return open_folder(folder, 96)
@@ -57,6 +58,7 @@ def test_each_fault_is_found_and_no_good_image_has_one(faulty):
         "bright": ["bright.png"],
         "blurred": ["blurred.png"],
         "flat": ["flat.png"],
+        "grey": ["grey.png"],
         "aspect": ["aspect.png"],
         "tiny": ["tiny.png"],
     }
@@ -74,8 +76,11 @@ def test_a_set_of_dark_images_has_no_dark_ones():
 
 def test_measures_are_those_of_a_checkerboard_and_of_one_colour():
     board = np.tile(np.array([[0, 255], [255, 0]], np.uint8), (8, 8))[None]
-    light, dimmest, sharpness, equal = measure(board)
-    assert (light, dimmest, equal) == (1.0, 0.0, 0.0)
+    light, dimmest, sharpness, equal, colour = measure(board)
+    assert (light, dimmest, equal, colour) == (1.0, 0.0, 0.0, 0.0)
     # The Laplacian of a checkerboard is ±8 times the distance from the mean: a variance 64 times as large, within 14².
     assert sharpness == pytest.approx(np.log10(16 / 0.25), abs=0.01)
+    red = np.zeros((3, 16, 16), np.uint8)
+    red[0, :8] = 51  # half of the image: a fifth of white
+    assert measure(red)[4] == pytest.approx(0.1)
     assert measure(np.full((1, 16, 16), 51, np.uint8))[[0, 1, 3]].tolist() == pytest.approx([0.2, 0.2, 1.0])

@@ -14,6 +14,7 @@ const FAULTS: [kind: string, title: string, words: string][] = [
   ["bright", "Bright images", "Much lighter than the others, also in their darkest parts."],
   ["blurred", "Blurred images", "Much less sharp than the others."],
   ["flat", "Screenshots or documents", "Large parts have one colour exactly."],
+  ["grey", "Images without colour", "The others have colours."],
   ["aspect", "Unusual shapes", "Much wider or taller than the others."],
   ["tiny", "Tiny images", "Less than a quarter of the usual size."],
 ];
