@@ -1,10 +1,12 @@
 """`propos watch`: new files of a folder are taken into a finished run, each once, whatever happens to them."""
 
+import json
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from helpers.command import command
+from helpers.served import Served
+from propos.review.report import is_current, write_report
 from propos.runs import Run
 
 PIXELS = (load_digits().images * 15.9).astype(np.uint8)
@@ -80,6 +84,10 @@ def test_new_images_are_assigned_as_predict_does_and_reviewed_as_a_run(run, tmp_
     assert arrived.corrected.names() == {1: None, 2: "twos", 3: None}
     assert command(capsys, "report", run / "arrivals").code == 0
     assert (run / "arrivals" / "report" / "sheet-0000.png").is_file()  # its images are found
+    assert is_current(arrived)
+    save(tmp_path / "new", 930)
+    watch_once(capsys, run, tmp_path / "new")
+    assert not is_current(taken(run))  # propos open writes its page again
 
 
 def test_images_are_taken_once_after_changes_renames_and_deletions(run, tmp_path, capsys):
@@ -134,6 +142,44 @@ def test_images_of_other_kinds_are_proposed_as_new_clusters(run, tmp_path, capsy
     assert {table.images[row] for row in np.flatnonzero(table.cluster == proposed[0].edit.into)} == set(
         proposed[0].edit.images
     )
+
+
+class WatchingServer(Served):
+    def command(self, folder):
+        return "open", folder, "--watch", folder.parent / "new"
+
+
+def await_line(server, words):
+    while words not in server.process.said():
+        assert server.process.poll() is None, server.process.communicate()
+        time.sleep(0.05)
+
+
+def test_an_open_page_takes_in_new_images_and_shows_them_when_it_is_loaded(run, tmp_path):
+    (tmp_path / "new").mkdir()
+    write_report(Run.open(run))
+    server = WatchingServer(run)
+    try:
+        assert server.ask("arrivals/")[0] == 404  # nothing has come yet
+        save(tmp_path / "new", 900)
+        await_line(server, "(1 in all)")
+        status, page = server.ask("arrivals/")
+        assert status == 200
+        assert str(run / "arrivals").encode() in page
+        assert b'"images":{"count":1,' in server.ask("arrivals/data.js")[1]
+        save(tmp_path / "new", 901)
+        await_line(server, "(2 in all)")
+        assert b'"images":{"count":1,' in server.ask("arrivals/data.js")[1]  # as it was loaded
+        assert server.ask("arrivals/")[0] == 200
+        assert b'"images":{"count":2,' in server.ask("arrivals/data.js")[1]
+        since = len(Run.open(run / "arrivals").edits.edits)
+        edit = {"v": 1, "id": "x", "op": "junk", "images": ["0900.png"]}
+        assert server.ask(f"arrivals/api/edits?since={since}&last=", "POST", json.dumps(edit).encode())[0] == 200
+    finally:
+        server.end()
+    assert server.process.returncode == 0, server.complaint
+    assert Run.open(run / "arrivals").corrected.junk.tolist() == [True, False]
+    assert not (run / "edits.jsonl").exists()
 
 
 @pytest.mark.full

@@ -13,6 +13,8 @@ from propos.cli import interrupts
 from propos.cli.prechecks import existing_run
 from propos.cli.streams import say
 from propos.cli.studio import NO_BROWSER, PORT, PORT_OPTION, studio
+from propos.cli.watch import check_folder, taking_in
+from propos.common.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,15 +35,23 @@ def open_run(
     ] = None,
     port: Annotated[int, PORT_OPTION] = PORT,
     no_browser: Annotated[bool, NO_BROWSER] = False,
+    watch: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Take in new images of this folder meanwhile, as `propos watch` does."),
+    ] = None,
 ) -> None:
     """Open a run's page in the browser and save corrections as they are made; stop with Ctrl-C."""
     if run is None:
+        if watch is not None:
+            raise InputError("--watch: needs the run that takes in new images: propos open RUN --watch FOLDER")
         studio(port=port, no_browser=no_browser)
         return
+    check_folder(watch)
     from propos.cli.display import Terminal
     from propos.review.report import is_current, show_edits, write_report
-    from propos.review.server import serve
+    from propos.review.server import Arriving, serve
     from propos.runs import Run
+    from propos.runs.arrivals import FOLDER
 
     with Terminal(False) as terminal:
         folder = Run.open(run)
@@ -55,11 +65,19 @@ def open_run(
     def ready(address: str, stop: Callable[[], None]) -> None:
         interrupts.set_handler(lambda number, frame: stop())
         say(f"{run} is open at {address} (stop with Ctrl-C)")
+        if watch is not None:
+            say(f"New images are shown at {address}{FOLDER}/; load it again when more have come")
         if not no_browser:
             webbrowser.open(address)
 
     folder.edits.warn = lambda words: say(f"warning: {words}", err=True)
-    _close(folder, serve(folder, port, ready, _by_text(folder)))
+    if watch is None:
+        _close(folder, serve(folder, port, ready, _by_text(folder)))
+        return
+    arriving = Arriving(folder.path / FOLDER)
+    with taking_in(folder, watch, arriving):
+        unsaved = serve(folder, port, ready, _by_text(folder), arriving)
+    _close(folder, unsaved)
 
 
 def _by_text(run: Run) -> Callable[[str, int], list[int]] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +13,12 @@ import typer
 from propos.cli.streams import say
 
 if TYPE_CHECKING:
+    from propos.review.server import Arriving
     from propos.runner.watcher import Poll
     from propos.runs import Run
 
 EVERY = 5.0  # seconds between two looks
+REJECT = "1%"
 MOST_NAMED = 5  # clusters that a line names
 
 
@@ -23,7 +27,7 @@ def watch(
     into: Annotated[Path, typer.Option(metavar="RUN", help="The finished run that assigns them.")],
     reject: Annotated[
         str, typer.Option(metavar="1%", help="Share of the run's own images that are as far out as rejected ones.")
-    ] = "1%",
+    ] = REJECT,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the folder.")] = EVERY,
     once: Annotated[bool, typer.Option("--once", help="Take in what is there, and end.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
@@ -31,29 +35,73 @@ def watch(
     """Take new images of a folder into a finished run as they come: assigned, and listed for review."""
     import time
 
-    from propos.common.errors import InputError
     from propos.evaluation.rejection import parse_share
     from propos.runs import Run, lock_folder
 
-    if not folder.is_dir():
-        raise InputError(f"{folder}: not a folder: give the one that new images come into")
+    check_folder(folder)
     share, run = parse_share(reject), Run.open(into)
     for note in run.notes_on_edits():
         say(f"warning: {note}", err=True)
-    from propos.runner.watcher import FOLDER, Watch
+    from propos.runner.watcher import Watch
+    from propos.runs.arrivals import FOLDER
     from propos.training import choose_device
 
     with lock_folder(into / FOLDER):
         watched = Watch(run, folder, choose_device(device), share)
-        _say(run, watched.poll(settled=once))
+        say_fresh(run, watched.poll(settled=once))
         while not once:
             time.sleep(every)
-            _say(run, watched.poll())
-    place = shlex.quote(str(into / FOLDER))
-    say(f"Review them: propos report {place}; propos open {place}")
+            say_fresh(run, watched.poll())
+    say(f"Review them: propos open {shlex.quote(str(into / FOLDER))}")
 
 
-def _say(run: Run, poll: Poll) -> None:
+def check_folder(folder: Path | None) -> Path | None:
+    """Refuse a path that is not a folder."""
+    from propos.common.errors import InputError
+
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{folder}: not a folder: give the one that new images come into")
+    return folder
+
+
+@contextmanager
+def taking_in(run: Run, folder: Path, arriving: Arriving) -> Iterator[None]:
+    """Take in new images of a folder, on a thread, until the block ends."""
+    from threading import Event, Thread
+
+    from propos.common.errors import InputError
+    from propos.evaluation.rejection import parse_share
+    from propos.runner.watcher import Watch
+    from propos.runs import lock_folder
+    from propos.training import choose_device
+
+    ended = Event()
+    with lock_folder(arriving.folder):
+        watched = Watch(run, folder, choose_device("auto"), parse_share(REJECT), ended.is_set)
+
+        def take_in() -> None:
+            last = ""
+            while not ended.is_set():
+                try:
+                    with arriving.writing:
+                        say_fresh(run, watched.poll())
+                    last = ""
+                except (InputError, OSError) as error:  # the folder may be back later
+                    if str(error) != last:
+                        say(f"warning: {error}", err=True)
+                    last = str(error)
+                ended.wait(EVERY)
+
+        thread = Thread(target=take_in, name="watch")
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def say_fresh(run: Run, poll: Poll) -> None:
     """Print what was taken in, by cluster."""
     from collections import Counter
 

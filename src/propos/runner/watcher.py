@@ -8,7 +8,7 @@ from the log and are written again after each batch, so a kill at any moment cos
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +24,10 @@ from propos.evaluation.rejection import distance_limits
 from propos.runner.arrivals_run import write_run
 from propos.runner.sources import open_like
 from propos.runs import Run, rows_of
-from propos.runs.arrivals import Arrival, Arrivals
+from propos.runs.arrivals import FOLDER, Arrival, Arrivals
 from propos.training import Model
 from propos.training.model import predict_from_cosines
 
-FOLDER = "arrivals"  # in the run's folder
 BATCH = 256  # images that are taken in at once
 Stamp = tuple[int, int]  # size and time of a file
 
@@ -45,8 +44,10 @@ class Poll:
 class Watch:
     """A folder that is watched, and the run that takes in its images."""
 
-    def __init__(self, run: Run, images: Path, device: torch.device, share: float) -> None:
-        self.run, self.images, self.folder = run, images, run.path / FOLDER
+    def __init__(
+        self, run: Run, images: Path, device: torch.device, share: float, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.run, self.images, self.folder, self.stop = run, images, run.path / FOLDER, stop
         self.model = Model.from_run(run, device)
         table = run.corrected.table
         self.limits = distance_limits(table.cluster, table.distance, self.model.ids, share)
@@ -79,6 +80,8 @@ class Watch:
         new = [place for place, key in keys.items() if key not in self._rows]
         fresh: list[Arrival] = []
         for start in range(0, len(new), BATCH):
+            if self.stop():
+                break
             fresh += self._take(Selection(source, np.array(new[start : start + BATCH])), stamps)
         rows = {name: self._rows[name, *stamp] for name, stamp in stamps.items() if (name, *stamp) in self._rows}
         if rows and list(rows.values()) != self._written:

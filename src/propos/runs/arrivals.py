@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from propos.common.errors import InputError
 from propos.runs.edits import ClusterId
 
+FOLDER = "arrivals"  # in the folder of the run that takes them in
 TAKEN, VECTORS = "taken.jsonl", "taken.f32"
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from propos.common.errors import InputError
-from propos.review.report.payload import GLOBAL
+from propos.review.report.payload import script
 from propos.runs import Run
 
 VERSION = 10  # of the data that the page reads
@@ -33,11 +34,16 @@ def report_file(run: Run, name: str) -> Path | None:
     return path if path.is_relative_to(run.path.resolve()) and path.is_file() else None
 
 
+def identity(run: Run) -> dict[str, Any]:
+    """Return what a page's data begin with: a page of another version or of other images is written again."""
+    return {"version": VERSION, "fingerprint": run.info.source.fingerprint}
+
+
 def is_current(run: Run) -> bool:
-    """Return whether a run has a page written by a compatible version."""
+    """Return whether a run has a page of its images, written by a compatible version."""
     path = report_file(run, DATA)
     if path is None:
         return False
-    start = f'window.{GLOBAL}={{"version":{VERSION},'.encode()
+    start = script(identity(run)).removesuffix(b"};\n") + b","
     with path.open("rb") as file:
         return file.read(len(start)) == start

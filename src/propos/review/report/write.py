@@ -20,7 +20,7 @@ from propos.review.promise import promise_of
 from propos.review.report.agreement import compare_with_labels
 from propos.review.report.curves import charts, warnings_of
 from propos.review.report.edits import edits_scripts, proposal_lines, show_edits
-from propos.review.report.files import DATA, PAGE, PAGE_FILES, VERSION, page_file
+from propos.review.report.files import DATA, PAGE, PAGE_FILES, identity, page_file
 from propos.review.report.groups import Group, describe_groups, junk_group
 from propos.review.report.layout import lay_out
 from propos.review.report.moments import moments
@@ -158,7 +158,7 @@ def _grow_tree(run: Run, show_task: ShowTask) -> None:
 def _facts(run: Run, groups: list[Group]) -> dict[str, Any]:
     epochs, drawn = charts(run.history)
     return {
-        "version": VERSION,
+        **identity(run),
         "title": run.info.source.name or run.path.name,
         "settings": [
             *describe_settings(run.config, run.info, len(run.table.images), run.corrected),

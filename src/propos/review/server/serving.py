@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from propos.common.errors import InputError
 from propos.review.server.app import application
+from propos.review.server.arriving import Arriving
 from propos.review.server.guard import Guard
 from propos.runs import Run
 
@@ -29,13 +30,16 @@ def serve(
     port: int,
     ready: Callable[[str, Stop], None],
     by_text: Callable[[str, int], list[int]] | None = None,
+    arriving: Arriving | None = None,
 ) -> int:
     """Serve a run's page; call `ready` with the address and a function that stops the server, once it is up.
 
-    `by_text` finds images by a text. Return the number of edits that could not be saved.
+    `by_text` finds images by a text; the page of images `arriving` meanwhile is served below the run's. Return the
+    number of edits that could not be saved.
     """
     unsaved = set[str]()
-    serve_application(application(run, unsaved, by_text=by_text), port, ready)
+    app = application(run, unsaved, by_text=by_text)
+    serve_application(app if arriving is None else arriving.over(app, unsaved), port, ready)
     return len(unsaved)
 
 
