@@ -61,7 +61,7 @@ class Served:
 
 
 @contextmanager
-def serving(folder):
+def serving(folder, arriving=None):
     """Serve a run from a thread, which starts at once, and give the address."""
     ready, given = threading.Event(), []
 
@@ -69,7 +69,7 @@ def serving(folder):
         given.extend([address, stop])
         ready.set()
 
-    thread = threading.Thread(target=serve, args=(Run.open(folder), 0, started))
+    thread = threading.Thread(target=serve, args=(Run.open(folder), 0, started, None, arriving))
     thread.start()
     ready.wait()
     address, stop = given

@@ -5,16 +5,16 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
+
+from propos.runs import Vectors
 
 RESTARTS = 8
 MOST = 10_000  # images that centres are fitted to
 BLOCK = 20_000
 
 
-def restart_clusters(
-    embeddings: Shaped[np.ndarray, "N D"], cluster: Int[np.ndarray, " N"], seed: int
-) -> Int[np.ndarray, "R N"]:
+def restart_clusters(embeddings: Vectors, cluster: Int[np.ndarray, " N"], seed: int) -> Int[np.ndarray, "R N"]:
     """Return the cluster of each image in several k-means, by the ids of the given clusters that match best.
 
     `embeddings` are read in blocks; -1 in `cluster` is junk, which takes no part in the fit or the matching.

@@ -34,6 +34,7 @@ from propos.review.report.run_diff import compare_runs
 from propos.review.report.settings_text import describe_settings
 from propos.review.report.similar import Similar, draw_and_compare
 from propos.runs import Run, RunFolder
+from propos.runs.arrivals import TAKEN
 from propos.runs.audit import read_drawn
 
 
@@ -146,8 +147,8 @@ def _pictures(
 
 
 def _grow_tree(run: Run, show_task: ShowTask) -> None:
-    """Grow the tree of clusters, once: the corrections refer to it."""
-    if run.tree() is None:
+    """Grow the tree of clusters, once: the corrections refer to it. There is none while images still arrive."""
+    if run.tree() is None and not (run.path / TAKEN).exists():
         with show_task("Growing the tree of clusters"):
             tree = grow_tree(
                 run.embedding_rows, run.table.cluster, run.prototypes.ids, run.edits.free_id(), run.config.seed
