@@ -62,7 +62,7 @@ SENT = 3
 MORE_SENT = {
     **dict.fromkeys(["propos", "propos-alignment-only", "propos-no-psl", "propos-uniformity-only", "dcboost"], 1),
     **dict.fromkeys(["moco", "pcl", "spice", "dccm", "dec", "idec", "iic", "pica"], 1),
-    **dict.fromkeys(["moco-v1", "ifnd", "jigsaw", "pirl", "tcc", "cdc"], 1),
+    **dict.fromkeys(["moco-v1", "ifnd", "jigsaw", "pirl", "tcc", "cdc", "cpc", "lfss"], 1),
     "mice": 2,
     "tcl": 41,
 }
