@@ -1,6 +1,7 @@
-"""What keeps code readable and commands quick to start: few arguments, no slow import at the top of a module."""
+"""Rules for the files: few arguments, no slow import at the top of a module, no two test files of one name."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import propos
@@ -49,3 +50,9 @@ def test_slow_packages_are_imported_where_they_are_called():
             if {name.partition(".")[0] for name in names} & SLOW:
                 early.add(place)
     assert early == {"clustering/estimator.py", "runner/estimator.py"}  # their classes have scikit-learn's as parents
+
+
+def test_no_two_test_files_have_one_name():
+    """Pytest takes them for one module, and the whole suite is not collected."""
+    names = Counter(path.name for path in Path(__file__).parents[1].rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []

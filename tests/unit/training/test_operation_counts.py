@@ -115,7 +115,9 @@ def kind(recipe):
 
 
 def test_every_recipe_that_trains_a_network_on_images_is_of_a_kind_that_has_a_ceiling():
-    kinds = {kind(recipe) for recipe, _ in CEILINGS | MORE_CEILINGS}
+    kinds = {
+        kind(recipe) for recipe, _ in CEILINGS | MORE_CEILINGS if recipe in RECIPES
+    }  # a method's file may be deleted
     assert [name for name in RECIPES if kind(name) not in kinds and RECIPES[name]().start.network is None] == []
 
 
@@ -123,7 +125,11 @@ def test_every_recipe_that_trains_a_network_on_images_is_of_a_kind_that_has_a_ce
     ("recipe", "count", "ceiling"),
     [
         *((*case, ceiling) for case, ceiling in CEILINGS.items()),
-        *(pytest.param(*case, ceiling, marks=pytest.mark.full) for case, ceiling in MORE_CEILINGS.items()),
+        *(
+            pytest.param(*case, most, marks=pytest.mark.full)
+            for case, most in MORE_CEILINGS.items()
+            if case[0] in RECIPES
+        ),
     ],
 )
 def test_a_step_stays_below_its_ceiling(recipe, count, ceiling, photographs):
