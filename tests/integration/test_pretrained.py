@@ -52,6 +52,20 @@ def test_pictures_are_clustered_by_what_a_pretrained_network_sees(finished):
     assert finished.embeddings.shape == (24, 64)
 
 
+def test_a_damaged_photograph_is_named_and_not_counted(here, tmp_path, capsys):
+    shutil.copytree(here / "photos", tmp_path / "photos")
+    first = min((tmp_path / "photos").rglob("*.*"))
+    first.write_bytes(first.read_bytes()[:200])  # its header is whole: only decoding tells
+    named = ["--weights", here / "weights.pth"]
+    result = command(capsys, "run", tmp_path / "photos", "-k", 3, "--out", tmp_path / "run", *named)
+    assert result.code == 0, result.err
+    assert "Finding 3 clusters in 23 image files" in result.out
+    assert f"1 file was skipped: {first.relative_to(tmp_path / 'photos')} (damaged or cut short)" in result.err
+    request = Request(source=tmp_path / "photos", clusters=3, origin=Origin(weights=here / "weights.pth"))
+    with plan(request) as planned:
+        assert overview(planned).images == 23  # what `propos inspect` says
+
+
 def test_the_run_says_what_it_started_from(finished, here):
     start = json.loads((here / "run" / "run.json").read_text())["start"]
     assert start["network"] == "efficientnet-lite0"

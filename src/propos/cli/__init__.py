@@ -7,7 +7,7 @@ from propos.common.errors import EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED
 
 OUT_OF_MEMORY = (
     "out of memory: close other programs, or use a machine with more; "
-    "a run needs less with a smaller batch (--set train.batch_size=…)"
+    "training needs less with a smaller batch (--set train.batch_size=…)"
 )
 
 TYPE_CHECKING = False

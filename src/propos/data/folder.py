@@ -128,6 +128,8 @@ class StreamedSource:
 
     def readable(self, positions: Int[np.ndarray, " B"]) -> Bool[np.ndarray, " B"]:
         """Return a mask of the images that could be decoded; images that were not read yet count as good."""
+        if not self._damaged:
+            return np.ones(len(positions), dtype=bool)
         return np.array([self.entries.names[int(position)] not in self._damaged for position in positions], dtype=bool)
 
     def batch(self, positions: Int[np.ndarray, " B"], middle: int = 0) -> UInt8[np.ndarray, "B C H W"]:

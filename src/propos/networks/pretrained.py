@@ -19,7 +19,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from propos.augment import USUAL_CROP, Shapes, plain_view
-from propos.common.errors import InputError, shown
+from propos.common.errors import InputError, is_out_of_memory, shown
 from propos.config import StartSettings
 from propos.config.description import Filter
 from propos.networks.efficientnet import HEAD, LITE_SHAPES, EfficientNetLite, fold_batch_norm, our_name
@@ -269,6 +269,8 @@ def _read_state(path: Path) -> dict[str, Tensor]:
         else:
             held = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # any error of the readers
+        if is_out_of_memory(error):
+            raise
         words = shown(" ".join(str(error).split()), quoted=False)
         raise InputError(f"{path}: contains no weights that can be read safely: {words}") from None
     for key in ("state_dict", "model"):

@@ -9,9 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from propos.common.errors import InputError, Interrupted, RunFailed, describe_os_error, is_out_of_memory
 from propos.config import Config
-from propos.data import Selection, Source, StreamedSource
+from propos.data import Selection, Source, StreamedSource, readable
 from propos.distributed import is_lost_process
 from propos.methods import find_method
 from propos.runner.decision import ELSEWHERE, Decision
@@ -122,14 +124,13 @@ def _train(
     run: RunFolder, plan: Decision, config: Config, start: WarmStart | None, reporter: Reporter, stopping: Stopping
 ) -> Fitted:
     """Train and write the results."""
-    begin = time.monotonic()
+    begin, known = time.monotonic(), len(plan.source.skipped)
     with _status(run, config) as close:
         with stopping() as stop:
             if not reporter.quiet and run.info().seconds == 0 and find_method(config.method).trains:
                 seconds = plan.seconds or estimate(config, plan.source, plan.device)
                 reporter.expect(config.train.epochs, seconds)
             announce("train", config, plan.source, plan.device)
-            known = len(plan.source.skipped)
             fitted = train(config, plan.source, plan.device, reporter, run, stop, start)
             join_skipped(plan.source)
         fitted.write(run)
@@ -217,6 +218,7 @@ def _clusters_in_words(config: Config) -> str:
 
 
 def _images_in_words(source: Source) -> str:
-    """Describe the images of a run: files, where it is not known yet whether all can be decoded."""
+    """Describe the images of a run: files, where it is not known yet whether all of the others can be decoded."""
     whole = source.source if isinstance(source, Selection) else source
-    return f"{len(source):,} image files" if isinstance(whole, StreamedSource) else f"{len(source):,} images"
+    count = int(readable(source, np.arange(len(source))).sum())
+    return f"{count:,} image files" if isinstance(whole, StreamedSource) else f"{count:,} images"

@@ -50,6 +50,7 @@ def plan(
             reporter.note(str(reason))
         for note in () if resolved.earlier is None else resolved.earlier.notes_on_edits():
             reporter.warn(note)
+        _report_skipped(source, reporter)  # also those that were found damaged while planning
         return replace(decision, closing=stack.pop_all())
 
 
@@ -75,6 +76,7 @@ def plan_resumed(
         source = stack.enter_context(open_run_images(run, data, reporter.show_task, what))
         _label(source, labels)
         _report_reading(source, config, reporter)
+        _report_skipped(source, reporter)
         made = Decision(
             config, source, chosen, info.command or "", run.path.name, (method,), resumed_hash=info.plan or ""
         )
@@ -149,11 +151,15 @@ def _label(source: Source, labels: Shaped[np.ndarray, " N"] | None) -> None:
 
 
 def _report_reading(source: Source, config: Config, reporter: Reporter) -> None:
-    """Report how the images are read, and which files were skipped."""
+    """Report how the images are read."""
     for note in source.notes:
         reporter.warn(note)
     if isinstance(source, StreamedSource) and not config.start.has_frozen_part:  # features are computed once
         why = refusal(source.entries, source.side, source.channels, source.shaped) or "as when the run started"
         reporter.note(f"Images are decoded again whenever they are needed: {why}.")
+
+
+def _report_skipped(source: Source, reporter: Reporter) -> None:
+    """Report which files were skipped."""
     if source.skipped:
         reporter.warn(describe_skipped(source.skipped))

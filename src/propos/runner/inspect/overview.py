@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from propos.data import UnopenedSource
+from propos.data import UnopenedSource, readable
 from propos.data.files.images import Images
 from propos.data.files.survey import count_formats, exact_duplicates
 from propos.methods import find_method
@@ -68,7 +68,7 @@ def overview(decision: Decision) -> Overview:
     unopened = decision.unopened
     assert unopened is not None
     return Overview(
-        images=len(decision.source),
+        images=int(readable(decision.source, np.arange(len(decision.source))).sum()),
         channels=unopened.channels,
         height=unopened.height,
         width=unopened.width,
