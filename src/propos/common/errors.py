@@ -68,8 +68,9 @@ class Interrupted(Exception):  # noqa: N818 - not an error: the run was asked to
 
 def describe_os_error(error: OSError) -> str:
     """Describe an error of the operating system, where it happened, and what to do about a full disk."""
-    where = f"{error.filename}: " if error.filename else ""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    name = (error.filename2 if full else None) or error.filename  # of a copy: its target is what is full
+    where = f"{name}: " if name else ""
     return f"{where}{error.strerror or error}" + ("; free some space and try again" if full else "")
 
 

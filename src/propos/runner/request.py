@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from propos.common.errors import InputError
+from propos.common.errors import InputError, shown
 from propos.common.plain import read_text
 from propos.config import Config, from_yaml, parse_clusters
 from propos.data import What, data_root, is_benchmark
@@ -119,6 +119,11 @@ def requested_settings(request: Request, what: What, given: Config | None) -> di
     for key in INSTEAD.keys() & settings.keys():
         raise InputError(f"--set {key}: give the {key} as {INSTEAD[key]} instead")
     labels = request.labels if isinstance(request.labels, str) else None
+    if labels not in (None, "folders"):
+        raise InputError(
+            f"--labels {shown(labels, quoted=False)}: a run takes only folders here; to score it against a table: "
+            f"propos evaluate RUN --labels {shown(labels, quoted=False)}"
+        )
     direct = {"method": request.method, "seed": request.seed, "labels": labels}
     settings |= {key: value for key, value in direct.items() if value is not None}
     if request.clusters is not None:

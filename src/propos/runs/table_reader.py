@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,4 +104,6 @@ def _check_values(
 
 
 def _unreadable(path: Path, error: BaseException) -> InputError:
+    if isinstance(error, OSError) and error.errno is not None:
+        return InputError(f"{path}: cannot be read: {os.strerror(error.errno)}")
     return InputError(f"{path}: cannot be read: {shown(' '.join(str(error).split()), quoted=False)}")

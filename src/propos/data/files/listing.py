@@ -216,7 +216,7 @@ class _Walk:
             except OSError as error:
                 if not name:
                     raise InputError(f"{escape_name(folder)}: cannot be read: {reason_for(error)}") from None
-                self.skip(name, reason_for(error))
+                self.skip(name, f"a folder with all that is in it: {reason_for(error)}")
 
     def list_folder(self, name: str, folder: str) -> list[tuple[str, str]]:
         """List the files of a folder, and return the real folders in it."""

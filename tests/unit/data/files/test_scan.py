@@ -4,7 +4,7 @@ import tempfile
 import time
 import zipfile
 import zlib
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -280,30 +280,44 @@ def test_a_file_linked_to_twice_is_listed_once(tmp_path):
     assert names(scan(photos)) == ["a.png"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
-def test_what_may_not_be_read_is_listed(tmp_path):
-    save(tmp_path / "a.png")
-    save(tmp_path / "b.png").chmod(0)
-    (tmp_path / "c").mkdir(mode=0)
-    found = scan(tmp_path)
-    (tmp_path / "c").chmod(0o700)
-    assert found.skipped == [Skipped("c", "permission denied"), Skipped("b.png", "permission denied")]
-
-
-def test_a_folder_that_may_not_be_read_is_named():
+@pytest.fixture
+def anyones():
+    """A folder that everybody may read, with an image in it."""
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        place.chmod(0o755)
-        (place / "closed").mkdir(mode=0)
-        superuser = os.geteuid() == 0
-        if superuser:  # who may read everything
-            os.seteuid(NOBODY)
-        try:
-            with pytest.raises(InputError, match=r"closed: cannot be read: permission denied$"):
-                scan(place / "closed")
-        finally:
-            if superuser:
-                os.seteuid(0)
+        Path(name).chmod(0o755)
+        save(Path(name) / "a.png")
+        yield Path(name)
+
+
+@contextmanager
+def as_nobody():
+    """Give up being the superuser, who may read everything."""
+    superuser = os.geteuid() == 0
+    if superuser:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if superuser:
+            os.seteuid(0)
+
+
+def test_what_may_not_be_read_is_listed(anyones):
+    save(anyones / "b.png").chmod(0)
+    (anyones / "c").mkdir(mode=0)
+    with as_nobody():
+        found = scan(anyones)
+    assert names(found) == ["a.png"]
+    assert found.skipped == [
+        Skipped("c", "a folder with all that is in it: permission denied"),
+        Skipped("b.png", "permission denied"),
+    ]
+
+
+def test_a_folder_that_may_not_be_read_is_named(anyones):
+    (anyones / "closed").mkdir(mode=0)
+    with as_nobody(), pytest.raises(InputError, match=r"closed: cannot be read: permission denied$"):
+        scan(anyones / "closed")
 
 
 def test_an_archive_that_was_cut_short_is_called_so(tmp_path):
