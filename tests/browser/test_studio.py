@@ -139,7 +139,7 @@ def test_a_server_that_is_killed_in_every_step_and_started_again_loses_nothing(p
     page = window.open(server, "new")
     page.get_by_role("button", name="holiday", exact=True).click()
     page.get_by_role("button", name="Use this folder").click()
-    page.get_by_text("Looking through the folder").first.wait_for()
+    page.get_by_text("Inspecting the folder").first.wait_for()
     server.end(signal.SIGKILL)
     page.get_by_text("The server does not answer").first.wait_for()
 

@@ -93,7 +93,7 @@ def test_answers_about_chosen_images_do_not_count(run):
     images = [run.table.images[row] for row in audit.rows.tolist()]
     run = edit(run, {"op": "confirm", "images": others}, {"op": "confirm", "images": images, "how": "reviewed"})
     assert quality(run) is None
-    words = "Not counted: 80 images that people chose to confirm; chosen images say little of the others."
+    words = "Not counted: 80 images that people chose to confirm; such images are not representative."
     assert describe_quality(run, None) == ["No answers yet.", words]
     run = edit(run, {"op": "confirm", "images": images[:10], "how": "audited"})
     found = quality(run)

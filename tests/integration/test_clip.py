@@ -139,4 +139,4 @@ def test_what_cannot_be_read_is_refused_in_one_line(here, run, tmp_path, capsys)
 def test_a_network_that_does_not_read_says_so(here, tmp_path, capsys):
     other = folder_run(tmp_path)
     assert "a search by text needs CLIP" in refused(capsys, "find", other.path, "--text", "dog")
-    assert "knows no words" in refused(capsys, "name", other.path, "--vocabulary", here / "words.txt")
+    assert "cannot name clusters" in refused(capsys, "name", other.path, "--vocabulary", here / "words.txt")

@@ -54,7 +54,7 @@ def test_a_run_without_words_says_so_on_one_line(tmp_path, capsys):
     run = folder_run(tmp_path)
     result = command(capsys, "name", run.path)
     assert result.code == 2
-    assert "its network knows no words" in result.err
+    assert "its network cannot name clusters" in result.err
     assert result.err.count("\n") == 1
 
 

@@ -65,6 +65,11 @@ def test_messages_and_docstrings_use_the_fields_words():
     assert wrong == []
 
 
+def test_the_page_uses_the_fields_words():
+    sources = [*sorted((ROOT / "web" / "src").rglob("*.ts")), *sorted((ROOT / "web" / "public").glob("*.html"))]
+    assert [each for path in sources for each in found(path.read_text(), path.name)] == []
+
+
 def test_docstrings_begin_with_what_a_thing_does_or_is():
     wrong = [
         f"{path}:{line}: {text.splitlines()[0]}"

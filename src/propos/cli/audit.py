@@ -17,7 +17,10 @@ FIRST = 100  # images drawn unless a number is given
 def audit(
     run: Annotated[Path, FINISHED_RUN],
     count: Annotated[
-        int | None, typer.Option("-n", "--count", min=1, help="Images to draw in all (default: 100, or those drawn).")
+        int | None,
+        typer.Option(
+            "-n", "--count", min=1, help="Number of images to draw in all (default: 100, or as many as were drawn)."
+        ),
     ] = None,
     answers: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Read answers from the table that -o wrote.")
@@ -27,7 +30,7 @@ def audit(
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Draw again, from the clusters as they are now.")] = False,
 ) -> None:
-    """Draw images at random for you to check, and state how many of all labels are right."""
+    """Estimate how many labels are right, from randomly drawn images that you check."""
     from propos.common.errors import InputError, refuse_to_overwrite
     from propos.review.audit_table import read_answers, write_questions
     from propos.review.quality import describe_quality, measure_quality

@@ -21,7 +21,10 @@ def predict(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     reject: Annotated[
         str | None,
-        typer.Option(metavar="1%", help="Give cluster -1 to images farther out than this share of the run's own."),
+        typer.Option(
+            metavar="1%",
+            help="Give cluster -1 to images farther from their cluster than all but this share of the run's images.",
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
 ) -> None:

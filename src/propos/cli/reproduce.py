@@ -32,7 +32,7 @@ def reproduce(
         ),
     ] = "text",
     precision: Annotated[
-        Literal["float32", "bfloat16", "float16"], typer.Option(help="Of the backbone, on every device.")
+        Literal["float32", "bfloat16", "float16"], typer.Option(help="Precision of the backbone, on every device.")
     ] = "float32",
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Number of runs of each cell, from seed 0.")] = 3,
     data: Annotated[Path | None, typer.Option(help="Folder of data sets (default: PROPOS_DATA).")] = None,

@@ -32,7 +32,7 @@ def studio(
     port: Annotated[int, PORT_OPTION] = PORT,
     no_browser: Annotated[bool, NO_BROWSER] = False,
 ) -> None:
-    """Cluster, review and export in the browser; runs continue when it ends. Stop with Ctrl-C."""
+    """Cluster, review and export in the browser; runs continue after it stops. Stop with Ctrl-C."""
     open_studio(folders or [_home()], runs, port, no_browser)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def suggest_k(
     what: Annotated[str, typer.Argument(metavar="RUN|SOURCE", help="A finished run, or images as for `propos run`.")],
     clusters: Annotated[str, typer.Option("-k", metavar="A..B", help="Range to choose from.")] = "2..40",
-    by: Annotated[Rule, typer.Option(help="How it is chosen: our rule, or AutoProPos's.")] = "stability",
+    by: Annotated[Rule, typer.Option(help="Rule: the stability of clusterings, or AutoProPos's.")] = "stability",
     method: Annotated[str | None, typer.Option(help="Method (see `propos methods`).")] = None,
     recipe: Annotated[str | None, typer.Option(help="Recipe (see `propos recipes`).")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
@@ -37,7 +37,7 @@ def suggest_k(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Suggest a number of clusters: from a run's embeddings, or by training as far as a run can without it."""
+    """Suggest a number of clusters: from a run's embeddings, or by training up to the epoch that needs it."""
     check_source(what)
     from propos.config import parse_assignments, parse_clusters
 

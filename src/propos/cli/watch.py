@@ -23,16 +23,19 @@ MOST_NAMED = 5  # clusters that a line names
 
 
 def watch(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that new images come into.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder where new images arrive.")],
     into: Annotated[Path, typer.Option(metavar="RUN", help="The finished run that assigns them.")],
     reject: Annotated[
-        str, typer.Option(metavar="1%", help="Share of the run's own images that are as far out as rejected ones.")
+        str,
+        typer.Option(
+            metavar="1%", help="Reject images farther from their cluster than all but this share of the run's images."
+        ),
     ] = REJECT,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the folder.")] = EVERY,
-    once: Annotated[bool, typer.Option("--once", help="Take in what is there, and end.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two checks of the folder.")] = EVERY,
+    once: Annotated[bool, typer.Option("--once", help="Process the files that are there, and exit.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
-    """Take new images of a folder into a finished run as they come: assigned, and listed for review."""
+    """Assign new images of a folder to a run's clusters as they arrive, and list them for review."""
     import time
 
     from propos.evaluation.rejection import parse_share
@@ -60,7 +63,7 @@ def check_folder(folder: Path | None) -> Path | None:
     from propos.common.errors import InputError
 
     if folder is not None and not folder.is_dir():
-        raise InputError(f"{folder}: not a folder: give the one that new images come into")
+        raise InputError(f"{folder}: not a folder: give the one where new images arrive")
     return folder
 
 

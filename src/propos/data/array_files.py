@@ -108,7 +108,7 @@ def _read_header(file: IO[bytes], size: int, name: str) -> _Header:
     except OSError:
         raise
     except Exception:  # a damaged header may make the parser raise anything; its advice does not apply
-        raise InputError(f"{name}: cannot be read as a numpy file: it has no sound header") from None
+        raise InputError(f"{name}: cannot be read as a numpy file: its header is damaged") from None
     if dtype.hasobject:
         raise InputError(f"{name}: cannot be read: it holds Python objects; save the images as an array of numbers")
     header = _Header(shape, fortran and len(shape) > 1, dtype, file.tell())

@@ -127,7 +127,7 @@ def _check_letters(labels: Shaped[np.ndarray, " N"], name: str) -> None:
         try:
             label.encode()
         except UnicodeEncodeError:
-            raise InputError(f"{name}: the label of image {place}, {label!a}, is no valid text: rename it") from None
+            raise InputError(f"{name}: the label of image {place}, {label!a}, is not valid text: rename it") from None
 
 
 def _check_shape(shape: tuple[int, ...], name: str) -> None:

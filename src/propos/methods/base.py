@@ -95,7 +95,9 @@ class Method(nn.Module):
     title: ClassVar[str] = ""  # as its authors write it, unless that is the name in capitals
     year: ClassVar[int | None] = None
     reference: ClassVar[str] = ""
-    verified: ClassVar[str] = "nothing more"  # completes "verified: …": what was compared with the paper or its code
+    verified: ClassVar[str] = (
+        "only against its paper"  # completes "verified: …": what was compared with the paper or its code
+    )
     trains: ClassVar[bool] = True
     has_head: ClassVar[bool] = False  # a cluster head
     has_predictor: ClassVar[bool] = False  # a network `predictor`, which maps projections to targets

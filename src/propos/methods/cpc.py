@@ -38,7 +38,7 @@ class Cpc(Method):
         together: Count = 16  # images whose patches are told apart; in the paper, those of one GPU
 
     year, reference = 2018, "van den Oord et al. (arXiv 1807.03748)"
-    verified = "nothing more: from the papers of both versions"
+    verified = "only against the papers of both versions"
     # Batch norm of one place of the grid alone would tell the place: all patches are normalised together.
     defaults: ClassVar[Mapping[str, Any]] = {
         "network.bn_groups": 1,

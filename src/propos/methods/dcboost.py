@@ -40,7 +40,7 @@ class DcBoost(BuildsOn):
 
     title = "DCBoost"
     year, reference = 2025, "Li, Jia, Liu and Hou, NeurIPS (arXiv 2511.21193)"
-    verified = "nothing against its code, which was not read; see the docs"
+    verified = "only against its paper; its code was not read; see the docs"
     inputs = ("images", "features")
 
     def __init__(self, settings: Settings, setup: Setup) -> None:

@@ -38,7 +38,7 @@ class Ifnd(Method):
         clusters: Numbers = (250, 500, 1000)  # of each clustering
 
     year, reference = 2022, "Chen et al., ICLR (arXiv 2106.03719)"
-    verified = "nothing more: from descriptions of its paper"
+    verified = "only against descriptions of its paper"
     defaults: ClassVar[Mapping[str, Any]] = {
         "network.momentum": 0.99,
         "network.bn_groups": 4,

@@ -36,7 +36,7 @@ class Jigsaw(Method):
 
     title = "Jigsaw"
     year, reference = 2016, "Noroozi and Favaro, ECCV (arXiv 1603.09246)"
-    verified = "nothing more: from its paper"
+    verified = "only against its paper"
     defaults: ClassVar[Mapping[str, Any]] = {
         "network.bn_groups": 1,
         "network.shuffle_bn": False,

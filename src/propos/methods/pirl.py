@@ -34,7 +34,7 @@ class Pirl(Method):
         patches_share: Fraction = 0.5
 
     year, reference = 2020, "Misra and van der Maaten, CVPR (arXiv 1912.01991)"
-    verified = "nothing more: from its paper"
+    verified = "only against its paper"
     defaults: ClassVar[Mapping[str, Any]] = {"network.bn_groups": 1, "network.shuffle_bn": False}
     at_scale: ClassVar[Mapping[str, Any]] = {
         "network.dimension": 128,

@@ -41,7 +41,7 @@ class Tcc(Method):
         instance_weight: NotNegative = 1.0  # α
 
     year, reference = 2021, "Shen et al., NeurIPS (arXiv 2106.01908)"
-    verified = "nothing against code, of which none was released; see the docs"
+    verified = "only against its paper: no code was released; see the docs"
     has_head = True
     defaults: ClassVar[Mapping[str, Any]] = {
         "network.bn_groups": 1,

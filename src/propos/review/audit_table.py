@@ -44,7 +44,7 @@ def read_answers(run: Run, audit: Audit, path: Path) -> list[Numbered]:
         if not cells["right"].strip() and not cells.get("belongs_to", "").strip():
             continue
         if image not in drawn:
-            raise InputError(f"{where}: {shown(image)} was not drawn: chosen images say less of others")
+            raise InputError(f"{where}: {shown(image)} was not drawn: only randomly drawn images count")
         found.append((line, _edit(run, image, cells, where)))
     return found
 

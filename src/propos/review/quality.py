@@ -59,9 +59,7 @@ def describe_quality(run: Run, quality: Quality | None) -> list[str]:
     """Return the intervals, the least certain cluster first, and what more answers would bring, as lines."""
     chosen = int((run.corrected.how == REVIEWED).sum())
     images = counted(chosen, "image")
-    note = [f"Not counted: {images} that people chose to confirm; chosen images say little of the others."] * (
-        chosen > 0
-    )
+    note = [f"Not counted: {images} that people chose to confirm; such images are not representative."] * (chosen > 0)
     if quality is None:
         return ["No answers yet.", *note]
     names = run.corrected.names()
@@ -72,7 +70,7 @@ def describe_quality(run: Run, quality: Quality | None) -> list[str]:
         lines.append(f"   {title}: {share} ({counted(share.answers, 'answer')})")
     if quality.skipped:
         lines.append(
-            f"{counted(quality.skipped, 'image')} skipped: counted as right in one end, as wrong in the other."
+            f"{counted(quality.skipped, 'image')} skipped: right in the upper bound, wrong in the lower bound."
         )
     if quality.more is not None:
         lines.append(f"About {quality.more:,} more answers bring it to ±{100 * quality.target:g}.")

@@ -30,7 +30,7 @@ def write_run(run: Run, source: Source, images: Path, log: Arrivals, rows: Mappi
     new = not (log.folder / "run.json").exists()
     if new:
         _begin(run, folder, images)
-    folder.write_skipped([(name, "not taken in yet") for name in source.image_names() if name not in rows])
+    folder.write_skipped([(name, "not processed yet") for name in source.image_names() if name not in rows])
     folder.write_array("embeddings.npy", embeddings)
     folder.write_images(_table(lines))
     taken = select_names(source, list(rows))

@@ -90,7 +90,7 @@ def agree_on_predictions(model: Model, source: Source, what: str, announced: str
     elif announced == key:
         report_ready()
     else:
-        raise InputError(f"{source.name}: its images, or the run, are others than on the first process's machine")
+        raise InputError(f"{source.name}: its images, or the run, differ from those on the first process's machine")
     return key
 
 

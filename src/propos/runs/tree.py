@@ -137,10 +137,10 @@ def _problem(tree: Tree, cluster: Int[np.ndarray, " N"], ids: Int[np.ndarray, " 
     """Return why a tree is none of this run, if it is not."""
     whole, seen = set(tree.leaves), set(tree.ids)
     if len(seen) != len(tree.ids) or len(tree.merges) != len(tree.leaves) - 1:
-        return "its nodes are no tree"
+        return "its nodes do not form a tree"
     for node, *pair in tree.merges:
         if pair[0] == pair[1] or not whole.issuperset(pair):
-            return "its nodes are no tree"
+            return "its nodes do not form a tree"
         whole = (whole - set(pair)) | {node}
     if len(tree.leaf) != len(cluster) or (len(tree.leaf) > 0 and int(tree.leaf.max()) >= len(tree.leaves)):
         return f"its images are not the run's {len(cluster):,}"

@@ -199,7 +199,7 @@ def _unpacked(content: bytes, where: str) -> tuple[dict[str, Tensor], Any]:
         header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode(), where)
         return tensors, parse_json(header["__metadata__"]["state"], where)
     except (safetensors.SafetensorError, UnicodeDecodeError, KeyError, TypeError):
-        raise InputError(f"{where}: its newest file is no checkpoint: delete it to use the previous one") from None
+        raise InputError(f"{where}: its newest file is not a checkpoint: delete it to use the previous one") from None
 
 
 def _restore_optimiser(learner: Learner, tensors: dict[str, Tensor]) -> None:

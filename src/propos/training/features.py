@@ -193,7 +193,7 @@ def features_of(
             raise Interrupted("stopped while features were computed")
         return np.asarray(seen.batch(positions), np.float32)
 
-    with show_task(f"Looking at images with {frozen_backbone.weights.network.name}") as progress:
+    with show_task(f"Computing features with {frozen_backbone.weights.network.name}") as progress:
         known = frozen_backbone.cache_key(device)
         found = find(source, known, frozen_backbone.features, batches, see, progress)
     return _of_readable(found, source, given, frozen_backbone.features)

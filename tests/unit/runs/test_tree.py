@@ -133,9 +133,9 @@ def test_a_tree_is_read_as_it_was_written(tmp_path):
     [
         (lambda file: file | {"leaf": "#"}, "cannot be read"),
         (lambda file: file | {"leaf": file["leaf"][:4]}, "cannot be read|its images are not"),
-        (lambda file: file | {"merges": file["merges"][:-1]}, "its nodes are no tree"),
-        (lambda file: file | {"merges": [file["merges"][0]] * 3}, "its nodes are no tree"),
-        (lambda file: file | {"leaves": [3, 4, 1, 9]}, "its nodes are no tree"),
+        (lambda file: file | {"merges": file["merges"][:-1]}, "its nodes do not form a tree"),
+        (lambda file: file | {"merges": [file["merges"][0]] * 3}, "its nodes do not form a tree"),
+        (lambda file: file | {"leaves": [3, 4, 1, 9]}, "its nodes do not form a tree"),
         (lambda file: file | {"v": 2}, "cannot be read"),
         (lambda file: file | {"leaf": "AAAAAAAAAAAAAAAA"}, "its clusters are not the run's"),
     ],

@@ -77,7 +77,7 @@ export interface Plan {
 /** The server refused; the message is for the person. */
 export class Refused extends Error {}
 
-const GONE = "The server does not answer. If propos studio was ended, start it again; runs that compute go on.";
+const GONE = "The server does not respond. If propos studio was stopped, start it again; running runs continue.";
 const RESTARTED = "propos studio was started again: use the address that it printed. Nothing is lost.";
 
 export async function get<T>(path: string, query: Record<string, string> = {}): Promise<T> {

@@ -147,7 +147,7 @@ def opened_images(folder: Path, shape: tuple[int, ...]) -> ArrayFile | None:
     path = folder / IMAGES
     with path.open("rb") as file:
         sound = file.read(_HEADER) == _header(shape) and path.stat().st_size == _HEADER + math.prod(shape)
-    advice = "what is kept is made again the next time"
+    advice = "the cache is rebuilt by the next run"
     return ArrayFile(path, _HEADER, shape, np.dtype(np.uint8), advice=advice) if sound else None
 
 

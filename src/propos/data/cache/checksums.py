@@ -29,7 +29,7 @@ class Checksums:
         if zlib.crc32(pixels.data) != self._checksums[position]:
             with contextlib.suppress(OSError):  # a cache one may only read stays
                 discard(self._folder)
-            why = "has changed on the disk since it was kept; what is kept is made again the next time"
+            why = "has changed on the disk since it was cached; the cache is rebuilt by the next run"
             raise OSError(errno.EIO, why, str(self._folder / IMAGES))
         self._right[position] = True
 

@@ -146,7 +146,7 @@ def list_files(what: str | Path | Sequence[str | Path] | Listing, progress: Prog
             raise InputError(f"{escape_name(str(what))}: is a run folder, not a folder of images; give its images")
         if path.stat().st_dev in virtual_devices():
             raise InputError(
-                f"{escape_name(str(what))}: holds what the system makes up, no files; give a folder of images"
+                f"{escape_name(str(what))}: is a virtual file system, not a folder of images; give a folder of images"
             )
         return _walk(path, progress)
     if not path.exists():

@@ -57,7 +57,7 @@ def _shape(path: Path, dimensions: int) -> tuple[int, ...]:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {error}; fetch it again") from None
     if head[:_LENGTH] != bytes([0, 0, _BYTES, dimensions]) or len(head) < _LENGTH * (1 + dimensions):
-        raise InputError(f"{path}: is no idx file of bytes in {dimensions} dimensions")
+        raise InputError(f"{path}: is not an idx file of bytes in {dimensions} dimensions")
     return tuple(int(size) for size in np.frombuffer(head, ">u4")[1:])
 
 

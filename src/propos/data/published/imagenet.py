@@ -69,7 +69,9 @@ def _ground_truth(name: str, folder: Path) -> list[str]:
     try:
         return [wordnet[int(line)] for line in (data / GROUND_TRUTH).read_text("ascii").split()]
     except (ValueError, KeyError):
-        raise InputError(f"{data / GROUND_TRUTH}: holds what is no class of meta.mat: get the devkit again") from None
+        raise InputError(
+            f"{data / GROUND_TRUTH}: contains classes that meta.mat does not have: get the devkit again"
+        ) from None
 
 
 def _synsets(path: Path) -> dict[int, str]:

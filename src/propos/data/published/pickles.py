@@ -29,7 +29,7 @@ def read_pickle(path: Path) -> dict[str, Any]:
         raise
     except Exception as error:  # a file from elsewhere may make the reader raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(f"{path}: is refused, for it is no batch file as CIFAR's are: {reason}") from None
+        raise InputError(f"{path}: is refused: not a CIFAR batch file: {reason}") from None
 
 
 class _Array:
@@ -110,5 +110,5 @@ def _text(value: str | bytes) -> str:
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if not isinstance(value, str):
-        raise pickle.UnpicklingError(f"it has {type(value).__name__} where a word belongs")
+        raise pickle.UnpicklingError(f"it has {type(value).__name__} instead of a name")
     return value

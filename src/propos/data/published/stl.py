@@ -46,7 +46,7 @@ def open_images(name: str, path: Path) -> ArrayFile:
     if not path.is_file():
         raise missing(name, path)
     if path.stat().st_size == 0 or path.stat().st_size % _IMAGE:
-        raise InputError(f"{path}: its size is no whole number of {SIDE}×{SIDE} images: fetch it again")
+        raise InputError(f"{path}: its size is not a multiple of {SIDE}×{SIDE} images: fetch it again")
     images = path.stat().st_size // _IMAGE
     return ArrayFile(path, 0, (images, 3, SIDE, SIDE), np.dtype(np.uint8), axes=(0, 3, 2, 1))
 

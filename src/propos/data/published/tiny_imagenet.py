@@ -32,10 +32,10 @@ def _val(name: str, folder: Path) -> Iterable[tuple[str, str | None]]:
     except FileNotFoundError:
         raise missing(name, path) from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is no text: fetch it again") from None
+        raise InputError(f"{path}: is not text: fetch it again") from None
     for number, line in enumerate(lines, 1):
         file, _, rest = line.partition("\t")
         label = rest.partition("\t")[0]
         if not file or "/" in file or not label:
-            raise InputError(f"{path}: line {number} is no file name and class parted by a tab: fetch it again")
+            raise InputError(f"{path}: line {number} is not a file name and a class separated by a tab: fetch it again")
         yield f"val/images/{file}", label

@@ -63,7 +63,7 @@ def _tar_members(tarred: tarfile.TarFile, archive: Path) -> Members:
             continue
         content = tarred.extractfile(member) if member.isreg() else None
         if content is None:
-            raise RunFailed(f"{archive}: is refused: its member {member.name!r} is no ordinary file")
+            raise RunFailed(f"{archive}: is refused: its member {member.name!r} is not an ordinary file")
         yield member.name, content
 
 
@@ -72,6 +72,6 @@ def _zip_members(zipped: zipfile.ZipFile, archive: Path) -> Members:
         if member.is_dir():
             continue
         if stat.S_ISLNK(member.external_attr >> 16):
-            raise RunFailed(f"{archive}: is refused: its member {member.filename!r} is no ordinary file")
+            raise RunFailed(f"{archive}: is refused: its member {member.filename!r} is not an ordinary file")
         with zipped.open(member) as content:
             yield member.filename, content

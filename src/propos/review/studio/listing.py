@@ -21,7 +21,7 @@ MOST_RUNS = 500
 PATIENCE = 20  # times as long as counting took, until reviewed images are counted again
 SHEETS = ("sheet-0000.jpg", "sheet-0000.png")
 STATES = {"interrupted": "paused", "failed": "failed", "running": "failed"}
-CRASHED = "it ended without a word: resume it"
+CRASHED = "it ended without a message: resume it"
 
 
 class Listing:

@@ -172,7 +172,7 @@ def test_a_cache_that_is_cut_while_it_is_read_is_one_line_and_no_signal(photos, 
     (ours,) = caches.iterdir()
     with (ours / "images.npy").open("r+b") as file:
         file.truncate(300)
-    with pytest.raises(OSError, match=r"was cut short while it was in use; what is kept is made again the next time"):
+    with pytest.raises(OSError, match=r"was cut short while it was in use; the cache is rebuilt by the next run"):
         source.batch(np.arange(6))
     again = open_folder(photos, 8, workers=0, shaped=shaped)
     assert np.array_equal(again.batch(np.arange(6)), whole)
@@ -187,9 +187,7 @@ def test_a_pixel_that_has_changed_on_the_disk_is_noticed_and_the_cache_made_agai
     (ours / "images.npy").write_bytes(content)
     source = open_folder(photos, 8, workers=0, shaped=shaped)
     assert np.array_equal(source.batch(np.arange(5)), whole[:5])
-    with pytest.raises(
-        OSError, match=r"has changed on the disk since it was kept; what is kept is made again the next"
-    ):
+    with pytest.raises(OSError, match=r"has changed on the disk since it was cached; the cache is rebuilt by the next"):
         source.batch(np.arange(6))
     again = open_folder(photos, 8, workers=0, shaped=shaped)
     assert np.array_equal(again.batch(np.arange(6)), whole)

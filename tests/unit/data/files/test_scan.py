@@ -364,7 +364,9 @@ def test_what_the_system_makes_up_is_not_walked_through(tmp_path):
     found = scan(tmp_path, lambda words: nullcontext(lambda done, total: listed.append((done, total))))
     assert ([image.name for image in found.images], found.skipped) == (["a.png"], [])
     assert listed == [(0, 0), (1, 0)]  # the folder, and the link that leads no further
-    with pytest.raises(InputError, match=r"^/proc: holds what the system makes up, no files; give a folder of images$"):
+    with pytest.raises(
+        InputError, match=r"^/proc: is a virtual file system, not a folder of images; give a folder of images$"
+    ):
         scan("/proc")
 
 

@@ -37,9 +37,9 @@ def test_an_array_is_read_by_its_head(tmp_path):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "is no idx file of bytes in 3 dimensions"),
-        (bytes([0, 0, 8, 1, 0, 0, 0, 1, 7]), "is no idx file of bytes in 3 dimensions"),
-        (bytes([0, 0, 13, 3]) + bytes(12), "is no idx file of bytes in 3 dimensions"),
+        (b"", "is not an idx file of bytes in 3 dimensions"),
+        (bytes([0, 0, 8, 1, 0, 0, 0, 1, 7]), "is not an idx file of bytes in 3 dimensions"),
+        (bytes([0, 0, 13, 3]) + bytes(12), "is not an idx file of bytes in 3 dimensions"),
         (bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 7]), "holds 1 bytes where 2 belong: fetch it again"),
     ],
 )

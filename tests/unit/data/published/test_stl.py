@@ -67,7 +67,7 @@ def test_damaged_files_are_named(tmp_path):
     with pytest.raises(InputError, match="holds 10 images and 8 labels"):
         find_source("stl-10", data=tmp_path)
     (folder / "train_X.bin").write_bytes(bytes(1000))
-    with pytest.raises(InputError, match=r"train_X\.bin: its size is no whole number of 96×96 images"):
+    with pytest.raises(InputError, match=r"train_X\.bin: its size is not a multiple of 96×96 images"):
         find_source("stl-10", data=tmp_path)
     (folder / "train_X.bin").unlink()
     with pytest.raises(InputError, match=r"train_X\.bin: get it from https://cs\.stanford\.edu"):

@@ -18,8 +18,8 @@ export function newScreen(store: Store): Screen {
 
   async function inspect(path: string): Promise<void> {
     chosen = path;
-    replace(found, el("h2", {}, "2. Looking through the folder …"), el("progress", { "aria-label": "Looking through the folder" }));
-    status.textContent = "Looking through the folder";
+    replace(found, el("h2", {}, "2. Inspecting the folder …"), el("progress", { "aria-label": "Inspecting the folder" }));
+    status.textContent = "Inspecting the folder";
     found.scrollIntoView({ block: "nearest" });
     try {
       const inspection = await post<Inspection>("api/inspect", { source: path });
@@ -64,7 +64,7 @@ function findings(found: Inspection): HTMLElement[] {
     ["Sizes", Object.entries(found.sizes).slice(0, SHOWN).map(([size, number]) => `${count(number)} of ${size}`).join(", ") + (counts.sizes > SHOWN ? " …" : "")],
     ["Copies", counts.duplicates === 0 ? "" : `${counted(counts.duplicates, "group")} of files with the same bytes`],
     ["Very small", counts.tiny === 0 ? "" : images(counts.tiny)],
-    ["What will be done", found.epochs === null ? "A network that knows photographs describes each image; images with similar descriptions form a cluster." : `A network learns from these images alone, for ${counted(found.epochs, "epoch")}.`],
+    ["What will be done", found.epochs === null ? "A network pretrained on photographs computes features of each image; images with similar features form a cluster." : `A network learns from these images alone, for ${counted(found.epochs, "epoch")}.`],
     ...found.notes.map((note): [string, string] => ["Note", note]),
   ];
   const unreadable = Object.entries(skipped);

@@ -51,13 +51,13 @@ function steps(store: Store, run: RunFacts, said: HTMLElement): HTMLElement[] {
     await post(`api/${route}`, { name });
     await store.look();
   };
-  const pause = actionButton(run.state === "stopping" ? "Stop now" : run.state === "waiting" ? "Take out of the queue" : "Pause", said, act("pause"));
+  const pause = actionButton(run.state === "stopping" ? "Stop now" : run.state === "waiting" ? "Remove from the queue" : "Pause", said, act("pause"));
   const resume = actionButton("Resume", said, act("resume"), { class: "main" });
   const remove = actionButton("Move to trash", said, async () =>
     askAgreement({ title: `Move ${name} to the trash?`, words: "The run and its corrections can be restored. Your images stay where they are.", yes: "Move to trash" }, () => void act("delete")().then(() => (location.hash = "#/"))),
   );
   if (run.state === "elsewhere") return [];
-  if (isComputing(run)) return [el("p", { class: "row" }, pause), el("p", { class: "quiet" }, "You can close this page: the run goes on.")];
+  if (isComputing(run)) return [el("p", { class: "row" }, pause), el("p", { class: "quiet" }, "You can close this page: the run continues.")];
   if (run.state !== "finished") return [el("p", { class: "row" }, ...(run.state === "damaged" ? [] : [resume]), remove)];
   return run.page === true ? [next(store, run, said), el("p", { class: "row" }, remove)] : [el("p", {}, "Its page is not written yet."), el("p", { class: "row" }, actionButton("Write the page", said, act("resume"), { class: "main" }), remove)];
 }
