@@ -1,7 +1,7 @@
 """Measure methods that continue finished runs: accuracy before and after, by seed.
 
 Every result is written when it comes and every run is kept; started again, the script resumes, inside
-a run too. One thread. The base is `propos run` with nothing but -k, of which each method is told to go on.
+a run too. One thread. The base is `propos run` with nothing but -k, which each method continues.
 """
 
 from __future__ import annotations

@@ -149,5 +149,5 @@ def main(folder: Path, count: int) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or Path(sys.argv[1]).exists():
-        sys.exit("say a folder that is not there yet: python examples/photos.py photos [COUNT]")
+        sys.exit("give a folder that does not exist: python examples/photos.py photos [COUNT]")
     main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else COUNT)

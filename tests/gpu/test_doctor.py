@@ -108,7 +108,9 @@ def found(request, folder, name):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", [name for name in QUICK_ROWS if name != "run --resume"])  # rounds anew each time
+@pytest.mark.parametrize(
+    "name", [name for name in QUICK_ROWS if name != "run --resume"]
+)  # rounds differently each time
 def test_a_row_agrees_on_a_card_that_rounds_differently(request_of_few, broken, tmp_path, name):
     broken(round_differently)
     row = found(request_of_few, tmp_path, name)

@@ -20,7 +20,7 @@ LOOK = 0.005  # seconds between looks
 class Hold:
     """A process stops here and waits: before it opens for writing, renames to, removes or makes what has this name."""
 
-    folder: Path  # where the process says that it has come, and is told to go on
+    folder: Path  # where the process says that it has come, and is told to continue
     name: str  # a pattern
 
     def install(self):
@@ -38,7 +38,7 @@ class Hold:
     def _wait(self):
         (self.folder / "reached").touch()
         for _ in range(int(PATIENCE / LOOK)):
-            if (self.folder / "go on").exists():
+            if (self.folder / "continue").exists():
                 return
             time.sleep(LOOK)
         os._exit(70)
@@ -49,8 +49,8 @@ class Hold:
         assert (self.folder / "reached").exists(), process.communicate()[1]
 
     def go_on(self):
-        """Let the process go on."""
-        (self.folder / "go on").touch()
+        """Let the process continue."""
+        (self.folder / "continue").touch()
 
     def as_text(self):
         """Return what the script takes."""

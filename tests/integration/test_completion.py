@@ -90,7 +90,7 @@ def seen(home, shell, keys, wanted):
     with (home / ".zshrc").open("a") as settings:
         settings.write(f"\nPS1={ready.decode()}\n")
     if shell == "fish":
-        # Without it the first start reads every manual page of the machine, and goes on when the shell is gone.
+        # Without it the first start reads every manual page of the machine, and continues when the shell is gone.
         (home / ".local/share/fish/generated_completions").mkdir(parents=True)
         words += ["-C", f"function fish_prompt; echo -n {ready.decode()}; end; function fish_greeting; end"]
     ours, theirs = pty.openpty()

@@ -40,7 +40,7 @@ def uninterrupted(images):
 
 
 def held(folder, moment, *arguments):
-    """Start a run and wait until it is at a moment; return it and what lets it go on."""
+    """Start a run and wait until it is at a moment; return it and what lets it continue."""
     folder.mkdir()
     hold = Hold(folder, moment)
     process = start("run", *arguments, "--quiet", hold=hold)

@@ -76,7 +76,7 @@ def test_two_processes_divide_the_cells_and_leave_each_others_alone(tmp_path, no
     other = run("reproduce", "figure-3", "--seeds", 1, "--out", out, "--cells", "2/2")
     assert other.code == 0, other.err
     assert Run.open(out / "cells" / second.key).finished
-    # Whoever asks for all leaves to the first what it is about to finish, and says so.
+    # A second reproduction of everything leaves to the first what that is about to finish, and says so.
     third = run("reproduce", "figure-3", "--seeds", 1, "--out", out)
     assert third.code == 1
     assert "is training into this folder" in third.err

@@ -97,7 +97,7 @@ def listens(process):
 @pytest.mark.parametrize("wait", [0.0, 0.3, 1.0])
 def test_at_any_moment_there_is_one_line(photos, tmp_path, wait):
     environment = {**os.environ, "PROPOS_CACHE": str(tmp_path / "caches")}
-    # It comes to an end of its own only when it is let go on.
+    # It comes to an end of its own only when it may continue.
     hold = Hold(photos.parent, "*.building/journal.jsonl")
     process = start_anew("inspect", photos, cwd=tmp_path, env=environment, hold=hold)
     wait_for(lambda: listens(process), process)

@@ -1,4 +1,4 @@
-"""A pretrained network that goes on learning from the clusters it gives; its weights here are drawn at random."""
+"""A pretrained network that continues to learn from the clusters it gives; its weights here are drawn at random."""
 
 import csv
 import json

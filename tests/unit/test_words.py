@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,19 @@ def test_messages_and_docstrings_use_the_fields_words():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 wrong += found(node.value.replace("\n", " "), f"{path}:{node.lineno}")
+    assert wrong == []
+
+
+def test_comments_use_the_fields_words():
+    wrong = []
+    for folder in ("src", "tests", "benchmarks", "attacks", "examples", "docs"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            with path.open() as file:
+                comments = [
+                    token for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.COMMENT
+                ]
+            for comment in comments:
+                wrong += found(comment.string, f"{path.relative_to(ROOT)}:{comment.start[0]}")
     assert wrong == []
 
 

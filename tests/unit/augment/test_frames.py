@@ -126,6 +126,6 @@ def test_the_middle_of_images_of_the_usual_shorter_side_is_cut_out_unchanged(pho
     views = plain_view(batch, 28, BLACK, ONE, "centre", shapes)
     for view, image, (top, left) in zip(views, seen, corners, strict=True):
         assert torch.equal(view, image[:, top : top + 28, left : left + 28] / 255)
-    # As it is beside an image that has to be resized, when all are resampled.
+    # As it is next to an image that has to be resized, when all are resampled.
     batch, shapes = laid_out([*seen, photos(1, 3, 20, 30)[0]])
     assert torch.allclose(plain_view(batch, 28, BLACK, ONE, "centre", shapes)[:4], views, atol=1e-4)

@@ -1,4 +1,4 @@
-"""Methods in several stages: what learns in each, what a head answers, and borders that stopping does not show."""
+"""Methods in several stages: what learns in each, what a head predicts, and borders that stopping does not show."""
 
 from itertools import combinations
 

@@ -70,7 +70,7 @@ def _job(cell: Cell, rows: _Rows, data: Path | None, options: TrainingOptions) -
         cell.folder(rows.out),
         cell.name,
         lambda reporter: rows.state.planned(cell, data, options.device, reporter),
-        rows.write,  # so that whoever stops then has what is there
+        rows.write,  # so that a comparison stopped then has the rows that are there
     )
 
 

@@ -40,11 +40,11 @@ class Building:
         said.close()
 
     def step(self):
-        """Let it go on to the next step, or to its end."""
-        self._ours.send("go on")
+        """Let it continue to the next step, or to its end."""
+        self._ours.send("continue")
 
     def done(self):
-        """Wait until it asks to go on; return how many images are done."""
+        """Wait until it asks to continue; return how many images are done."""
         return self._ours.recv()
 
     def rest(self):
@@ -328,7 +328,7 @@ def test_caches_are_listed_and_cleaned(photos, caches):
     kept = open_folder(photos / "00.png", 100)
     before = kept.images[:]
     assert clean_caches() == [recent] or len(list_caches()) == 0
-    assert np.array_equal(kept.images[:], before)  # who reads it can go on
+    assert np.array_equal(kept.images[:], before)  # a reader can continue
     assert list(caches.iterdir()) == []
 
 
