@@ -19,7 +19,8 @@ PLAIN = 0.97  # of a picture's area: what 256 colours cover of one without photo
 def main(run: Path, folder: Path, only: list[str]) -> None:
     address = (run / "report" / "index.html").absolute().as_uri()
     with sync_playwright() as driver:
-        executable = shutil.which("chromium") or shutil.which("chromium-browser")
+        names = ("chromium-headless-shell", "chromium", "chromium-browser")
+        executable = next(filter(None, map(shutil.which, names)), None)
         browser = driver.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE)
         for scheme, viewport, screens in (
             ("light", DESKTOP, {**SCREENS, **REVIEW, "map-pictures": "map", "training": "training"}),
