@@ -37,7 +37,7 @@ class Turtle(BuildsOn):
         pretext_share: PretextShare = 0.5
         entropy_weight: NotNegative = 10.0  # γ: how strongly clusters are held to equal sizes
         inner_steps: Count = 10  # M: steps of the head that learns the labels
-        inner_lr: Positive = 1e-2  # the learning rate of these steps
+        inner_lr: Positive = 0.1  # the learning rate of these steps
         heads_lr: Positive = 1e-2  # the learning rate of the head that labels, for 256 images
 
     year, reference = 2024, "Gadetsky et al., ICML (arXiv 2406.07236)"
