@@ -17,6 +17,7 @@ from torch import Tensor
 from propos.clustering.kmeans import MAX_ITERATIONS, TOLERANCE, spherical_kmeans
 from propos.clustering.lloyd import Clustering, nearest
 from propos.clustering.points import Points, prepare
+from propos.clustering.products import dot_products
 from propos.common.errors import InputError
 
 Array = np.ndarray[Any, Any]
@@ -97,7 +98,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         points, centres = self._new_points(X)
         labels = np.empty(len(points), dtype=np.int32)
         for span in points.spans(len(centres)):
-            labels[span] = nearest(points.rows(span) @ centres.T).cpu().numpy()
+            labels[span] = nearest(dot_products(points.rows(span), centres)).cpu().numpy()
         return labels
 
     def transform(self, X: Array) -> Float[np.ndarray, "N K"]:
@@ -105,7 +106,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         points, centres = self._new_points(X)
         distances = np.empty((len(points), len(centres)), dtype=self.cluster_centers_.dtype)
         for span in points.spans(len(centres)):
-            distances[span] = (1 - points.rows(span) @ centres.T).cpu().numpy()
+            distances[span] = (1 - dot_products(points.rows(span), centres)).cpu().numpy()
         return distances
 
     def fit_transform(self, X: Array, y: object = None, sample_weight: Array | None = None) -> Array:
@@ -118,7 +119,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         weights = _weights(sample_weight, len(points))
         total = 0.0
         for span in points.spans(len(centres)):
-            distances = 1 - (points.rows(span) @ centres.T).amax(dim=1).double().cpu()
+            distances = 1 - dot_products(points.rows(span), centres).amax(dim=1).double().cpu()
             total -= float((distances if weights is None else distances * weights[span]).sum())
         return total
 

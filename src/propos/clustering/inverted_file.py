@@ -19,6 +19,7 @@ from torch import Tensor
 from propos.clustering.kmeans import spherical_kmeans
 from propos.clustering.neighbours import exact_neighbours, nearest_in_blocks
 from propos.clustering.points import spans, values_at_a_time
+from propos.clustering.products import dot_products
 
 EXACT_UP_TO = 200_000  # points: comparing all with all takes minutes; a million take hours
 PROBES = 32  # cells in which a point's neighbours are searched
@@ -47,7 +48,7 @@ class InvertedFile:
         found = spherical_kmeans(sample, cells, 1, draw, seeding="random", max_iter=ITERATIONS, scout_size=None)
         centres = F.normalize(found.centres, dim=1).to(points)
         blocks = _blocks(points, cells)
-        labels = torch.cat([(points[span] @ centres.T).argmax(dim=1) for span in blocks])
+        labels = torch.cat([dot_products(points[span], centres).argmax(dim=1) for span in blocks])
         ends = torch.bincount(labels, minlength=cells).cumsum(dim=0).tolist()
         return cls(points, centres, labels.argsort(stable=True), ends)
 
@@ -56,7 +57,7 @@ class InvertedFile:
         points = self.points[queries]
         probes = min(PROBES, len(self.centres))
         blocks = _blocks(points, len(self.centres))
-        probed = torch.cat([(points[span] @ self.centres.T).topk(probes, dim=1).indices for span in blocks])
+        probed = torch.cat([dot_products(points[span], self.centres).topk(probes, dim=1).indices for span in blocks])
         best = points.new_full((len(points), count), -torch.inf)
         places = queries.new_full((len(points), count), -1)
         # The queries that search each cell, cell by cell.
@@ -84,7 +85,7 @@ class InvertedFile:
         bank, count = self.points[members], best.shape[1]
         for span in _blocks(which, len(members)):
             own = which[span]
-            cosines = points[own] @ bank.T
+            cosines = dot_products(points[own], bank)
             cosines.masked_fill_(queries[own][:, None] == members, -torch.inf)  # no point is its own neighbour
             near, columns = cosines.topk(min(count, len(members)), dim=1)
             found = torch.where(near > -torch.inf, members[columns], -1)

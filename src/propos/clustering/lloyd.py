@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from propos.clustering.points import CHUNK_ROWS, Points
+from propos.clustering.products import dot_products
 from propos.distributed.transfer import send
 
 ONE_HOT_CLUSTERS = 32  # up to this number sums are a matrix product with one-hot labels, above it rows are added
@@ -75,16 +76,13 @@ def cluster_sums(points: Points, centres: Float[Tensor, "R K D"]) -> tuple[Float
     """Return the weighted sum and the number of the points nearest to each centre, over all processes."""
     restarts, clusters, dimension = centres.shape
     columns = restarts * clusters
-    across = centres.reshape(columns, dimension).T.contiguous()  # products with it take a tenth less time
+    others = centres.reshape(columns, dimension)
     first = clusters * torch.arange(restarts, device=centres.device)
     sums = torch.zeros((columns, dimension + 1), dtype=torch.float64, device=centres.device)
-    cosines: Tensor | None = None
     for span in points.product_spans(columns):
         rows = points.rows(span)
-        if cosines is None:
-            cosines = rows.new_empty(len(rows), columns)  # allocated once: allocation costs as much as the product
-        torch.mm(rows, across, out=cosines[: len(rows)])
-        labels = points.apply_fixed(nearest(cosines[: len(rows)].view(-1, restarts, clusters)), span) + first
+        cosines = dot_products(rows, others).view(-1, restarts, clusters)
+        labels = points.apply_fixed(nearest(cosines), span) + first
         weights = None if points.weights is None else points.weights[span]
         sums[:, :dimension] += chunk_sums(rows, labels, columns, clusters, weights)
         count_labels(sums[:, dimension], labels)
@@ -188,7 +186,7 @@ def farthest_points(points: Points, centres: Float[Tensor, "K D"], count: int) -
     rows = torch.zeros((count, points.dimension), dtype=points.dtype, device=points.device)
     for span in points.spans(len(centres)):
         chunk = points.rows(span)
-        cosines = (chunk @ centres.T).amax(dim=1)
+        cosines = dot_products(chunk, centres).amax(dim=1)
         if points.solid is not None:
             cosines = cosines.where(points.solid[span] > 0, torch.inf)
         if points.fixed is not None:

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from propos.clustering.points import spans, values_at_a_time
+from propos.clustering.products import dot_products
 
 COSINES_AT_A_TIME = 2**22  # 16 MB, which fit a CPU's cache
 BANK_AT_A_TIME = 2**14  # rows of the bank: on a CPU larger products are limited by memory bandwidth
@@ -28,7 +29,7 @@ def nearest_in_blocks(
     for span in spans(len(queries), max(1, at_a_time // min(len(bank), rows))):
         found: list[tuple[Tensor, Tensor]] = []
         for part in spans(len(bank), rows):
-            cosines = queries[span] @ bank[part].T
+            cosines = dot_products(queries[span], bank[part])
             if first is not None:
                 cosines.diagonal(first + span.start - part.start).fill_(-torch.inf)
             nearest, places = _largest(cosines, min(count, cosines.shape[1]))

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from propos.clustering.points import Points, values_at_a_time
+from propos.clustering.products import dot_products
 from propos.distributed.transfer import send
 
 FIXED_POINT = 2.0**60  # distances are at most 2, so their weighted mean is at most twice that: it fits 64 bits
@@ -105,7 +106,7 @@ def _potentials(points: Points, distance: Float[Tensor, "R N"], drawn: Float[Ten
     columns = drawn.reshape(-1, dimension)
     potentials = torch.zeros((restarts, count), dtype=torch.float64, device=points.device)
     for span in points.spans(len(columns)):
-        closer = 1 - (columns @ points.rows(span).T).view(restarts, count, -1)
+        closer = 1 - dot_products(columns, points.rows(span)).view(restarts, count, -1)
         closer = torch.minimum(closer.clamp_(min=0), distance[:, None, span])
         if points.solid is not None:
             closer = closer * points.solid[span]
