@@ -12,9 +12,11 @@ from propos.augment import Shapes
 from propos.augment.views import normalisation_tensors
 from propos.networks.fine_tuning import trunk_features, trunk_of
 from propos.networks.fused import FUSED, fuse
+from propos.networks.parallel import pass_parts
 from propos.networks.pretrained import Weights, build_frozen
 
 PART = 32  # images at a time: more measured no faster, and take more memory
+FUSED_PART = 4  # images in one pass of fused convolutions, on one thread
 
 
 class FrozenBackbone(nn.Module):
@@ -35,10 +37,9 @@ class FrozenBackbone(nn.Module):
     @torch.inference_mode()
     def forward(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes) -> Float[Tensor, "B F"]:
         """Return the features of images; `shapes` are their true shapes."""
-        fused = self.fused if images.device.type == "cpu" else None
-        network = self._plain if fused is None else fused
-        parts = (slice(start, start + PART) for start in range(0, len(images), PART))
-        return torch.cat([network(self._view(images[part], _of(shapes, part))) for part in parts])
+        if self.fused is not None and images.device.type == "cpu":
+            return torch.cat(pass_parts(lambda part: self._by_fused(images, shapes, part), _parts(images, FUSED_PART)))
+        return torch.cat([self._plain(self._view(images[part], _of(shapes, part))) for part in _parts(images, PART)])
 
     def middle_of(self, side: int) -> int:
         """Return the side of the square that is cut out of the middle of images whose shorter side is `side`.
@@ -59,6 +60,12 @@ class FrozenBackbone(nn.Module):
         told = "" if network.description is None else f" {hashlib.sha256(network.description.encode()).hexdigest()}"
         return f"{network.name}{part} {self.weights.sha256}{told} {self.backend(device)}"
 
+    @torch.inference_mode()  # its own, since it is called on another thread
+    def _by_fused(self, images: UInt8[Tensor, "B C H W"], shapes: Shapes, part: slice) -> Float[Tensor, "b F"]:
+        assert self.fused is not None
+        features: Tensor = self.fused(self._view(images[part], _of(shapes, part)))
+        return features
+
     def _plain(self, view: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
         features: Tensor = self.network(view.contiguous(memory_format=torch.channels_last))
         return features
@@ -69,6 +76,10 @@ class FrozenBackbone(nn.Module):
         network = self.weights.network
         mean, std = normalisation_tensors(*network.pixels, images.device)
         return network.squares(coloured, shapes).sub_(mean).div_(std)
+
+
+def _parts(images: Tensor, size: int) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, len(images), size)]
 
 
 def _of(shapes: Shapes, part: slice) -> Shapes:

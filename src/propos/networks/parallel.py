@@ -1,7 +1,8 @@
 """Passes through a network at the same time on a CPU, each on a thread of its own.
 
-Each of the two threads has half of the cores, so that on two cores no pass waits for another thread of OpenMP: other
+A step's two views have half of the cores each, so that on two cores no pass waits for another thread of OpenMP: other
 programs slow a run down only by the share of the cores that they take, and results do not depend on their number.
+Small parts of a frozen network's images have one thread each.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from torch import Tensor, nn
 from propos.networks.norm import deferred_updates
 
 PASSES = 2  # at the same time: the two views of a step
+MOST_PARTS = 8  # at the same time, on as many cores
 Result = TypeVar("Result")
+Part = TypeVar("Part")
 Pass = Callable[[Tensor], Tensor]
 
 
@@ -64,6 +67,16 @@ def pass_rows(module: nn.Module, rows: Tensor, passed: Callable[[Tensor], Any]) 
     if _owner(module) is None:
         return passed(rows)
     return _join(_at_once(torch.no_grad()(passed), rows.chunk(PASSES)))
+
+
+def pass_parts(passed: Callable[[Part], Tensor], parts: Sequence[Part]) -> list[Tensor]:
+    """Return `passed(part)`, a pass on one thread, of each part, in order; as many at a time as torch has threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return list(_threads(min(threads, MOST_PARTS), 1).map(passed, parts))
+    finally:
+        torch.set_num_threads(threads)
 
 
 class _Passes(torch.autograd.Function):
@@ -130,14 +143,14 @@ def _join(parts: Sequence[Any]) -> Any:
 
 def _at_once(action: Callable[..., Result], *arguments: Sequence[Any]) -> list[Result]:
     """Call an action for each tuple of arguments at the same time, and return the results in order."""
-    return list(_threads(torch.get_num_threads()).map(action, *arguments))
+    return list(_threads(PASSES, torch.get_num_threads()).map(action, *arguments))
 
 
 @cache
-def _threads(of_each: int) -> ThreadPoolExecutor:
+def _threads(passes: int, of_each: int) -> ThreadPoolExecutor:
     """Return the threads that passes run on; on each of them torch uses `of_each` threads."""
     start = torch.set_num_threads
-    return ThreadPoolExecutor(PASSES, thread_name_prefix="propos-pass", initializer=start, initargs=(of_each,))
+    return ThreadPoolExecutor(passes, thread_name_prefix="propos-pass", initializer=start, initargs=(of_each,))
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,15 +12,20 @@ import torch
 from helpers.awkward import picture
 from propos.common.errors import InputError, is_out_of_memory
 
-# Takes and frees 64 MB forty times and prints the page faults: pages of 4 KB would make 655,360.
+# Takes and frees 64 MB forty times on two threads and prints the page faults: pages of 4 KB would make 655,360 on each.
 AGAIN = """
-import resource, sys, torch
+import resource, sys, threading, torch
 from propos.cli.memory import keep_freed_memory
 if sys.argv[1] == "kept":
     keep_freed_memory()
+def work():
+    for _ in range(40):
+        torch.empty(2**24).fill_(1)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(40):
-    torch.empty(2**24).fill_(1)
+other = threading.Thread(target=work)
+other.start()
+work()
+other.join()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 

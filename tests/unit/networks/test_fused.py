@@ -6,8 +6,12 @@ import pytest
 import torch
 from torch import nn
 
+from helpers.pretrained import random_weights
+from propos.augment import Shapes
+from propos.networks import FrozenBackbone, read_pretrained
 from propos.networks.efficientnet import LITE_SHAPES, EfficientNetLite, fold_batch_norm
 from propos.networks.fine_tuning import trunk_of
+from propos.networks.frozen_backbone import FUSED_PART
 from propos.networks.fused import FusedConv, fuse
 
 
@@ -55,3 +59,20 @@ def test_other_networks_are_not_fused_and_the_network_itself_stays(network):
     assert fuse(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU6())) is None
     fuse(network)
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+
+
+def test_features_do_not_depend_on_the_number_of_threads(tmp_path):
+    frozen_backbone = FrozenBackbone(read_pretrained(None, random_weights(tmp_path / "weights.pth")))
+    images = torch.randint(0, 256, (11, 3, 64, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    plain = torch.cat([frozen_backbone._plain(frozen_backbone._view(image[None], Shapes())) for image in images])
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append(frozen_backbone(images, Shapes()))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(each, found[0]) for each in found)
+    assert (found[0] - plain).abs().max() < 1e-4
+    assert len(images) % FUSED_PART
