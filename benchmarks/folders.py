@@ -72,7 +72,7 @@ def photos_model(photos: Path) -> Model:
 
 
 def predicting(photos: Path, folder: Path, rounds: int) -> list[Comparison]:
-    """Compare predict, from a folder to a table, with decoding on all cores and then the bare forward passes.
+    """Compare predict, from a folder to a table, with bare forward passes while the next images are decoded.
 
     And compare predicting from files with building the cache for it first.
     """
@@ -93,10 +93,10 @@ def predicting(photos: Path, folder: Path, rounds: int) -> list[Comparison]:
     def bare() -> None:
         jobs = [entries[start : start + JOB] for start in range(0, len(entries), JOB)]
         with DecodePool(side, 3) as pool:
-            images = np.concatenate([decoded.images for decoded in pool.in_order(jobs)])
-        ready = find_source(images).open(side)
-        for _ in embed_batches(model.encoder, ready, model.config):
-            pass
+            for decoded in pool.in_order(jobs):
+                ready = find_source(np.stack(decoded.images)).open(side)
+                for _ in embed_batches(model.encoder, ready, model.config):
+                    pass
 
     words = f"{len(entries):,} photographs"
     against_bare = compare(f"predict on {words}", {"predict": predict("stream"), "bare": bare}, rounds)
