@@ -171,7 +171,7 @@ OF_METHODS = {
     "stability_weight": "weight of the contrast with the embeddings of the epoch before",
     "spread": "squared distance at which Student's t is one half",
     "temperature": "temperature τ of the main loss",
-    "together": "images whose patches are told apart",
+    "together": "images whose patches are distinguished",
     "unstable": "share of the images that prototypes leave out: those whose embeddings changed most",
 }
 

@@ -35,7 +35,7 @@ class Cpc(Method):
 
         grid: Count = 5  # patches a side, each overlapping its neighbours by half
         ahead: Count = 3  # rows below that are predicted
-        together: Count = 16  # images whose patches are told apart; in the paper, those of one GPU
+        together: Count = 16  # images whose patches are distinguished; in the paper, those of one GPU
 
     year, reference = 2018, "van den Oord et al. (arXiv 1807.03748)"
     verified = "only against the papers of both versions"
