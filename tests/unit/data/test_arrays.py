@@ -138,7 +138,7 @@ def test_whatever_labels_hold_can_be_written(tmp_path, labels, read, ending):
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
-        (["a", "\ud800", "c"], r"the label of image 1, '\\ud800', is no valid text"),
+        (["a", "\ud800", "c"], r"the label of image 1, '\\ud800', is not valid text"),
         ([0.0, np.inf, 1.0], "found inf"),
         ([0.0, -np.inf, 1.0], "found -inf"),
         ([0.0, np.nan, 1.0], "found nan"),

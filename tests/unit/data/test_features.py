@@ -62,7 +62,7 @@ def test_a_number_that_has_changed_on_the_disk_is_noticed_and_they_are_computed_
     content = bytearray((ours / "images.npy").read_bytes())
     content[-1] ^= 1
     (ours / "images.npy").write_bytes(content)
-    with pytest.raises(OSError, match="has changed on the disk since it was kept"):
+    with pytest.raises(OSError, match="has changed on the disk since it was cached"):
         features(images(), Network())
     again = Network()
     assert np.array_equal(features(images(), again)[0], EXPECTED)

@@ -267,7 +267,7 @@ def test_a_file_that_is_no_checkpoint_under_its_right_hash_is_refused(tmp_path):
     content = safetensors.numpy.save({"a": np.ones(2, np.float32)})
     name = f"000001-{hashlib.sha256(content).hexdigest()[:32]}.safetensors"
     (run.path / "checkpoint" / name).write_bytes(content)
-    with pytest.raises(InputError, match="its newest file is no checkpoint"):
+    with pytest.raises(InputError, match="its newest file is not a checkpoint"):
         quick_train(run=run)
 
 

@@ -90,7 +90,7 @@ def test_a_devkit_that_cannot_be_read_is_named(tmp_path):
     photograph(tmp_path / "ILSVRC2012" / "val" / "ILSVRC2012_val_00000001.JPEG")
     devkit(tmp_path, CLASSES, [4])
     data = tmp_path / "ILSVRC2012_devkit_t12" / "data"
-    with pytest.raises(InputError, match=r"ground_truth\.txt: holds what is no class"):
+    with pytest.raises(InputError, match=r"ground_truth\.txt: contains classes that meta.mat does not have"):
         find_source("imagenet-1k:val", data=tmp_path)
     (data / "meta.mat").write_bytes(b"no such file")
     with pytest.raises(InputError, match=r"meta\.mat: cannot be read"):
@@ -115,7 +115,7 @@ def test_a_line_of_annotations_that_is_none_is_named(tmp_path, line):
     tiny(tmp_path / "tiny-imagenet-200", CLASSES)
     path = tmp_path / "tiny-imagenet-200" / "val" / "val_annotations.txt"
     path.write_text(f"val_0.JPEG\tn01440764\t0\t0\t1\t1\n{line}\n")
-    with pytest.raises(InputError, match="line 2 is no file name and class"):
+    with pytest.raises(InputError, match="line 2 is not a file name and a class"):
         find_source("tiny-imagenet:val", data=tmp_path)
 
 
