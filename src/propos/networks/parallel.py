@@ -2,7 +2,8 @@
 
 A step's two views have half of the cores each, so that on two cores no pass waits for another thread of OpenMP: other
 programs slow a run down only by the share of the cores that they take, and results do not depend on their number.
-Small parts of a frozen network's images have one thread each.
+With one thread (OMP_NUM_THREADS=1, which torchrun sets) they come one after another. Small parts of a frozen network's
+images have one thread each.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeVar
 
@@ -21,6 +23,7 @@ from torch import Tensor, nn
 from propos.networks.norm import deferred_updates
 
 PASSES = 2  # at the same time: the two views of a step
+_AT_A_TIME = ContextVar("passes at the same time", default=PASSES)
 MOST_PARTS = 8  # at the same time, on as many cores
 Result = TypeVar("Result")
 Part = TypeVar("Part")
@@ -37,11 +40,13 @@ def threads_of_a_pass(device: torch.device) -> Iterator[None]:
         yield
         return
     before = torch.get_num_threads()
+    token = _AT_A_TIME.set(min(PASSES, before))
     torch.set_num_threads(max(1, before // PASSES))
     try:
         yield
     finally:
         torch.set_num_threads(before)
+        _AT_A_TIME.reset(token)
 
 
 def pass_views(module: Pass, views: Sequence[Tensor], passed: Pass) -> list[Tensor]:
@@ -142,7 +147,9 @@ def _join(parts: Sequence[Any]) -> Any:
 
 
 def _at_once(action: Callable[..., Result], *arguments: Sequence[Any]) -> list[Result]:
-    """Call an action for each tuple of arguments at the same time, and return the results in order."""
+    """Call an action for each tuple of arguments, at the same time with two threads; return the results in order."""
+    if _AT_A_TIME.get() == 1:
+        return list(map(action, *arguments))
     return list(_threads(PASSES, torch.get_num_threads()).map(action, *arguments))
 
 

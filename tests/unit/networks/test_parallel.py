@@ -1,6 +1,7 @@
 """Passes at the same time: their outputs, gradients and buffers are those of passes one after the other."""
 
 import copy
+import threading
 
 import pytest
 import torch
@@ -95,6 +96,26 @@ def test_a_frozen_network_gives_no_gradient_and_the_mode_holds_on_the_threads(ne
     network.requires_grad_(True)
     with torch.no_grad():
         assert not any(output.requires_grad for output in at_once(network, views))
+
+
+@pytest.mark.parametrize(("threads", "passing"), [(1, 1), (2, 2)])
+def test_as_many_views_pass_at_once_as_there_are_threads(network, views, threads, passing):
+    """Else a process that was given one core, as by torchrun, takes two."""
+    seen, before = [], torch.get_num_threads()
+    together = threading.Barrier(passing)
+
+    def passed(view):
+        seen.append(threading.current_thread())
+        together.wait(timeout=60)
+        return network(view)
+
+    torch.set_num_threads(threads)
+    try:
+        with threads_of_a_pass(CPU):
+            learned(network, pass_views(network, views[:2], passed))
+    finally:
+        torch.set_num_threads(before)
+    assert (seen == [threading.current_thread()] * 2) == (threads == 1)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
