@@ -64,6 +64,8 @@ NOTES: dict[str, Sequence[str]] = {
         "NMM is the paper's spelling of NNM.",
         "CC is scored by its cluster head, as in its authors' code. The paper quotes it, trained at 224 px.",
         "PCL's STL-10 ACC of 41.0 is as the paper prints it.",
+        "SCAN and NNM train on CIFAR's training images and score its test images; GCC and IDFD (CIFAR-10) train on and "
+        "score the training images. Here all methods train on all images and score them.",
     ),
     "table-3": (OWN_RECIPES,),
     "table-5": (QUOTED, "All of ours have a ResNet-50, whatever the paper's row has."),
