@@ -1,7 +1,8 @@
 """Ways to choose K, on the embeddings of a run when PSL would start, compared with the true number of classes.
 
-Each source is trained as `propos run` would train it without -k. Besides the two scores that are used, prediction
-strength, the eigengap of a graph of neighbours and HDBSCAN say what they would have chosen. Labels only score.
+Each source is trained as `propos run` would train it without -k. Besides the two scores that are used, AutoProPos's
+rule, prediction strength, the eigengap of a graph of neighbours and HDBSCAN say what they would have chosen. Labels
+only score.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sklearn.cluster import HDBSCAN
 from torch import Tensor
 
 from propos.cli.memory import keep_freed_memory
-from propos.clustering import assign, spherical_kmeans, suggest_clusters
+from propos.clustering import SUGGEST, Suggestion, assign, spherical_kmeans
 from propos.data import Source, cache_side, find_source
 from propos.data.arrays import ArraySource
 from propos.evaluation import ami
@@ -37,13 +38,18 @@ from propos.training.state import first_state
 RANGE = (2, 40)
 NEIGHBOURS = 10
 SPECTRAL_POINTS = 2000
-CASES = {"digits": ("digits", 1797), "fashion-mnist": ("small-grey", 3000), "imagenette-160": ("photos", 1200)}
+CASES = {
+    "digits": ("digits", 1797),
+    "fashion-mnist": ("small-grey", 3000),
+    "imagenette-160": ("photos", 1200),
+    "imagenette-160, features": ("pretrained", 1200),
+}
 
 
 def open_case(name: str, root: Path, side: int) -> Source:
     """Open the first images of a source, with labels."""
-    if name == "imagenette-160":
-        return find_source(str(root / name / "train"), labels="folders").open(side)
+    if name.startswith("imagenette-160"):
+        return find_source(str(root / "imagenette-160" / "train"), labels="folders").open(side)
     source = find_source(name, data=root).open(side)
     assert source.labels is not None
     count = CASES[name][1]
@@ -105,12 +111,18 @@ def eigengap(points: Float[Tensor, "N D"]) -> int:
     return int(np.diff(values)[1:].argmax()) + 2
 
 
+def timed_suggestion(rule: str, points: Tensor, seed: int) -> tuple[Suggestion, float]:
+    """Return what a rule suggests, and the processor's seconds that it took."""
+    begin = time.process_time()
+    found = SUGGEST[rule](points, *RANGE, torch.Generator().manual_seed(seed))
+    return found, time.process_time() - begin
+
+
 def report(name: str, seed: int, root: Path, keep: Path | None) -> None:
     """Print what each way chooses for a source."""
     points, labels = kept_embeddings(name, seed, root, keep)
-    begin = time.perf_counter()
-    found = suggest_clusters(points, *RANGE, torch.Generator().manual_seed(seed))
-    seconds = time.perf_counter() - begin
+    found, seconds = timed_suggestion("stability", points, seed)
+    autopropos, longer = timed_suggestion("autopropos", points, seed)
     generator = torch.Generator().manual_seed(seed)
     strengths = [np.mean([prediction_strength(points, k, generator) for _ in range(3)]) for k in found.tried]
     dense = HDBSCAN(min_cluster_size=max(5, len(points) // 100), copy=True).fit(points.numpy()).labels_
@@ -122,15 +134,18 @@ def report(name: str, seed: int, root: Path, keep: Path | None) -> None:
         "largest product": found.tried[int(np.argmax(np.multiply(found.silhouette, found.stability)))],
         "silhouette alone": found.tried[int(np.argmax(found.silhouette))],
         "stability alone": found.tried[int(np.argmax(found.stability))],
+        "AutoProPos": autopropos.chosen,
         "prediction strength": found.tried[int(np.argmax(strengths))],
         "eigengap": eigengap(points[:SPECTRAL_POINTS]),
         "HDBSCAN": int(dense.max()) + 1,
         "AMI of the suggested": round(ami(labels, clusters), 3),
         "AMI of the true": round(ami(labels, truly), 3),
         "seconds": round(seconds, 1),
+        "AutoProPos's seconds": round(longer, 1),
     }
     print(f"{name} seed {seed}: " + ", ".join(f"{key} {value}" for key, value in rows.items()), flush=True)
-    print("  " + found.why.replace("\n", "\n  "), flush=True)
+    for each in (found, autopropos):
+        print("  " + each.why.replace("\n", "\n  "), flush=True)
 
 
 def main() -> None:
