@@ -121,6 +121,11 @@ OF_METHODS = {
         ),
         "divergence": lambda m, o: m.divergence_from_uniform(o.ya),
     },
+    "ifnd": {
+        "contrast without exclusions": lambda m, o: m.contrast_without(
+            o.za, o.tb, QUEUE, m.share_a_label(o.images, torch.arange(11, 16), torch.arange(20)[None] % 3), 0.2
+        ),
+    },
     "pirl": {"noise contrast": lambda m, o: m.noise_contrast(o.za, BANK, o.images, 0.5)},
     "sela": {"labels": lambda m, o: m.label_loss(o.pa, o.labels)},
     "deepcluster": {"pseudo-labels": lambda m, o: m.pseudo_label_loss(o.ya, o.labels)},
