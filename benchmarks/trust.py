@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--reviews", type=int, default=200)
     parser.add_argument("--audits", type=int, default=10, help="of each clustering")
-    parser.add_argument("--starts", type=int, default=10, help="of k-means, of which the best is used")
+    parser.add_argument("--starts", type=int, default=10, help="of k-means; the best is used")
     parser.add_argument("--first", type=int, default=0, help="seed of the first review")
     parser.add_argument("-o", "--output", type=Path, required=True)
     given = parser.parse_args()

@@ -13,7 +13,7 @@ COLOURS = {"green": (40, 160, 60), "red": (190, 50, 40), "blue": (40, 70, 200)}
 def random_weights(path, seed=0, photos=None):
     """Write a state dict of EfficientNet-Lite0 to a file; its batch norms may have seen square pictures of a folder.
 
-    Otherwise what it makes of pictures hardly differs: enough to tell them apart, too little to learn from.
+    Otherwise its outputs for different pictures hardly differ: enough to distinguish them, too little to learn from.
     """
     torch.manual_seed(seed)
     network = EfficientNetLite(LITE_SHAPES["efficientnet-lite0"])

@@ -27,7 +27,9 @@ PHRASES = {
     r"holds? no colour": "greyscale",
     r"known again": "recognised",
     r"unless told|as told": "by default",
-    r"whoever|that which": "name the subject",
+    r"whoever|that which|of which the": "name the subject",
+    r"told apart": "distinguished",
+    r"what (it|they) makes? of": "its outputs, results",
     r"about so long": "approximate time",
 }
 FORBIDDEN = re.compile("|".join(rf"\b(?:{phrase})\b" for phrase in PHRASES), flags=re.IGNORECASE)

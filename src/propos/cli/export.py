@@ -86,7 +86,7 @@ def _split(run: Run, shares: list[int]) -> Split:
         absent = absent_clusters(run, split)
         if absent:
             first = ", ".join(absent[:MOST_NAMED]) + (", …" if len(absent) > MOST_NAMED else "")
-            terminal.warn(f"not in every part of the split, with too few different images: {first}")
+            terminal.warn(f"too few different images for every part of the split: {first}")
     return split
 
 

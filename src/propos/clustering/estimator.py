@@ -32,7 +32,7 @@ class SphericalKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     Parameters:
         n_clusters: number of clusters.
-        n_init: number of starts, of which the best is used. One if `init` is an array.
+        n_init: number of starts; the best is used. One if `init` is an array.
         init: "k-means++", "random" points, or an array of n_clusters first centres.
         max_iter: maximum number of iterations of a start.
         tol: convergence: no point has a centre nearer than its own by more than this, in cosine.

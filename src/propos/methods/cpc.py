@@ -161,18 +161,20 @@ def partly_hidden(patches: Float[Tensor, "B P c p p"], draws: Float[Tensor, "B 2
 def predictive_contrast(
     predictions: Float[Tensor, "B A D G G"], keys: Float[Tensor, "B D G G"], together: int
 ) -> Float[Tensor, ""]:
-    """Tell the patch k rows below each place from all patches of `together` images: Σ_k −mean log softmax_j(p·z_j)_k.
+    """Classify the patch k rows below among all patches of `together` images: Σ_k −mean log softmax_j(p·z_j)_k.
 
     Predictions that leave the grid do not count. Gradients reach predictions and keys.
     """
     losses = []
     for below, each in enumerate(predictions.unbind(1), start=1):
-        sums = [_told_apart(p, z, below) for p, z in zip(each.split(together), keys.split(together), strict=True)]
+        sums = [_cross_entropy(p, z, below) for p, z in zip(each.split(together), keys.split(together), strict=True)]
         losses.append(torch.stack(sums).sum() / each[:, 0, below:].numel())
     return torch.stack(losses).sum()
 
 
-def _told_apart(predictions: Float[Tensor, "M D G G"], keys: Float[Tensor, "M D G G"], below: int) -> Float[Tensor, ""]:
+def _cross_entropy(
+    predictions: Float[Tensor, "M D G G"], keys: Float[Tensor, "M D G G"], below: int
+) -> Float[Tensor, ""]:
     """Return the summed cross-entropy of one group of images."""
     places = keys.permute(0, 2, 3, 1)
     number = torch.arange(places[..., 0].numel(), device=keys.device).view(places.shape[:3])

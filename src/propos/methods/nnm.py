@@ -44,7 +44,7 @@ class Nnm(BuildsOn):
         pretext: str = "simclr"
         pretext_share: PretextShare = 0.66
         neighbours: Count = 20
-        heads: Count = 3  # of which the one with the lowest loss is chosen
+        heads: Count = 3  # the one with the lowest loss is chosen
         heads_lr: Positive = 1e-3  # the learning rate of the stage, for 256 images
         balance_weight: NotNegative = 5.0  # how strongly clusters are held to equal sizes
 

@@ -20,7 +20,7 @@ TURNS = 4
 class RotNet(Method):
     """Turn a view of each image to all four sides and classify the turns; the backbone's features are the embeddings.
 
-    Deviations from the paper: the network is the recipe's, of which the last features count (there layers of AlexNet or
+    Deviations from the paper: the network is the recipe's, and its last features count (there layers of AlexNet or
     NIN are probed); crops of 0.77 of the area and more (there 224 of 256 pixels a side).
     """
 

@@ -42,7 +42,7 @@ class Scan(BuildsOn):
         pretext: str = "simclr"
         pretext_share: PretextShare = 0.625
         neighbours: Count = 20
-        heads: Count = 1  # of which the one with the lowest loss is chosen
+        heads: Count = 1  # the one with the lowest loss is chosen
         heads_lr: Positive = 1e-3  # the learning rate of clustering and self-labelling, for 256 images
         balance_weight: NotNegative = 5.0  # how strongly clusters are held to equal sizes
         confidence: Confidence = 0.99  # above it an assignment becomes a label

@@ -99,7 +99,7 @@ class SeCu(Method):
 
 
 class Centres(nn.Module):
-    """Sets of unit vectors in the space of projections, of which the first set decides.
+    """Sets of unit vectors in the space of projections; the first set decides.
 
     It also keeps the centres of the epoch's start, the last label of every image in each set, and a dual variable for
     each centre. These are added to cosines, so that clusters below the least size win images.

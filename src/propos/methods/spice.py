@@ -49,7 +49,7 @@ class Spice(BuildsOn):
 
         pretext: str = "moco"
         pretext_share: PretextShare = 0.5
-        heads: Count = 10  # of which the one with the lowest loss is chosen
+        heads: Count = 10  # the one with the lowest loss is chosen
         heads_lr: Positive = 1e-2  # the learning rate of the heads' stage, for 256 images
         neighbours: Count = 10  # of which, the image included, labels have to agree
         confidence: Confidence = 0.99  # above which an assignment becomes a label,

@@ -41,7 +41,7 @@ class Temi(BuildsOn):
         pretext: str = "simclr"
         pretext_share: PretextShare = 0.5
         neighbours: Count = 50
-        heads: Count = 16  # of which the one with the lowest loss is chosen
+        heads: Count = 16  # the one with the lowest loss is chosen
         heads_lr: Positive = 4e-3  # the learning rate of the heads, for 256 images
 
     year, reference = 2023, "Adaloglou et al., BMVC (arXiv 2303.17896)"

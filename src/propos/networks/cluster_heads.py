@@ -1,4 +1,4 @@
-"""Several cluster heads, of which the one with the lowest loss decides."""
+"""Several cluster heads; the one with the lowest loss decides."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def describe_quality(run: Run, quality: Quality | None) -> list[str]:
         lines.append(f"   {title}: {share} ({counted(share.answers, 'answer')})")
     if quality.skipped:
         lines.append(
-            f"{counted(quality.skipped, 'image')} skipped: right in the upper bound, wrong in the lower bound."
+            f"{counted(quality.skipped, 'image')} skipped: counted as right in the upper bound, wrong in the lower."
         )
     if quality.more is not None:
         lines.append(f"About {quality.more:,} more answers bring it to ±{100 * quality.target:g}.")

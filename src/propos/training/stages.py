@@ -40,7 +40,7 @@ def late_losses(config: Config) -> list[str]:
     stages, texts = stages_of(config), []
     for stage, span in zip(stages, stage_epochs(stages, config.train.epochs) if stages else (), strict=True):
         if not stage.starts and (stage.first_clusters or 0) >= len(span):
-            texts.append("training ends before clusters take part in it: train longer (--epochs)")
+            texts.append("training ends before clusters are used: train longer (--epochs)")
         for loss, start in stage.starts.items():
             if start.epoch >= len(span):
                 key = start.key(config.method)

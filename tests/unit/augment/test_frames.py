@@ -101,7 +101,7 @@ def test_the_middle_of_an_image_of_256_is_its_pixels(photos, width, height, left
 
 
 def test_the_middle_of_smaller_images_is_what_resizing_and_cutting_leaves(photos):
-    """64 px become 256, of which the middle 224 are the box from 4 to 60."""
+    """64 px become 256, whose middle 224 are the box from 4 to 60."""
     images = photos(2, 3, 64, 64)
     ours = plain_view(images, 224, BLACK, ONE, "centre")
     for mine, image in zip(ours, images, strict=True):

@@ -24,7 +24,7 @@ from propos.training.state import first_state
 RNG = np.random.default_rng(0)
 FIRST, AGAIN, NEIGHBOUR = RNG.normal(size=(3, 5, 4))
 TABLE = np.array([[3, 8, 9], [8, 3, 12], [9, 12, 4], [12, 9, 8], [4, 7, 3]])  # itself, and two that are near
-PARTNERS = np.array([9, 8, 12, 8, 7])  # of which the second image's is itself
+PARTNERS = np.array([9, 8, 12, 8, 7])  # the second image's is itself
 WEIGHTS = RNG.uniform(0.3, 1.0, size=(5, 3))
 DRAWN = [WEIGHTS[0][2], WEIGHTS[1][0], WEIGHTS[2][1], WEIGHTS[3][2], WEIGHTS[4][1]]
 BATCH = torch.arange(64)

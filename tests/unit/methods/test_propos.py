@@ -148,7 +148,7 @@ def test_the_pull_replaces_the_contrast_in_the_last_quarter(epoch, names):
 
 
 def test_the_queue_joins_both_prototypes_and_brings_clusters_of_its_own():
-    """The queue's images have clusters of which the batch has none; places without an image take no part."""
+    """The queue's images are in clusters that the batch does not have; places without an image take no part."""
     labels = torch.full((200,), -1)
     labels[:24], labels[100:106] = torch.arange(24) % 3, torch.tensor([0, 1, 1, 3, 4, 3])
     of_all = [*labels[:24].tolist(), *labels[100:106].tolist()]

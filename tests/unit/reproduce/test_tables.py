@@ -103,7 +103,7 @@ def test_the_study_says_seed_by_seed_how_far_one_method_is_ahead(tmp_path):
     assert [curve.title.partition(":")[0] for curve in curves] == ["Fashion-MNIST"] * 3  # of CIFAR-10 there is nothing
     text = markdown(item)
     assert "| method | CIFAR-10 NMI | paper | CIFAR-10 ACC | paper |" in text
-    assert "| Fashion-MNIST NMI | Fashion-MNIST ACC | Fashion-MNIST ARI |" in text  # of which the paper has nothing
+    assert "| Fashion-MNIST NMI | Fashion-MNIST ACC | Fashion-MNIST ARI |" in text  # the paper has nothing of it
 
 
 def test_the_tolerance_is_the_papers_spread_else_two_points_whatever_our_seeds_spread():

@@ -45,7 +45,7 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
       ["Q", "most informative images"],
       ["N, P", "next, previous cluster"],
       ["Enter", "open the item in focus"],
-      ["?", "this sheet"],
+      ["?", "this list of keys"],
     ],
   ],
 ];

@@ -13,7 +13,7 @@ const BLOCK = 24; // images of a page, and more to fill its rows
 const PROBABLE = 0.5; // from this probability on, an image probably belongs
 const HIGH = 0.7; // of the window's height, at most, for the pictures: the buttons stand below them
 const HOW = "The most similar images come first, whatever their cluster. Choose those that belong with the examples, or those that do not, and answer below: the answers order the rest.";
-const BY_MAP = "Ordered by their places on the map, which only roughly says what is similar. propos open orders them by their embeddings, and by your answers.";
+const BY_MAP = "Ordered by distance on the map, a rough measure of similarity. propos open orders by the embeddings, and by your answers.";
 const SILENT = "The server did not respond.";
 
 /** What the page shows, by the number of images that probably belong. */

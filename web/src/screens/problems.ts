@@ -13,7 +13,7 @@ const FAULTS: [kind: string, title: string, words: string][] = [
   ["dark", "Dark images", "Much darker than the others, also in their lightest parts."],
   ["bright", "Bright images", "Much lighter than the others, also in their darkest parts."],
   ["blurred", "Blurred images", "Much less sharp than the others."],
-  ["flat", "Screenshots or documents", "Large parts have one colour exactly."],
+  ["flat", "Screenshots or documents", "Large parts have exactly one colour."],
   ["grey", "Images without colour", "The others have colours."],
   ["aspect", "Unusual shapes", "Much wider or taller than the others."],
   ["tiny", "Tiny images", "Less than a quarter of the usual size."],

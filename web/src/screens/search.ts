@@ -5,7 +5,7 @@ import type { Screen } from "../shell";
 import { sizeSlider } from "../size";
 import { images } from "../format";
 
-const HOW = "The network also reads: the images most like your words come first, whatever their cluster. Choose images, then move them (M) or ask for more like them (F).";
+const HOW = "Describe what you are looking for: the images most like your words come first, whatever their cluster. Choose images, then move them (M) or ask for more like them (F).";
 const LONGEST = 200; // letters
 const FOUND = 240; // images
 

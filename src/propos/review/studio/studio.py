@@ -192,7 +192,7 @@ class Studio:
         if asked.output is not None:
             return self.places.output(asked.output)
         if asked.form not in FORMATS or asked.form in ("folders", "fiftyone", "xmp", "model"):
-            raise InputError(f"{asked.form}: say the folder to write to")
+            raise InputError(f"{asked.form}: give the folder to write to")
         return self.outputs / f"{asked.id}.{ENDING.get(asked.form, asked.form)}"
 
     def _check_export(self, run: Run, asked: Export, output: Path) -> None:

@@ -70,16 +70,16 @@ NOTES: dict[str, Sequence[str]] = {
     "table-3": (OWN_RECIPES,),
     "table-5": (QUOTED, "All of ours have a ResNet-50, whatever the paper's row has."),
     "table-7": (
-        "Seconds an epoch, the median of 5 turns; ProPos with an E-step every epoch. The paper gives hours of "
+        "Seconds per epoch, the median of 5 turns; ProPos with an E-step every epoch. The paper gives hours of "
         "1,000 epochs on 4 V100 GPUs, so that ratios compare and times do not.",
     ),
     "table-8": (
         "Validation images are assigned by the nearest prototype, in SCAN's rows by its head.",
         "MoCo is trained here on the subset's images, as all rows are.",
     ),
-    "figure-4": ("Train images vote, test images are the queries; both have the classes that a k-NN vote predicts.",),
-    "figure-7f": ("The paper does not say which changes it removes; these are ours, one after another.",),
-    "figure-8": ("The paper names no sizes; these are ours.",),
+    "figure-4": ("Test images are the queries, and train images vote. Classes are those that k-NN predicts.",),
+    "figure-7f": ("The paper does not say which augmentations it removes; these are our choice, one after another.",),
+    "figure-8": ("The paper names no sizes; these are our choice.",),
     "figure-s3": ("The paper does not say how it chose outliers; these lie furthest from their cluster's prototype.",),
     "study": (
         "The paper has no Fashion-MNIST; it is trained as CIFAR-10 is.",

@@ -201,7 +201,7 @@ def _items() -> Iterable[Item]:
     yield Item("table-4", "ImageNet-1k, AMI, K = 1,000 and 25 a class", table_4)
     yield Item("table-5", "ImageNet-1k, linear probe", tuple(dict.fromkeys(probed_setups().values())))
     yield Item("table-6", "the ablation: 11 methods, ResNet-18", ablation(ABLATION.values()))
-    yield Item("table-7", "seconds an epoch, BYOL and ProPos (r = 1) by turns in one process")
+    yield Item("table-7", "seconds per epoch, BYOL and ProPos (r = 1) alternately in one process")
     yield Item("table-8", "subsets of ImageNet, validation images", _on(SUBSETS, dict.fromkeys(TABLE_8.values())))
     yield Item("table-9", "long-tailed CIFAR", _on(["cifar-10-lt", "cifar-20-lt"], TABLE_9.values()))
     s1 = tuple(setup for row in split_and_size().values() for setup in row.values())
@@ -220,7 +220,7 @@ def _items() -> Iterable[Item]:
     changed = tuple(
         varied(data, method, **changes) for data in CIFAR for method in both for changes in AUGMENTATIONS.values()
     )
-    yield Item("figure-7f", "views without some of their changes", changed)
+    yield Item("figure-7f", "views without some of the augmentations", changed)
     yield Item("figure-8", "the size of the queue, Tiny-ImageNet", queues())
     yield Item("figure-s1", "PCL on MoCo and on BYOL over training", ablation(["pcl", "byol-pcl"], one))
     yield Item("figure-s2", "t-SNE at four moments of training", ablation(["propos"], one), 1)

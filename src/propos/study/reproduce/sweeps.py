@@ -95,7 +95,7 @@ def figure_7e(results: Results) -> list[Part]:
 
 
 def figure_7f(results: Results) -> list[Part]:
-    """Views without some of their changes."""
+    """Views without some of the augmentations."""
     return _cifar(results, "views", AUGMENTATIONS, BOTH)
 
 

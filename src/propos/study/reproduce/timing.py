@@ -1,4 +1,4 @@
-"""Table 7: seconds an epoch of BYOL and of ProPos, measured by turns in one process."""
+"""Table 7: seconds per epoch of BYOL and of ProPos, measured alternately in one process."""
 
 from __future__ import annotations
 

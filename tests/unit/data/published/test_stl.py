@@ -33,7 +33,7 @@ def test_unlabelled_images_are_read_on_demand(tmp_path):
     stl_10(tmp_path)
     path = tmp_path / "stl10_binary" / "unlabeled_X.bin"
     with path.open("r+b") as file:
-        file.truncate(100_000 * 96 * 96 * 3)  # the official size, 2.8 GB, of which the disk holds next to nothing
+        file.truncate(100_000 * 96 * 96 * 3)  # the official size, 2.8 GB; the disk holds next to nothing of it
     rest = find_source("stl-10", data=tmp_path).open(96).unlabelled
     assert len(rest) == 100_000
     assert rest.batch(np.array([99_999])).max() == 0
