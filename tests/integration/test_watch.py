@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -78,6 +79,7 @@ def test_new_images_are_assigned_as_predict_does_and_reviewed_as_a_run(run, tmp_
         save(tmp_path / "new", number)
     result = watch_once(capsys, run, tmp_path / "new")
     assert result.out.startswith("30 new images: ")
+    assert sum(map(int, re.findall(r"(\d+) (?:rejected|in (?!all))", result.out))) == 30
     assert command(capsys, "predict", run, tmp_path / "new", "-o", tmp_path / "new.csv").code == 0
     arrived = taken(run)
     table = arrived.corrected.table
@@ -91,6 +93,25 @@ def test_new_images_are_assigned_as_predict_does_and_reviewed_as_a_run(run, tmp_
     save(tmp_path / "new", 930)
     watch_once(capsys, run, tmp_path / "new")
     assert not is_current(taken(run))  # propos open writes its page again
+
+
+def test_ctrl_c_ends_it_and_says_where_to_review(run, tmp_path, capsys, monkeypatch):
+    (tmp_path / "new").mkdir()
+    slept = []
+
+    def interrupted(seconds):
+        if slept:
+            raise KeyboardInterrupt
+        slept.append(seconds)
+
+    monkeypatch.setattr(time, "sleep", interrupted)
+    assert command(capsys, "watch", tmp_path / "new", "--into", run).out == "No new images.\n"
+    save(tmp_path / "new", 900)
+    slept.clear()
+    result = command(capsys, "watch", tmp_path / "new", "--into", run, "--every", 7.25)
+    assert (result.code, result.err, slept) == (0, "", [7.25])
+    assert result.out.startswith("1 new image: 1 rejected (1 in all)")
+    assert result.out.endswith(f"\nReview them: propos open {run / 'arrivals'}\n")
 
 
 def test_images_are_taken_once_after_changes_renames_and_deletions(run, tmp_path, capsys):

@@ -37,6 +37,7 @@ def watch(
 ) -> None:
     """Assign new images of a folder to a run's clusters as they arrive, and list them for review."""
     import time
+    from contextlib import suppress
 
     from propos.evaluation.rejection import parse_share
     from propos.runs import Run, lock_folder
@@ -49,13 +50,14 @@ def watch(
     from propos.runs.arrivals import FOLDER
     from propos.training import choose_device
 
-    with lock_folder(into / FOLDER):
+    taken = 0
+    with lock_folder(into / FOLDER), suppress(KeyboardInterrupt):
         watched = Watch(run, folder, choose_device(device), share)
-        say_fresh(run, watched.poll(settled=once))
+        taken = say_fresh(run, watched.poll(settled=once))
         while not once:
             time.sleep(every)
-            say_fresh(run, watched.poll())
-    say(f"Review them: propos open {shlex.quote(str(into / FOLDER))}")
+            taken = say_fresh(run, watched.poll())
+    say(f"Review them: propos open {shlex.quote(str(into / FOLDER))}" if taken else "No new images.")
 
 
 def check_folder(folder: Path | None) -> Path | None:
@@ -104,17 +106,20 @@ def taking_in(run: Run, folder: Path, arriving: Arriving) -> Iterator[None]:
             thread.join()
 
 
-def say_fresh(run: Run, poll: Poll) -> None:
-    """Print what was taken in, by cluster."""
+def say_fresh(run: Run, poll: Poll) -> int:
+    """Print what was taken in, by cluster, and return how many images were taken in so far."""
     from collections import Counter
 
     from propos.common.plurals import counted
 
     if not poll.fresh:
-        return
+        return poll.taken
     names = run.corrected.names()
     found = Counter(names[line.cluster] or f"cluster {line.cluster}" for line in poll.fresh if not line.rejected)
     rejected = sum(line.rejected for line in poll.fresh)
-    parts = [f"{name} {count:,}" for name, count in found.most_common(MOST_NAMED)]
-    parts += [f"none of these {rejected:,}"] if rejected else []
+    parts = [f"{count:,} in {name}" for name, count in found.most_common(MOST_NAMED)]
+    others = sum(count for _, count in found.most_common()[MOST_NAMED:])
+    parts += [f"{others:,} in other clusters"] if others else []
+    parts += [f"{rejected:,} rejected"] if rejected else []
     say(f"{counted(len(poll.fresh), 'new image')}: {', '.join(parts)} ({poll.taken:,} in all)")
+    return poll.taken
