@@ -39,7 +39,7 @@ def report(run):
 def test_images_that_moved_are_listed_and_the_others_lie_on_the_diagonal(open_report, run, viewport):
     page = open_report("comparison", viewport)
     assert page.locator("h1").inner_text() == "Compared with other"
-    assert "196 images (97.5 %) are in clusters that match, 5 in others" in page.locator(".lead").inner_text()
+    assert "196 images (97.5%) are in clusters that match, 5 in others" in page.locator(".lead").inner_text()
     rows = page.locator(".matrix tbody tr").evaluate_all(
         "rows => rows.map(row => [...row.querySelectorAll('td')].map(cell => Number(cell.textContent) || 0))"
     )

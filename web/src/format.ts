@@ -1,7 +1,7 @@
 const whole = new Intl.NumberFormat("en");
 
 export const count = (value: number): string => whole.format(value);
-export const percent = (share: number, digits = 0): string => `${(100 * share).toFixed(digits)} %`;
+export const percent = (share: number, digits = 0): string => `${(100 * share).toFixed(digits)}%`;
 export const fixed = (value: number, digits = 3): string => value.toFixed(digits);
 /** A count with its noun; of several words the first takes the plural. */
 export const counted = (value: number, thing: string): string => `${count(value)} ${value === 1 ? thing : thing.replace(/(?= of |$)/, "s")}`;

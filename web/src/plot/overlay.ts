@@ -4,13 +4,10 @@ import { type Report, imagesWhere } from "../report";
 import { JUNK } from "../review/replay";
 import { tileOf } from "../thumb";
 import { affineOf } from "./affine";
-import type { Plot, Points } from "./plot";
+import { type Plot, type Points, tileSide } from "./plot";
 
 const MOST_NUMBERS = 200;
 const MOST_SCANNED = 100_000;
-const [PIXELS, PHOTOGRAPH, MOST] = [30, 40, 64]; // sides of the square a thumbnail fills, its frame included
-const CRISP = 32; // up to this side pixels are shown as squares
-const COVERED = 0.5; // of the map, where there are so few images that each has a larger square
 const FRAME = 2;
 
 /** Which image's thumbnail fills each square, and where the squares begin. */
@@ -20,6 +17,11 @@ interface Shown {
   columns: number;
   shiftX: number;
   shiftY: number;
+}
+
+/** Whether the images have so few pixels that these are shown as squares. */
+export function isCrisp(report: Report): boolean {
+  return (report.sheets?.side ?? 0) <= 32;
 }
 
 /** A cluster's number, and where it is. */
@@ -92,11 +94,11 @@ export class Overlay {
     this.canvas.height = height * devicePixelRatio;
     const context = this.canvas.getContext("2d") as CanvasRenderingContext2D;
     context.scale(devicePixelRatio, devicePixelRatio);
-    const smooth = (this.report.sheets?.side ?? 0) > CRISP;
+    const smooth = !isCrisp(this.report);
     context.imageSmoothingEnabled = smooth;
     context.imageSmoothingQuality = "high";
     const cells = new Map<number, number>();
-    const side = Math.round(Math.min(MOST, Math.max(smooth ? PHOTOGRAPH : PIXELS, Math.sqrt((COVERED * width * height) / this.report.count))));
+    const side = tileSide(this.points, width, height);
     const columns = Math.ceil(width / side) + 1;
     const { sx, dx, sy, dy } = affineOf(plot);
     // The squares move with the map, so that pictures do not jump while it is dragged.

@@ -5,7 +5,7 @@ import { images } from "../format";
 import { affineOf } from "./affine";
 import { canvasPlot } from "./canvas";
 import { type By, type Colouring, colouring, only } from "./colouring";
-import { Overlay } from "./overlay";
+import { Overlay, isCrisp } from "./overlay";
 import type { Plot, Points } from "./plot";
 import { drawSome } from "./sample";
 import { tooltip } from "./tooltip";
@@ -171,13 +171,13 @@ export class MapView {
 
 function pointsOf(report: Report): Points {
   const [x, y] = [report.x.map((each) => 2 * each - 1), report.y.map((each) => 2 * each - 1)];
-  return { x, y, reach: { x: reachOf(x), y: reachOf(y) } };
+  return { x, y, reach: { x: reachOf(x), y: reachOf(y) }, smallestTile: isCrisp(report) ? 30 : 40 };
 }
 
 /** Rotate a map that is higher than wide: its directions have no meaning. */
 function laidOnItsSide(points: Points): Points {
   const { x, y, reach } = points;
-  return reach.y > reach.x ? { x: y, y: x.map((each) => -each), reach: { x: reach.y, y: reach.x } } : points;
+  return reach.y > reach.x ? { ...points, x: y, y: x.map((each) => -each), reach: { x: reach.y, y: reach.x } } : points;
 }
 
 function reachOf(values: Float32Array): number {

@@ -10,7 +10,7 @@ import { counted, images } from "../format";
 
 const TYPICAL = 6;
 const WAIT = 500; // milliseconds after the slider moved until its cut is saved
-const HOW = "Move the slider for all clusters, or divide and join single ones. Images that you moved stay where you put them; what you confirmed in a cluster is to be reviewed again when it is divided.";
+const HOW = "Move the slider for all clusters, or divide and join single ones. Images that you moved stay where you put them; if you divide a cluster, review again what you had confirmed in it.";
 const KEYS = "Arrows move; right divides, left joins, Enter opens a cluster, R names one.";
 
 /** The tree of clusters: a slider from coarse to fine, and the branches, each as coarse or fine as wanted. */
@@ -43,7 +43,7 @@ export function treeScreen(report: Report, actions: Actions): Screen {
     shown = nodesOf(report, tree as Tree);
     const parts = shown.filter(({ open }) => !open).length;
     slider.value = String(parts);
-    lead.textContent = `${counted(parts, "cluster")}, of 1 to ${(tree as Tree).leaves.length}.`;
+    lead.textContent = `${counted(parts, "cluster")}; from 1 to ${(tree as Tree).leaves.length} are possible.`;
     for (const id of rows.keys()) if (!shown.some((node) => node.id === id)) rows.delete(id);
     arrange(list, shown.map((node) => rowOf(node).show(node)));
     const nodes = new Set((tree as Tree).ids);
@@ -96,7 +96,7 @@ export function treeScreen(report: Report, actions: Actions): Screen {
   }
 
   slider.addEventListener("input", () => {
-    lead.textContent = `${counted(Number(slider.value), "cluster")}, of 1 to ${tree.leaves.length}.`;
+    lead.textContent = `${counted(Number(slider.value), "cluster")}; from 1 to ${tree.leaves.length} are possible.`;
     clearTimeout(timer);
     timer = window.setTimeout(() => actions.cut(tree.root, tree.coarsest(Number(slider.value))), WAIT);
   });
