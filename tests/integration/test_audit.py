@@ -80,6 +80,9 @@ def test_a_wrong_label_that_is_mended_counts_as_wrong_when_drawn_and_right_now(r
     found = quality(run)
     assert (found.share.low, found.share.high) == (0.9, 0.9)
     assert found.more is None
+    said = describe_quality(run, found)
+    assert said[0] == "Labels are 90% right (all 80 checked)."
+    assert all(re.fullmatch(r"   cluster \d: [\d.]+% \(all \d+ checked\)", line) for line in said[1:4])
     other = int((run.table.cluster[audit.rows[0]] + 1) % 3)
     run = edit(run, {"op": "move", "images": [images[0]], "into": other}, {"op": "junk", "images": [images[1]]})
     found = quality(run).share

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from propos.common.plurals import counted
 from propos.evaluation.calibration import FEWEST, calibrate
 from propos.evaluation.restarts import disagreement, restart_clusters
 from propos.review.quality import Quality, measure_quality
@@ -29,7 +28,7 @@ class Promise:
         if self.quality is None:
             return "not audited, and confidence is not calibrated"
         share = self.quality.share
-        known = f"{share} are right (95%, {counted(share.answers, 'answer')})"
+        known = f"{share} are right ({share.stated})"
         return known if self.calibrated else f"{known}; confidence is not calibrated before {FEWEST}"
 
 

@@ -25,13 +25,26 @@ class Share:
     low: float
     high: float
     answers: int
+    images: int  # among which the answers were drawn
 
     def __str__(self) -> str:
-        """Return the interval in per cent, rounded outwards."""
+        """Return the interval in per cent, rounded outwards, or the share where it is known."""
+        if self.low == self.high:
+            return f"{np.floor(1000 * self.low + 1e-9) / 10:g}%"
         digits = 0 if self.high - self.low >= 0.02 else 1
         scale = 100 * 10**digits
         low, high = (int(np.floor(self.low * scale + 1e-9)), int(np.ceil(self.high * scale - 1e-9)))
         return f"{low / 10**digits:.{digits}f}–{high / 10**digits:.{digits}f}%"
+
+    @property
+    def basis(self) -> str:
+        """The answers that the share rests on, in words."""
+        return f"all {self.images:,} checked" if self.answers == self.images else counted(self.answers, "answer")
+
+    @property
+    def stated(self) -> str:
+        """The interval's level, unless there is nothing to estimate, and the answers."""
+        return self.basis if self.answers == self.images else f"95%, {self.basis}"
 
 
 @dataclass(frozen=True)
@@ -63,11 +76,11 @@ def describe_quality(run: Run, quality: Quality | None) -> list[str]:
     if quality is None:
         return ["No answers yet.", *note]
     names = run.corrected.names()
-    lines = [f"Labels are {quality.share} right (95%, {counted(quality.share.answers, 'answer')})."]
+    lines = [f"Labels are {quality.share} right ({quality.share.stated})."]
     for number, share in sorted(quality.clusters.items(), key=lambda each: each[1].low):
         name = names.get(number)
         title = f"cluster {number}" if name is None else f"{name} ({number})"
-        lines.append(f"   {title}: {share} ({counted(share.answers, 'answer')})")
+        lines.append(f"   {title}: {share} ({share.basis})")
     if quality.skipped:
         lines.append(
             f"{counted(quality.skipped, 'image')} skipped: counted as right in the upper bound, wrong in the lower."
@@ -145,7 +158,7 @@ class _State:
         least = max(still, least - fixed - perhaps)
         most = max(still, most - fixed) + int((drawn & self.unknown).sum())
         images = max(1, int((self.now != JUNK if cluster is None else self.now == cluster).sum()))
-        return Share(max(0.0, 1 - most / images), max(0.0, 1 - least / images), answers)
+        return Share(max(0.0, 1 - most / images), max(0.0, 1 - least / images), answers, int(drawn.sum()))
 
     def _wrong_when_drawn(self, among: Bool[np.ndarray, " N"]) -> tuple[int, int]:
         """Return the smallest and the largest number of wrong labels when the images were drawn."""
