@@ -70,7 +70,7 @@ def make_run(root, count):
     images = digits.images[chosen].astype(np.float32) * 15.9 + rng.normal(0, 8, (count, 8, 8)).astype(np.float32)
     np.save(root / "images.npy", np.clip(images, 0, 255).astype(np.uint8))
     cluster = digits.target[chosen].astype(np.int32)
-    centres = np.linalg.qr(rng.normal(size=(D, K)))[0].T.astype(np.float32)
+    centres = np.ascontiguousarray(np.linalg.qr(rng.normal(size=(D, K)))[0].T, np.float32)
     embeddings = centres[cluster] + rng.normal(0, 0.05, (count, D)).astype(np.float32)
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     cosine = np.einsum("nd,nd->n", embeddings, centres[cluster])
