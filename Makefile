@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 TESTS  := $(BIN)/pytest --numprocesses=auto --dist=loadscope --no-loadscope-reorder
 
 .PHONY: install demo test lint-python lint-page test-rest test-all check test-lowest test-gpu attack format docs release clean
-.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-continued bench-neighbours bench-mirrored bench-scale
+.PHONY: bench-step bench-kmeans bench-methods bench-scaling bench-folders bench-stores bench-report bench-review bench-studio bench-suggest bench-reading bench-scores bench-threads bench-pretrained bench-frozen bench-uneven bench-corrections bench-defaults bench-strong-views bench-continued bench-neighbours bench-mirrored bench-scale
 
 install: $(PAGE)
 
@@ -181,6 +181,9 @@ bench-report: $(PAGE)
 
 bench-review: $(PAGE)
 	$(BIN)/python benchmarks/review.py
+
+bench-studio: $(PAGE)
+	$(BIN)/python benchmarks/studio.py
 
 # Seconds, memory and disk space with 100,000, a million and ten million images; hours, 20 GB of memory and of disk space.
 bench-scale: $(STAMP)
