@@ -14,6 +14,7 @@ export function actionButton(name: string, said: HTMLElement, act: () => Promise
 }
 
 export async function perform(button: HTMLButtonElement, said: HTMLElement, act: () => Promise<unknown>): Promise<void> {
+  const focused = document.activeElement === button; // which a disabled button loses
   button.disabled = true;
   said.textContent = "";
   said.classList.remove("warn");
@@ -24,4 +25,11 @@ export async function perform(button: HTMLButtonElement, said: HTMLElement, act:
     said.classList.add("warn");
   }
   button.disabled = false;
+  if (focused) recoverFocus(button);
+}
+
+/** Give the focus, if it is nowhere, to an element, or to the screen if that is gone: Tab continues from there. */
+export function recoverFocus(element: HTMLElement | null): void {
+  if (document.activeElement !== document.body) return;
+  (element?.isConnected ? element : document.getElementById("main"))?.focus({ preventScroll: true });
 }

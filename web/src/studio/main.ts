@@ -4,6 +4,7 @@ import "../style/figures.css";
 import "../style/dialogs.css";
 import "../style/studio.css";
 import { el, replace } from "../dom";
+import { recoverFocus } from "./actions";
 import { Store } from "./store";
 import { exportScreen } from "./screens/export";
 import { newScreen } from "./screens/new";
@@ -77,7 +78,9 @@ function plain(part: string): string {
 store.listen(() => {
   trouble.hidden = store.trouble === null;
   trouble.textContent = store.trouble ?? "";
+  const focused = main.contains(document.activeElement);
   screen?.update?.();
+  if (focused) recoverFocus(null);
 });
 window.addEventListener("hashchange", show);
 show();

@@ -52,7 +52,7 @@ export class FolderPicker {
       ...(folders.length === 0 ? [el("li", { class: "quiet" }, "No folders in here.")] : []),
     ]);
     this.list.querySelectorAll("button").forEach((button, at) => (button.tabIndex = at === 0 ? 0 : -1));
-    this.look.textContent = path === null ? "Choose a folder." : `${counted(files, "file")} here${more ? ` (only the first ${count(files + folders.length)} entries were looked at)` : ""}. ${pictures.length > 0 ? "Some pictures in it and below:" : ""}`;
+    this.look.textContent = path === null ? "Choose a folder." : `${counted(files, "file")} here${folders.length > 0 ? "; the images in its folders are used too" : ""}${more ? ` (only the first ${count(files + folders.length)} entries were looked at)` : ""}. ${pictures.length > 0 ? "Some pictures in it and below:" : ""}`;
     this.samples.replaceChildren(...pictures.map(sample));
   }
 
@@ -76,9 +76,9 @@ export class FolderPicker {
     event.preventDefault();
     const data = event.dataTransfer;
     const given = data?.getData("text/uri-list").split("\n").find((line) => FILE.test(line));
-    if (given !== undefined) return this.open(decodeURIComponent(given.trim().replace(FILE, "")));
-    const entry = data?.items[0]?.webkitGetAsEntry() ?? null;
+    const entry = data?.items[0]?.webkitGetAsEntry() ?? null; // gone after the first wait
     try {
+      if (given !== undefined) return await this.open(decodeURIComponent(given.trim().replace(FILE, "")));
       if (entry === null || !entry.isDirectory) throw new Error("Drop a folder here, or choose one in the list.");
       const { path } = await post<{ path: string }>("api/find", { name: entry.name, files: await someFiles(entry as FileSystemDirectoryEntry) });
       await this.open(path);

@@ -2,7 +2,7 @@ import { lineChart } from "../../chart";
 import { Pane, el } from "../../dom";
 import type { Chart } from "../../payload";
 import { askAgreement } from "../../review/dialogs";
-import { actionButton, notice } from "../actions";
+import { actionButton, notice, perform } from "../actions";
 import { type Folder, type RunFacts, get, identity, post } from "../api";
 import { bar } from "../bar";
 import type { Screen } from "../main";
@@ -54,8 +54,12 @@ function steps(store: Store, run: RunFacts, said: HTMLElement): HTMLElement[] {
   const pause = actionButton(run.state === "stopping" ? "Stop now" : run.state === "waiting" ? "Remove from the queue" : "Pause", said, act("pause"));
   const resume = actionButton("Resume", said, act("resume"), { class: "main" });
   const remove = actionButton("Move to trash", said, async () =>
-    askAgreement({ title: `Move ${name} to the trash?`, words: "The run and its corrections can be restored. Your images stay where they are.", yes: "Move to trash" }, () => void act("delete")().then(() => (location.hash = "#/"))),
+    askAgreement({ title: `Move ${name} to the trash?`, words: "The run and its corrections can be restored. Your images stay where they are.", yes: "Move to trash" }, () => void perform(remove, said, trash)),
   );
+  const trash = async (): Promise<void> => {
+    await act("delete")();
+    location.hash = "#/";
+  };
   if (run.state === "elsewhere") return [];
   if (isComputing(run)) return [el("p", { class: "row" }, pause), el("p", { class: "quiet" }, "You can close this page: the run continues.")];
   if (run.state !== "finished") return [el("p", { class: "row" }, ...(run.state === "damaged" ? [] : [resume]), remove)];
