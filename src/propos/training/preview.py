@@ -15,7 +15,7 @@ from propos.training.sheet import closeness, sheet
 
 PREVIEW = "preview.png"
 SHARE = 0.02  # of the elapsed time, at most
-FIRST = 2.0  # seconds until the first picture
+FIRST = 2.0  # seconds until the first picture, at the earliest
 
 
 class Preview:
@@ -24,20 +24,27 @@ class Preview:
     def __init__(self, run: RunFolder | None) -> None:
         shown = run is not None and world_size() == 1 and (run.path / PROGRESS).is_file()
         self.path = run.path / PREVIEW if run is not None and shown else None
-        self._began, self._spent, self._last = time.monotonic(), 0.0, SHARE * FIRST
+        self._began, self._spent, self._needed = time.monotonic(), 0.0, SHARE * FIRST
 
     def show(self, assignment: Assignment, source: Source) -> None:
         """Draw the clusters of an E-step, unless this would take too large a share of the time."""
         begin = time.monotonic()
-        if self.path is None or self._spent + self._last > SHARE * (begin - self._began):
+        allowed = SHARE * (begin - self._began) - self._spent
+        if self.path is None or self._needed > allowed:
             return
+
+        def fits(seconds: float) -> bool:
+            self._needed = seconds
+            return seconds <= allowed
+
         near = closeness(assignment, len(source))
-        if near is not None:
-            picture = Image.fromarray(sheet(source, assignment, near))
+        drawn = None if near is None else sheet(source, assignment, near, fits)
+        if drawn is not None:
+            picture = Image.fromarray(drawn)
             with suppress(OSError):  # a full disk: the run has more important files
                 write_atomically(self.path, lambda file: picture.save(file, "PNG"))
-        self._last = time.monotonic() - begin
-        self._spent += self._last
+            self._needed = time.monotonic() - begin
+        self._spent += time.monotonic() - begin
 
     def remove(self) -> None:
         """Remove the picture: the run has its results."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from jaxtyping import Int, UInt8
@@ -22,14 +25,22 @@ def typical(members: np.ndarray, near: np.ndarray) -> Int[np.ndarray, " m"]:
     return rows[np.argsort(-near[rows], kind="stable")][:COLUMNS]
 
 
-def sheet(source: Source, assignment: Assignment, near: np.ndarray) -> UInt8[np.ndarray, "H W 3"]:
-    """Draw the most typical images of the first clusters, in a row for each."""
+def sheet(
+    source: Source, assignment: Assignment, near: np.ndarray, may_draw: Callable[[float], bool] = lambda seconds: True
+) -> UInt8[np.ndarray, "H W 3"] | None:
+    """Draw the most typical images of the first clusters, in a row for each.
+
+    `may_draw` is asked after the first row, with the seconds that all will take; None if it says no.
+    """
+    begin = time.monotonic()
     labels, step = assignment.labels.cpu().numpy(), SIDE + GAP
     rows = [typical(labels == cluster, near) for cluster in range(min(len(assignment.prototypes), ROWS))]
     drawn = Image.new("RGB", (COLUMNS * step, max(1, len(rows)) * step), "white")
     for row, positions in enumerate(rows):
         for column, picture in enumerate(_pictures(source, positions)):
             drawn.paste(picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR), (column * step, row * step))
+        if row == 0 and not may_draw((time.monotonic() - begin) * len(rows)):
+            return None
     return np.asarray(drawn)
 
 
