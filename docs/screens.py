@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 DESKTOP, PHONE = {"width": 1180, "height": 820}, {"width": 390, "height": 780}
@@ -19,9 +19,7 @@ PLAIN = 0.97  # of a picture's area: what 256 colours cover of one without photo
 def main(run: Path, folder: Path, only: list[str]) -> None:
     address = (run / "report" / "index.html").absolute().as_uri()
     with sync_playwright() as driver:
-        names = ("chromium-headless-shell", "chromium", "chromium-browser")
-        executable = next(filter(None, map(shutil.which, names)), None)
-        browser = driver.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE)
+        browser = launched(driver)
         for scheme, viewport, screens in (
             ("light", DESKTOP, {**SCREENS, **REVIEW, "map-pictures": "map", "training": "training"}),
             ("dark", DESKTOP, {"overview": "overview", "map": "map", "review": "review"}),
@@ -53,6 +51,13 @@ def main(run: Path, folder: Path, only: list[str]) -> None:
         browser.close()
 
 
+def launched(driver: Playwright) -> Browser:
+    """Start the system's Chromium."""
+    names = ("chromium-headless-shell", "chromium", "chromium-browser")
+    executable = next(filter(None, map(shutil.which, names)), None)
+    return driver.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE)
+
+
 def save(content: bytes, path: Path) -> None:
     """Write a picture with a palette, a third of the size: of its commonest colours, unless it shows photographs."""
     with Image.open(io.BytesIO(content)) as picture:
@@ -66,4 +71,5 @@ def save(content: bytes, path: Path) -> None:
     full.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
-main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
