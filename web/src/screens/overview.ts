@@ -129,7 +129,7 @@ function card(report: Report, cluster: Cluster, seen: number): Child[] {
   ];
 }
 
-/** The name that is proposed for a cluster, told from those that people gave. */
+/** The name that is proposed for a cluster, unlike those that people gave. */
 function proposed(report: Report, id: number): HTMLElement | null {
   const name = report.review.proposedNames.get(id);
   return name === undefined ? null : el("span", { class: "proposed", title: `Proposed: ${name.evidence}` }, `${name.name}?`);
