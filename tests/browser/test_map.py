@@ -1,6 +1,7 @@
 """The map: hovering, drawing round images, keys; with WebGL and without."""
 
 import io
+import itertools
 import math
 
 import numpy as np
@@ -61,6 +62,23 @@ def draw_round(page, x, y, radius, steps=10):
         page.mouse.move(x + radius * math.cos(angle), y + radius * math.sin(angle))
         page.evaluate(FRAMES)
     page.mouse.up()
+
+
+# Of a map of so many images, its size, and how far dots reach: the square of the outermost dot, half the map, both axes.
+OUTERMOST = """([count, width, height, x, y]) => {
+  const points = { x: { length: count }, reach: { x, y }, smallestTile: 40 };
+  const tile = ProposReport.tileSide(points, width, height);
+  const scale = height / 2 / ProposReport.homeReach(points, width, height);
+  return [[x * scale, width / 2], [y * scale, height / 2]].map(([dot, half]) => [Math.ceil(dot / tile) * tile, half]);
+}"""
+
+
+def test_thumbnails_of_the_outermost_images_are_not_cut(open_report):
+    page = open_report("map")
+    sizes, reaches = [(772, 580), (358, 268), (1_400, 800)], [(1, 1), (1, 0.6), (0.3, 1)]
+    for count, size, reach in itertools.product((2, 64, 90, 201, 5_000), sizes, reaches):
+        for square, half in page.evaluate(OUTERMOST, [count, *size, *reach]):
+            assert square <= half
 
 
 def show_dots(page):

@@ -15,6 +15,7 @@ import { decoded } from "./unpack";
 
 // As ProposReport.replay and so on, for tests that compare them with Python's.
 export { Names } from "./names";
+export { homeReach, tileSide } from "./plot/plot";
 export { drawSome } from "./plot/sample";
 export { Known, after } from "./review/edits";
 export { replay } from "./review/replay";
