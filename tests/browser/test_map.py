@@ -64,7 +64,7 @@ def draw_round(page, x, y, radius, steps=10):
     page.mouse.up()
 
 
-# Of a map of so many images, its size, and how far dots reach: the square of the outermost dot, half the map, both axes.
+# For a number of images, the map's size and the reach of its dots: where the outermost square ends, and half the map.
 OUTERMOST = """([count, width, height, x, y]) => {
   const points = { x: { length: count }, reach: { x, y }, smallestTile: 40 };
   const tile = ProposReport.tileSide(points, width, height);

@@ -44,7 +44,7 @@ export function problemsScreen(report: Report, actions: Actions): Screen {
     counts.bursts > 0 && part("Bursts", "Groups of similar photographs that one camera took at different times: no copies.", counts.bursts, repeated(gallery, problems.bursts)),
     FAULTS.filter(([kind]) => kind in problems.faults).map(([kind, title, words]) => {
       const found = problems.faults[kind] as number[];
-      const junk = el("button", { type: "button", click: () => actions.junk(found.filter((image) => !report.review.isReviewed(image))) }, "Mark all as junk");
+      const junk = el("button", { type: "button", class: "more", click: () => actions.junk(found.filter((image) => !report.review.isReviewed(image))) }, "Mark all as junk");
       return part(title, words, counts[kind] ?? found.length, () => el("div", {}, gallery(found, title), junk));
     }),
     part(
