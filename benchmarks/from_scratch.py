@@ -26,8 +26,8 @@ from propos.training import Silent, train
 Row = dict[str, Any]
 FOLDERS = {"imagenette": "imagenette-160", "cifar-10": "cifar-10"}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "the paper's losses": {},
-    "contrast": {"propos.contrast_weight": 1.0},
+    "the paper's losses": {"propos.contrast_weight": 0.0, "propos.pull_weight": 0.0},
+    "contrast": {"propos.contrast_weight": 1.0, "propos.pull_weight": 0.0},
     "contrast and pull": {"propos.contrast_weight": 1.0, "propos.pull_weight": 1.0},
     "contrast at 0.2 and pull": {
         "propos.contrast_weight": 1.0,
