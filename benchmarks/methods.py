@@ -1,9 +1,10 @@
 """Every method on small sets at equal processor time, compared with standard clusterings, over some seeds.
 
 What an epoch of a method costs on a set is seen once, by training a few; it is then trained for as many as the time
-allows, with its schedule made for that length. Each run has one thread. Costs and results are written as they come, a
-line each, in two files side by side; started again, the script resumes. Labels are used for scoring alone, and it is
-always the last E-step that is scored.
+allows, with its schedule made for that length. Methods with long schedules have hardly begun by then: with
+`--seconds 0` all are trained for the epochs of their recipe. Each run has one thread. Costs and results are written as
+they come, a line each, in two files side by side; started again, the script resumes. Labels are used for scoring alone,
+and it is always the last E-step that is scored.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def run(place: str, name: str, seed: int, seconds: float, epoch: float) -> Row:
         return row | {"seconds": time.process_time() - begin} | {key: float(scored[key]) for key in SCORES}
     with plan(_request(source, name, seed), "cpu") as planned:
         config = planned.config
-        if epoch:
+        if epoch and seconds:
             config = config.with_epochs(max(_few(config), int(seconds / epoch)))
         fitted, spent = _timed(config, planned)
         last = fitted.history[-1]["measures"] | _by_kmeans(fitted, truth)
@@ -209,7 +210,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=["digits", "fashion-mnist 3,000"])
     parser.add_argument("--methods", nargs="+", choices=[*OURS, *VARIANTS, *PEERS], default=[*OURS, *PEERS])
     parser.add_argument(
-        "--seconds", type=float, default=45.0, help="of the processor, for each run of a method of ours"
+        "--seconds", type=float, default=45.0, help="of the processor, for each run of ours; 0: the recipe's own epochs"
     )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
@@ -232,8 +233,9 @@ def main() -> None:
     seconds = {cell[:2]: 0.0 for cell in cells if cell[1] in PEERS} | {key: row["epoch"] for key, row in costs.items()}
     wanted = {cell: (*cell, seconds[cell[:2]]) for cell in cells if cell[:2] in seconds}
     found = grown(arguments.results, run, wanted, ("set", "method", "seed", "time"), arguments.workers)
+    length = f"{arguments.seconds:g} s of processor time" if arguments.seconds else "the recipe's own epochs"
     for place in arguments.sets:
-        print(f"\n{place}: {arguments.seconds:g} s of processor time a run, one thread each\n")
+        print(f"\n{place}: {length} a run, one thread each\n")
         print(*table([row for row in found.values() if row["set"] == place], arguments.methods), sep="\n")
 
 
