@@ -7,13 +7,14 @@ command decides by itself; the others are a person's own settings. Say nothing o
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -41,23 +42,28 @@ def busy(programs: int) -> Iterator[None]:
             process.wait()
 
 
-def seconds(own: dict[str, str], epochs: int) -> float:
-    """Return how long a run of the digits takes, from the command to its end."""
+def measure(own: dict[str, str], epochs: int, programs: int, after: float) -> tuple[float, str]:
+    """Return how long a run of the digits takes, from the command to its end, and a hash of its weights and embeddings.
+
+    The busy programs start so many seconds after the run.
+    """
     environment = {key: value for key, value in os.environ.items() if not key.startswith(OWN)}
-    with tempfile.TemporaryDirectory() as folder:
-        command = [
-            "run",
-            "digits",
-            "--epochs",
-            str(epochs),
-            "--quiet",
-            "--no-report",
-            "--out",
-            str(Path(folder) / "run"),
-        ]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as load:
+        out = Path(folder) / "run"
+        options = ["--epochs", str(epochs), "--quiet", "--no-report", "--out", str(out)]
+        if not after:
+            load.enter_context(busy(programs))
         begin = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "propos", *command], env={**environment, **own}, check=True)
-        return time.perf_counter() - begin
+        command = [sys.executable, "-m", "propos", "run", "digits", *options]
+        run = subprocess.Popen(command, env={**environment, **own})
+        if after:
+            time.sleep(after)
+            load.enter_context(busy(programs))
+        if run.wait():
+            raise RuntimeError("the run failed")
+        taken = time.perf_counter() - begin
+        made = b"".join((out / name).read_bytes() for name in ("model.safetensors", "embeddings.npy"))
+        return taken, hashlib.sha256(made).hexdigest()[:8]
 
 
 def main() -> None:
@@ -65,19 +71,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--loads", type=int, nargs="+", default=[0, 2, 5], help="busy programs next to the run")
+    parser.add_argument("--loads", type=int, nargs="+", default=[0, 1, 2], help="busy programs next to the run")
+    parser.add_argument("--after", type=float, default=0, help="seconds from the run's start to the programs'")
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), help="which to compare")
     given = parser.parse_args()
     settings = {name: SETTINGS[name] for name in given.settings}
-    print(f"digits, {given.epochs} epochs; seconds, the median of {given.rounds} rounds\n")
+    print(f"digits, {given.epochs} epochs; seconds, the median of {given.rounds} rounds")
+    print(f"busy programs start {given.after:g} s after the run\n" if given.after else "")
     print(f"| busy programs | {' | '.join(settings)} |\n|---|{'---|' * len(settings)}", flush=True)
-    found = {}
+    found, hashes = {}, set()
     for load in given.loads:
-        with busy(load):
-            rounds = [[seconds(own, given.epochs) for own in settings.values()] for _ in range(given.rounds)]
-        found[load] = dict(zip(settings, np.median(rounds, axis=0).tolist(), strict=True))
+        rounds = [
+            [measure(own, given.epochs, load, given.after) for own in settings.values()] for _ in range(given.rounds)
+        ]
+        hashes |= {digest for each in rounds for _, digest in each}
+        medians = np.median([[taken for taken, _ in each] for each in rounds], axis=0)
+        found[load] = dict(zip(settings, medians.tolist(), strict=True))
         print(f"| {load} | {' | '.join(f'{each:.1f}' for each in found[load].values())} |", flush=True)
-    print()
+    print(f"\n{'ok    ' if len(hashes) == 1 else 'missed'} weights and embeddings: {', '.join(sorted(hashes))}")
     for load, times in found.items():
         fixed = [taken for name, taken in times.items() if name != "chosen"]
         against, allowed = (min(fixed), BUSY_ALLOWANCE) if load else (fixed[0], QUIET_ALLOWANCE)
