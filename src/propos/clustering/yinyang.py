@@ -11,6 +11,7 @@ points, and move only changed ones from one sum to another. The result is that o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -69,7 +70,8 @@ class _Bounds:
         self.labels = torch.full((len(points),), -1, dtype=torch.int64, device=points.device)
         self.own = torch.full((len(points),), torch.inf, dtype=points.dtype, device=points.device)
         groups = max(1, min(clusters // CLUSTERS_A_GROUP, GROUPS, BOUND_VALUES // max(len(points), 1)))
-        self.others = torch.zeros((len(points), groups), dtype=points.dtype, device=points.device)
+        # A row for each group: the least of each column is then found sixteen times as fast as that of each row.
+        self.others = torch.zeros((groups, len(points)), dtype=points.dtype, device=points.device)
         self.sums = torch.zeros((clusters, points.dimension), dtype=torch.float64, device=points.device)
         self.sizes = torch.zeros(clusters, dtype=torch.int64, device=points.device)
         self.first = True
@@ -80,7 +82,7 @@ class _Bounds:
         change = torch.zeros((clusters, dimension + 1), dtype=torch.float64, device=centres.device)
         for where in self._doubtful(clusters):
             rows = self.points.rows(where)
-            labels, own, others = _nearest_and_others(dot_products(rows, centres), self.others.shape[1])
+            labels, own, others = _nearest_and_others(dot_products(rows, centres), len(self.others))
             labels = self.points.apply_fixed(labels, where)
             weights = None if self.points.weights is None else self.points.weights[where]
             if self.first:
@@ -88,7 +90,7 @@ class _Bounds:
                 count_labels(change[:, dimension], labels)
             else:
                 _add_changed(change, rows, self.labels[where], labels, weights)
-            for held, new in ((self.labels, labels), (self.own, own), (self.others, others)):
+            for held, new in ((self.labels, labels), (self.own, own), (self.others, others.T)):
                 _put(held, where, new)
         self.first = False
         change = self.points.sum_over_processes(change)
@@ -97,7 +99,7 @@ class _Bounds:
 
     def _doubtful(self, clusters: int) -> Iterator[slice | Int[Tensor, " n"]]:
         """Yield the points whose nearest centre may be another than the one they have, a chunk at a time."""
-        doubt = self.own >= self.others.amin(dim=1)
+        doubt = self.own >= self.others.amin(dim=0)
         if self.points.fixed is not None and not self.first:
             doubt &= self.points.fixed < 0
         doubtful = doubt.nonzero()[:, 0]
@@ -111,7 +113,7 @@ class _Bounds:
         """Widen each point's bounds by the largest change of its distances that the centres' moves allow."""
         moves = torch.linalg.vector_norm(after - before, dim=1) + 2 * torch.finfo(after.dtype).eps
         self.own += moves[self.labels]
-        self.others -= _group_maxima(moves[None], self.others.shape[1])
+        self.others -= _group_maxima(moves[None], len(self.others)).T
 
 
 def _nearest_and_others(
@@ -134,20 +136,20 @@ def _distances(cosines: Float[Tensor, "*n"], error: float) -> Float[Tensor, "*n"
 
 
 def _group_maxima(values: Float[Tensor, "n K"], groups: int) -> Float[Tensor, "n G"]:
-    """Return the largest value of each group; column j is in group j modulo the number of groups."""
-    rest = values.shape[1] % groups
-    whole = values.shape[1] - rest
-    maxima: Tensor = values[:, :whole].unflatten(1, (-1, groups)).amax(dim=1)
-    if rest:
-        maxima[:, :rest] = torch.maximum(maxima[:, :rest], values[:, whole:])
-    return maxima
+    """Return the largest value of each group; column j is in group j modulo their number. Overwrites the values."""
+    while values.shape[1] > groups:
+        half = groups * math.ceil(values.shape[1] / groups / 2)
+        folded = values[:, : values.shape[1] - half]
+        torch.maximum(folded, values[:, half:], out=folded)
+        values = values[:, :half]
+    return values
 
 
 def _put(held: Tensor, where: slice | Int[Tensor, " n"], new: Tensor) -> None:
     if isinstance(where, slice):
-        held[where] = new
+        held[..., where] = new
     else:
-        held.index_copy_(0, where, new)
+        held.index_copy_(held.ndim - 1, where, new)
 
 
 def _add_changed(
