@@ -121,8 +121,8 @@ def neighbours(images: int, folder: Path) -> Work:
 
 def near_duplicates(images: int, folder: Path) -> Work:
     """The pairs of images with similar embeddings, whose pictures the report then compares."""
-    points = unit_vectors(images).numpy()
-    return lambda: likely_pairs(points, np.ones(images, dtype=bool), 0)
+    rows = VectorFile(run_of(images, folder) / "embeddings.npy")
+    return lambda: likely_pairs(rows, np.ones(images, dtype=bool), 0)
 
 
 def suggested_k(images: int, folder: Path) -> Work:

@@ -14,6 +14,7 @@ from propos.review.report import duplicates
 from propos.review.report.duplicates import burst_pairs, exact_groups, groups, likely_pairs, near_pairs, taken_apart
 from propos.review.report.pictures import draw_pictures
 from propos.review.report.similar import find_similar
+from propos.runs import VectorFile
 
 TAKEN = 1_563_102_000_000  # 14 July 2019, 11:00:00
 
@@ -135,7 +136,8 @@ def search(source, order, folder, embeddings, kept=None):
     pictures = draw_pictures(source, np.array(order), folder, lambda done, total: None)
     kept = everything(len(source)) if kept is None else kept
     show_task = lambda words: nullcontext(lambda done, total: None)  # noqa: E731
-    return find_similar(source, pictures, lambda: embeddings, kept, 0, show_task)
+    np.save(folder / "embeddings.npy", embeddings.astype(np.float32))
+    return find_similar(source, pictures, VectorFile(folder / "embeddings.npy"), kept, 0, show_task)
 
 
 @pytest.mark.parametrize("order", [range(12), [7, 0, 8]])

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
+from propos.runs import Vectors
+
 ALIKE = 0.995  # correlation of two sketches
 LIKELY = 0.9  # cosine of two embeddings below which sketches are not compared
 MOST_LIKELY = 50_000  # pairs whose sketches are compared, the most similar ones
@@ -60,7 +62,7 @@ def near_pairs(sketches: Float[np.ndarray, "N S"], use: Bool[np.ndarray, " N"], 
     return _distinct(np.concatenate(found, axis=1))
 
 
-def likely_pairs(embeddings: Float[np.ndarray, "N D"], use: Bool[np.ndarray, " N"], seed: int) -> Pairs:
+def likely_pairs(embeddings: Vectors, use: Bool[np.ndarray, " N"], seed: int) -> Pairs:
     """Return each image and its nearest by embedding, if it is near enough; the 50,000 most similar pairs."""
     found, cosines = [np.empty((2, 0), np.int64)], [np.empty(0, np.float32)]
     for leaf in leaves(embeddings, np.flatnonzero(use), seed):
@@ -78,9 +80,7 @@ def likely_pairs(embeddings: Float[np.ndarray, "N D"], use: Bool[np.ndarray, " N
     return pairs
 
 
-def burst_pairs(
-    facts: Shaped[np.ndarray, " N"], embeddings: Float[np.ndarray, "N D"], use: Bool[np.ndarray, " N"]
-) -> Pairs:
+def burst_pairs(facts: Shaped[np.ndarray, " N"], embeddings: Vectors, use: Bool[np.ndarray, " N"]) -> Pairs:
     """Return pairs of similar images that one camera took one after the other, within three seconds.
 
     Images of the very same millisecond are one photograph, edited; without milliseconds they count as two.
@@ -125,9 +125,7 @@ def groups(pairs: Pairs) -> list[list[int]]:
     return sorted(joined.values(), key=lambda group: (-len(group), group))
 
 
-def leaves(
-    vectors: Float[np.ndarray, "N D"], rows: Int[np.ndarray, " M"], seed: int
-) -> Iterator[Int[np.ndarray, " L"]]:
+def leaves(vectors: Vectors, rows: Int[np.ndarray, " M"], seed: int) -> Iterator[Int[np.ndarray, " L"]]:
     """Yield the leaves of several trees over some of the vectors: rows that are probably near each other."""
     if len(rows) < 2:
         return

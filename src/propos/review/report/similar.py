@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
 from propos.common.progress import ShowTask
 from propos.data import Files, Source, image_digests
@@ -24,9 +24,7 @@ from propos.review.report.duplicates import (
 )
 from propos.review.report.faults import find_faults
 from propos.review.report.pictures import PER_SHEET, Pictures, draw_pictures, picture_order, sketches_of
-from propos.runs import JUNK, Run
-
-Embeddings = Callable[[], Float[np.ndarray, "N D"]]
+from propos.runs import JUNK, Run, Vectors
 
 
 @dataclass(frozen=True)
@@ -48,14 +46,14 @@ def draw_and_compare(
     with show_task("Drawing thumbnails") as progress:
         pictures = draw_pictures(source, order, folder, progress)
     kept = table.cluster != JUNK  # junk has been checked already
-    similar = find_similar(source, pictures, lambda: run.embeddings, kept, run.config.seed, show_task)
+    similar = find_similar(source, pictures, run.embedding_rows, kept, run.config.seed, show_task)
     return pictures, replace(similar, faults=find_faults(source, pictures.order, pictures.measures, kept))
 
 
 def find_similar(
     source: Source,
     pictures: Pictures,
-    embeddings: Embeddings,
+    embeddings: Vectors,
     kept: Bool[np.ndarray, " N"],
     seed: int,
     show_task: ShowTask,
@@ -73,7 +71,7 @@ def find_similar(
         use = kept & ~_later(exact, len(source))
         near = pictures.order[near_pairs(pictures.sketches, use[pictures.order], seed)]
         if not all_drawn:
-            likely = likely_pairs(embeddings(), use, seed)
+            likely = likely_pairs(embeddings, use, seed)
             near = np.concatenate([near, likely[:, _alike(source, pictures, likely)]], axis=1)
         progress(2, 3)
         if files is None:
@@ -83,7 +81,7 @@ def find_similar(
         bursts = near[:, apart]
         if files.facts["camera"].any():
             one_each = use & ~_later(copies, len(source))
-            bursts = np.concatenate([bursts, burst_pairs(files.facts, embeddings(), one_each)], axis=1)
+            bursts = np.concatenate([bursts, burst_pairs(files.facts, embeddings, one_each)], axis=1)
         return Similar(exact, copies, groups(bursts))
 
 
