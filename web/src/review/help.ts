@@ -49,7 +49,7 @@ const GROUPS: [title: string, keys: [keys: string, what: string][]][] = [
     ],
   ],
 ];
-const POINTER = "With the mouse: click while holding Ctrl (⌘) to choose, Shift for all in between; on the map draw around images. On a touch screen, Choose makes taps choose.";
+const POINTER = "With the mouse: click while holding Ctrl (⌘) to choose, Shift for all in between; on the map draw around images. On a touch screen, press Choose; then taps choose images.";
 
 /** The sheet of keys. */
 export function showHelp(): void {

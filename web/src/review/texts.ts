@@ -41,9 +41,9 @@ export function cohesion({ tightness, nearest }: Cluster): { word: string; meani
   const likeness = nearest[0]?.[1] ?? 0;
   // An estimate of its mean silhouette: (b − a) / b with the mean distance a to its own prototype, and b to the next one.
   const silhouette = 1 - (1 - tightness) / Math.max(1e-6, 1 - tightness * likeness);
-  if (silhouette >= TIGHT) return { word: "tight", meaning: "Its images are similar and clearly separate from other clusters." };
-  if (silhouette >= LOOSE) return { word: "loose", meaning: "Its images differ from each other: it may mix several classes." };
-  return { word: "very loose", meaning: "Its images are hardly nearer to it than to another cluster: it probably mixes classes." };
+  if (silhouette >= TIGHT) return { word: "tight", meaning: "The cluster's images are similar, and clearly separate from others." };
+  if (silhouette >= LOOSE) return { word: "loose", meaning: "The cluster's images differ from each other: it may mix several classes." };
+  return { word: "very loose", meaning: "The cluster's images are hardly nearer to it than to another: it probably mixes classes." };
 }
 
 /** The number of reviewed images. */
