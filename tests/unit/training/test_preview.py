@@ -9,7 +9,7 @@ from helpers.small import digits
 from propos.runs import PROGRESS, RunFolder
 from propos.training import preview
 from propos.training.e_step import Assignment
-from propos.training.preview import PREVIEW, Preview
+from propos.training.preview import MAP, PREVIEW, Preview
 from propos.training.sheet import COLUMNS, GAP, SIDE
 
 
@@ -41,8 +41,10 @@ def test_each_cluster_is_a_row_of_its_images(tmp_path, clock, found):
         first = Image.fromarray(source.batch(np.array([row]))[0, 0]).convert("RGB").resize((SIDE, SIDE), 2)
         top = row * (SIDE + GAP)
         assert np.array_equal(shown[top : top + SIDE, :SIDE], np.asarray(first))
+    with Image.open(tmp_path / MAP) as picture:
+        assert len(picture.getcolors()) == 3  # two clusters on white
     drawn.remove()
-    assert not (tmp_path / PREVIEW).exists()
+    assert [path.name for path in tmp_path.iterdir()] == [PROGRESS]
 
 
 class Slow:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -72,9 +72,9 @@ def _reading_routes(app: FastAPI, studio: Studio) -> None:
     def preview(name: str) -> Response:
         return JSONResponse(studio.preview(name))
 
-    @app.get("/api/clusters")
-    def clusters(name: str) -> Response:
-        path = studio.picture(name)
+    @app.get("/api/drawn/{kind}")
+    def drawn(kind: Literal["clusters", "map"], name: str) -> Response:
+        path = studio.picture(name, kind)
         return NOT_HERE if path is None else sandboxed(path, "image/png")
 
     @app.get("/api/summary/{identity}")

@@ -28,7 +28,7 @@ from propos.runs.lock import remove_if_empty
 OWN, OUTPUTS, TRASH = ".studio", "outputs", "trash"
 COMPUTING = ("waiting", "working", "stopping")
 ENDING = {"coco": "json", "embedding-atlas": "parquet"}
-PREVIEW = "preview.png"  # which training draws (`propos.training.preview`)
+PICTURES = {"clusters": "preview.png", "map": "preview-map.png"}  # which training draws (`propos.training.preview`)
 MOST_PLANNED = 200  # lines of a dry run that are shown
 UNUSUAL = re.compile(r"[^\w.+-]+")
 
@@ -162,13 +162,13 @@ class Studio:
         """Return the curves of a run that trains, and when the picture of its clusters was drawn."""
         folder = self.listing.folder(name)
         epochs, drawn = charts(read_history(folder))
-        picture = folder / PREVIEW
+        picture = folder / PICTURES["clusters"]
         drawn_at = picture.stat().st_mtime_ns // 1_000_000 if picture.is_file() else None
         return {"epochs": epochs, "charts": [asdict(chart) for chart in drawn], "picture": drawn_at}
 
-    def picture(self, name: str) -> Path | None:
-        """Return the picture of the clusters that a run has found so far."""
-        path = self.listing.folder(name) / PREVIEW
+    def picture(self, name: str, kind: str) -> Path | None:
+        """Return a picture of the clusters that a run has found so far."""
+        path = self.listing.folder(name) / PICTURES[kind]
         return path if path.is_file() and not path.is_symlink() else None
 
     def summary(self, identity: str) -> list[tuple[str, int]]:
