@@ -120,7 +120,8 @@ def block_sums(members: Float[Tensor, "n C"], rows: Float[Tensor, "n D"]) -> Flo
     """Return membersᵀ · rows, in double over blocks: a long sum of like values rounds each the same way."""
     whole = 0 if rows.device.type == "cpu" else len(rows) - len(rows) % BLOCK_ROWS
     blocks = zip(members[whole:].split(BLOCK_ROWS), rows[whole:].split(BLOCK_ROWS), strict=True)
-    parts = torch.stack([part.T @ block for part, block in blocks])
+    # torch's own product has other bits with one thread than with two.
+    parts = torch.stack([dot_products(part.T, block.T) for part, block in blocks])
     if whole:  # on a GPU whole blocks are one product
         stacked = (each[:whole].unflatten(0, (-1, BLOCK_ROWS)) for each in (members, rows))
         parts = torch.cat([parts, torch.einsum("bnc,bnd->bcd", *stacked)])

@@ -85,6 +85,25 @@ def test_the_chunk_size_changes_nothing(clusters, scout_size):
     assert whole.inertia == pytest.approx(chunked.inertia, rel=1e-6)
 
 
+@pytest.mark.parametrize("clusters", [10, 60])
+def test_the_number_of_threads_changes_no_bit(clusters):
+    """Else a run's prototypes would depend on the machine."""
+    points, before = blobs(5000, 12, dimension=256, spread=0.8), torch.get_num_threads()
+
+    def found(threads):
+        torch.set_num_threads(threads)
+        return spherical_kmeans(points, clusters, 3, seeded())
+
+    try:
+        one, two, three = (found(threads) for threads in (1, 2, 3))
+    finally:
+        torch.set_num_threads(before)
+    for other in (two, three):
+        assert torch.equal(other.centres, one.centres)
+        assert torch.equal(other.labels, one.labels)
+        assert other.inertia == one.inertia
+
+
 def test_the_lengths_of_points_play_no_part():
     points = blobs(1000, 4)
     scales = torch.logspace(-30, 30, 1000)[torch.randperm(1000, generator=seeded())]
