@@ -77,6 +77,16 @@ def strangers(server):
     foreign = ("http://evil.example", "null", f"https://127.0.0.1:{port}", f"http://127.0.0.1:{port + 1}", None)
     for origin, action in product(foreign, ACTIONS):
         yield "POST", f"{token}/api/{action}", {"Origin": origin}, b'{"name": "digits-1"}'
+    delete = f"{token}/api/delete"
+    twice = (
+        {"origin": foreign[0]},
+        {"host": "evil.example"},
+        {"Sec-Fetch-Site": "same-origin", "sec-fetch-site": "none"},
+    )
+    for headers in (*twice, {"content-length": "1"}, {"Content-Length": "-1"}):
+        yield "POST", delete, headers, b'{"name": "digits-1"}'
+    yield "POST", delete, {"Transfer-Encoding": "chunked"}, b"0\r\n\r\n"  # and a length
+    yield "GET", f"{token}/api/state", {"Upgrade": "websocket", "Origin": foreign[0]}, b""
     for site in ("cross-site", "same-site"):
         yield "GET", f"{token}/api/state", {"Sec-Fetch-Site": site}, b""
         yield "POST", f"{token}/api/delete", {"Sec-Fetch-Site": site}, b'{"name": "digits-1"}'

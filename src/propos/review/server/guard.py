@@ -36,7 +36,9 @@ class Guard:
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADERS:
             await PlainTextResponse("the request's headers are too large\n", 431, headers=HEADERS)(scope, receive, send)
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers: dict[str, str] = {}
+        for name, value in ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]):
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value  # sent twice, none is believed
         first = scope["path"].removeprefix("/").partition("/")[0]
         reason = self._reason(headers, scope["method"], first)
         if reason is not None:
