@@ -72,6 +72,8 @@ export interface Plan {
   count: number;
   files: [original: string, place: string][];
   left: number;
+  clusters: number;
+  unnamed: number;
 }
 
 /** The server refused; the message is for the person. */

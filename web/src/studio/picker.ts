@@ -45,6 +45,7 @@ export class FolderPicker {
   private show({ path, parent, folders, files, more, pictures }: Folder): void {
     this.field.value = path ?? "";
     this.use.hidden = path === null;
+    this.use.textContent = `Use this folder: ${path?.split("/").at(-1) ?? ""}`;
     const line = (name: string, to: string, kind = ""): HTMLElement => el("li", {}, el("button", { type: "button", class: kind, click: () => void this.open(to, true) }, name));
     this.pane.show([path, folders], () => [
       ...(parent === null ? [] : [line("↑ The folder above", parent, "up")]),

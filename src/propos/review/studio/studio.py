@@ -132,12 +132,14 @@ class Studio:
         """Return what an export would write, and write nothing."""
         run, output = self._finished(asked.name), self._output(asked)
         self._check_export(run, asked, output)
+        names = run.corrected.names().values()
+        found = {"output": escape_name(str(output)), "count": len(run.table.images), "files": [], "left": 0,
+                 "clusters": len(names), "unnamed": sum(name is None for name in names)}  # fmt: skip
         if asked.form != "folders":
-            return {"output": escape_name(str(output)), "count": len(run.table.images), "files": [], "left": 0}
+            return found
         planned = export_run(run, "folders", output, asked.how, dry_run=True)
         files = [(escape_name(str(original)), escape_name(str(place))) for original, place in planned.planned]
-        return {"output": escape_name(str(output)), "count": planned.count, "files": files[:MOST_PLANNED],
-                "left": planned.left_out}  # fmt: skip
+        return {**found, "count": planned.count, "files": files[:MOST_PLANNED], "left": planned.left_out}
 
     def export(self, asked: Export) -> Work:
         """Queue an export."""

@@ -49,7 +49,7 @@ export function exportScreen(store: Store, name: string): Screen {
   });
 
   const plan = actionButton("Show what would be written", said, async () => {
-    replace(planned, ...plannedText(await post<Plan>("api/plan", asked()), write));
+    replace(planned, ...plannedText(await post<Plan>("api/plan", asked()), write, name));
   });
   const write = actionButton("Write", said, async () => {
     await post("api/export", asked());
@@ -90,9 +90,10 @@ export function exportScreen(store: Store, name: string): Screen {
   return { title: `Export ${name}`, content, update };
 }
 
-function plannedText({ output, count: number, files, left }: Plan, write: HTMLElement): HTMLElement[] {
+function plannedText({ output, count: number, files, left, clusters, unnamed }: Plan, write: HTMLElement, name: string): (HTMLElement | null)[] {
   return [
     el("p", {}, `${images(number)} would go to ${output.includes("/.studio/") ? "a file that you download" : output}${left > 0 ? `; ${images(left)} of junk are left out` : ""}.`),
+    unnamed === 0 ? null : el("p", {}, `${unnamed === clusters ? "The" : `${count(unnamed)} of ${count(clusters)}`} clusters have no name yet, only a number: name them in `, el("a", { href: `run/${encodeURIComponent(name)}/` }, "Review"), " first, or write now."),
     ...(files.length === 0
       ? []
       : [

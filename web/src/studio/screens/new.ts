@@ -48,7 +48,7 @@ export function newScreen(store: Store): Screen {
       el("h2", { class: "next" }, "3. How many clusters?"),
       el("fieldset", { class: "choices" }, el("legend", { class: "unseen" }, "Number of clusters"), el("label", {}, find, " Find out"), el("label", {}, known, " I know it:"), number),
       el("p", { class: "quiet" }, `Too many is better than too few: merging two clusters takes one key. ${reasons["clusters"] ?? ""}`),
-      el("p", { class: "row" }, button, el("span", {}, `takes about ${duration(seconds)}`)),
+      el("p", { class: "row" }, button, el("span", {}, `takes about ${duration(seconds)}, and some seconds to begin and to write the page`)),
       said,
     ];
   }

@@ -8,6 +8,7 @@ import { facts, reviewed, started, stateText } from "../texts";
 /** All runs, the newest first. */
 export function runsScreen(store: Store): Screen {
   const list = el("ul", { class: "cards runs" });
+  const begin = el("p", { class: "row" });
   const create = el("a", { class: "button main", href: "#/new" }, "New: choose a folder");
   const head = el("div", { class: "tools head" }, el("h1", {}, "Runs"));
   const empty = el(
@@ -15,6 +16,7 @@ export function runsScreen(store: Store): Screen {
     { class: "start", hidden: true },
     el("h2", {}, "Nothing here yet"),
     el("p", {}, "Choose a folder of images: propos sorts them into clusters of images that look alike, and you name and correct the clusters. Your images are only read."),
+    begin,
   );
   const content = el("div", { class: "screen" }, head, empty, list);
   const cards = new Map<string, Card>();
@@ -22,7 +24,7 @@ export function runsScreen(store: Store): Screen {
     if (store.state === null) return;
     const { runs } = store.state;
     empty.hidden = runs.length > 0;
-    const place = empty.hidden ? head : empty;
+    const place = empty.hidden ? head : begin;
     if (create.parentElement !== place) place.append(create);
     for (const run of runs) {
       if (!cards.has(run.name)) cards.set(run.name, new Card());
