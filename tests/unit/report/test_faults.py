@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from propos.data import open_folder
+from propos.data import from_array, open_folder
 from propos.review.report.faults import find_faults, measure
 
 GOOD = 40
@@ -70,7 +70,7 @@ def test_a_set_of_dark_images_has_no_dark_ones():
     rng = np.random.default_rng(0)
     dark = np.stack([measure(rng.integers(0, 60, (3, 32, 32), np.uint8)) for _ in range(20)])
     assert (dark[:, 0] < 0.35).all()
-    source = type("Source", (), {})()
+    source = type("Source", (), {"height": 96, "width": 96})()
     assert find_faults(source, np.arange(20), dark, np.ones(20, bool)) == {}
 
 
@@ -84,3 +84,17 @@ def test_measures_are_those_of_a_checkerboard_and_of_one_colour():
     red[0, :8] = 51  # half of the image: a fifth of white
     assert measure(red)[4] == pytest.approx(0.1)
     assert measure(np.full((1, 16, 16), 51, np.uint8))[[0, 1, 3]].tolist() == pytest.approx([0.2, 0.2, 1.0])
+
+
+@pytest.mark.parametrize(("repeats", "found"), [(1, {}), (4, {"flat": [0]})])
+def test_small_images_are_neither_blurred_nor_screenshots(repeats, found):
+    images = np.random.default_rng(0).integers(0, 256, (40, 1, 8, 8), np.uint8)
+    images[0] = 128
+    images[0, :, :, 3] = 255
+    large = np.kron(images, np.ones((repeats, repeats), np.uint8)) if repeats > 1 else images
+    noise = np.random.default_rng(1).integers(0, 9, large[1:].shape, np.uint8)
+    large[1:] = large[1:] // 2 + noise
+    measures = np.stack([measure(image) for image in large])
+    source = from_array(large[:, 0])
+    faults = find_faults(source, np.arange(40), measures, np.ones(40, bool))
+    assert {kind: rows for kind, rows in faults.items() if kind in ("flat", "blurred")} == found

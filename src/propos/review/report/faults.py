@@ -23,6 +23,7 @@ GREY = 0.01  # of white: the mean difference between the largest and the smalles
 LONG = 2.5  # width over height, or the reverse
 TINY = 0.25  # of the median shorter side
 KINDS = ("black", "dark", "bright", "blurred", "flat", "grey", "aspect", "tiny")
+SMALL = 32  # pixels: in smaller images neither sharpness nor equal neighbours tell a fault
 EPS = 1e-4
 
 
@@ -69,6 +70,8 @@ def find_faults(
     }
     for hidden in ("dark", "blurred", "flat"):
         found[hidden] &= ~found["black"]
+    if min(source.height, source.width) < SMALL:
+        found["flat"][:] = found["blurred"][:] = False
     found["grey"] &= ~found["black"] & ~found["flat"]
     found["blurred"] &= ~found["flat"] & ~found["tiny"]
     worst = {"black": light, "dark": light, "bright": -dimmest, "flat": -equal, "blurred": sharpness}
