@@ -142,10 +142,9 @@ class Block {
     const seen = this.report.review.seenByCluster.get(this.id) ?? 0;
     const shown = left.slice(0, most);
     this.name.textContent = this.report.clusterName(this.id);
-    const first = count(Math.min(BLOCK, left.length));
     const cluster = this.report.clusterOf(this.id);
     const word = cluster === undefined ? "" : `${cohesion(cluster).word}; `;
-    this.facts.textContent = `${word}${reviewedText(seen, seen + left.length)}; mean confidence of its ${first} least confident ${fixed(confidence, 2)}`;
+    this.facts.textContent = `${word}${reviewedText(seen, seen + left.length)}; mean confidence ${fixed(confidence, 2)} among the least confident`;
     this.these.textContent = `Confirm these ${count(shown.length)}`;
     this.all.textContent = `Confirm all ${images(left.length)} left …`;
     this.all.hidden = left.length === shown.length;
