@@ -117,5 +117,5 @@ def _potentials(points: Points, distance: Float[Tensor, "R N"], drawn: Float[Ten
 def _approach(points: Points, distance: Float[Tensor, "R N"], chosen: Float[Tensor, "R 1 D"]) -> None:
     """Lower each point's distance to that of the centre just chosen where it is nearer."""
     for span in points.spans(len(chosen)):
-        closer = (1 - chosen[:, 0] @ points.rows(span).T).clamp_(min=0)
+        closer = (1 - dot_products(chosen[:, 0], points.rows(span))).clamp_(min=0)
         distance[:, span] = torch.minimum(distance[:, span], closer)
