@@ -35,7 +35,7 @@ export function exportScreen(store: Store, name: string): Screen {
   const how = el("select", { id: "how" }, el("option", { value: "symlink" }, "links (no extra space; need the originals)"), el("option", { value: "copy" }, "copies"), el("option", { value: "hardlink" }, "hard links"));
   const split = el("input", { id: "split", type: "text", placeholder: "80/10/10", size: 10, autocomplete: "off" });
   const field = (label: string, input: HTMLElement, hint = ""): HTMLElement => el("p", { class: "field" }, el("label", { for: input.id }, label), input, hint === "" ? null : el("span", { class: "quiet" }, hint));
-  const fields = { place: field("Write to", place, "a path that does not exist yet"), how: field("The images as", how), split: field("Split (optional)", split, "train/val/test in per cent; near duplicates stay together") };
+  const fields = { place: field("Write to", place, "a path that does not exist yet"), how: field("The images as", how), split: el("details", {}, el("summary", {}, "Split into train, val and test"), field("Shares", split, "in per cent; near duplicates stay together")) };
   const radios = FORMS.map(({ form }, at) => el("input", { type: "radio", name: "form", id: `form-${form}`, value: form, checked: at === 0 }));
   const chosen = (): Form => FORMS[radios.findIndex(({ checked }) => checked)] as Form;
   let id = identity();
