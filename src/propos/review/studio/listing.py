@@ -21,6 +21,7 @@ MOST_RUNS = 500
 PATIENCE = 20  # times as long as counting took, until reviewed images are counted again
 SHEETS = ("sheet-0000.jpg", "sheet-0000.png")
 STATES = {"interrupted": "paused", "failed": "failed", "running": "failed"}
+WRITING = {"doing": "Writing the page"}  # after the last line of a run's progress
 CRASHED = "it ended without a message: resume it"
 
 
@@ -67,7 +68,8 @@ class Listing:
 
     def _state(self, work: Work | None, path: Path, written: str) -> dict[str, Any]:
         if work is not None and work.state in ("waiting", "working", "stopping"):
-            return {"state": work.state, "work": work.id, "progress": read_progress(path), "message": ""}
+            progress = read_progress(path) or (WRITING if written == "finished" else None)
+            return {"state": work.state, "work": work.id, "progress": progress, "message": ""}
         message = "" if work is None else work.message
         if written == "running":
             with suppress(OSError):
