@@ -181,6 +181,18 @@ def test_confirming_more_than_is_shown_asks_for_the_number_first_and_offers_to_u
     assert window.seen() == "0 of 201 reviewed"
 
 
+def test_a_cluster_of_few_images_shows_them_once(from_file):
+    window = from_file(f"cluster/{LARGE}")
+    shown = window.page.locator("main h2:visible")
+    assert {"Typical", "Borderline", "Odd", "All images"} <= set(shown.all_inner_texts())
+    window.thumbs().nth(0).click(modifiers=["Control"])
+    window.press("s").answer("")
+    split = window.page.locator(".said").inner_text().rsplit(" ", 1)[1]
+    window.go(f"cluster/{split}")
+    assert not {"Typical", "Borderline", "Odd"} & set(shown.all_inner_texts())
+    assert "All images" in shown.all_inner_texts()
+
+
 def test_a_whole_cluster_of_many_images_is_confirmed_or_made_junk_only_when_agreed_to(made, from_file):
     window = from_file(f"cluster/{LARGE}")
     many = sizes(made)[LARGE]

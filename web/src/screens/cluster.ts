@@ -31,6 +31,11 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
   const alike = new Pane(el("section"));
   const all = new Gallery(report, [], "All images");
   const howMany = el("p", { class: "quiet" });
+  const samples = [
+    section("Typical", "Nearest to the centre.", typical),
+    section("Borderline", "Almost as near to another cluster.", borderline),
+    section("Odd", "Farthest from the centre.", odd),
+  ];
   const content = el(
     "div",
     { class: "screen", "data-cluster": id },
@@ -41,9 +46,7 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
     lead,
     id === JUNK ? el("p", { class: "quiet" }, ASIDE) : tools(actions, id),
     el("div", { class: "tools" }, sizeSlider(report.size)),
-    section("Typical", "Nearest to the centre.", typical),
-    section("Borderline", "Almost as near to another cluster.", borderline),
-    section("Odd", "Farthest from the centre.", odd),
+    samples,
     alike.element,
     section("All images", howMany, all),
   );
@@ -71,6 +74,7 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
     const members = imagesWhere(report, (image) => report.cluster[image] === id, report.nearestFirst());
     howMany.textContent = `${count(members.length)}, from the centre outwards.`;
     all.show(members);
+    for (const part of samples) part.hidden = cluster.typical.length >= members.length; // they would all show the same
     return true;
   }
 
