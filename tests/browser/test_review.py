@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -241,7 +242,9 @@ def blocks(page):
 
 
 def confidences(page):
-    return [float(text.rsplit(" ", 1)[1]) for text in page.locator(".block .head p").all_inner_texts()]
+    return [
+        float(re.search(r"mean confidence (\S+)", text)[1]) for text in page.locator(".block .head p").all_inner_texts()
+    ]
 
 
 @pytest.mark.full

@@ -62,19 +62,20 @@ export function clusterScreen(report: Report, id: number, actions: Actions): Scr
     description.hidden = !report.descriptions.has(id);
     description.textContent = report.descriptions.get(id) ?? "";
     lead.textContent = sentence(report, cluster);
-    typical.show(cluster.typical);
-    borderline.show(cluster.borderline);
-    odd.show(cluster.odd);
+    const members = imagesWhere(report, (image) => report.cluster[image] === id, report.nearestFirst());
+    const few = cluster.typical.length >= members.length; // all samples would show the same images
+    typical.show(few ? [] : cluster.typical);
+    borderline.show(few ? [] : cluster.borderline);
+    odd.show(few ? [] : cluster.odd);
+    for (const part of samples) part.hidden = few;
     const there = cluster.nearest.flatMap(([other, likeness]) => {
       const known = report.clusterOf(other);
       return known === undefined ? [] : [{ id: other, name: known.name, likeness, typical: known.typical.slice(0, 4) }];
     });
     alike.element.hidden = there.length === 0;
     alike.show(there, () => nearest(report, there));
-    const members = imagesWhere(report, (image) => report.cluster[image] === id, report.nearestFirst());
     howMany.textContent = `${count(members.length)}, from the centre outwards.`;
     all.show(members);
-    for (const part of samples) part.hidden = cluster.typical.length >= members.length; // they would all show the same
     return true;
   }
 
