@@ -155,7 +155,7 @@ def test_images_of_other_kinds_are_proposed_as_new_clusters(run, tmp_path, capsy
     for number in np.flatnonzero((labels == 6) | (labels == 7) | (labels < 4))[-150:].tolist():
         save(tmp_path / "new", number)
     result = command(capsys, "watch", tmp_path / "new", "--into", run, "--once", "--reject", "5%")
-    assert "none of these" in result.out
+    assert " rejected (" in result.out
     proposed = [proposal for proposal, _ in taken(run).proposals()]
     assert proposed
     assert all(proposal.kind == "new-kind" for proposal in proposed)
