@@ -1,5 +1,6 @@
 """Take the pictures of docs/studio.md: python docs/studio_screens.py docs/. The paths that they show are nobody's."""
 
+import io
 import re
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
-from screens import DESKTOP, PATIENCE, PHONE, launched, save
+from screens import DESKTOP, PATIENCE, PHONE, launched
 from sklearn.datasets import load_digits
 
 PHOTOS = Path(__file__).parents[1] / "examples" / "photos.py"
@@ -51,7 +52,7 @@ def main(folder: Path) -> None:
         start(desktop, "10")
         desktop.wait_for_selector("img.clusters")
         desktop.wait_for_selector(".charts")
-        take(desktop, folder / "studio-progress.png")
+        take(desktop, folder / "studio-progress.png", whole=True)
         for page, name in ((desktop, "studio"), (window(DESKTOP, "dark"), "studio-dark")):
             page.get_by_role("link", name="Runs", exact=True).click()
             page.wait_for_selector("progress")
@@ -91,7 +92,8 @@ def start(page: Page, clusters: str) -> None:
 def take(page: Page, path: Path, whole: bool = False) -> None:
     page.evaluate("scrollTo(0, 0)")
     page.wait_for_timeout(1000)
-    save(page.screenshot(full_page=whole), path)
+    with Image.open(io.BytesIO(page.screenshot(full_page=whole))) as picture:
+        picture.convert("RGB").quantize(256, Image.Quantize.MEDIANCUT).save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -129,8 +129,8 @@ class Preview {
     const drawn = (kind: string): string => `api/drawn/${kind}?${new URLSearchParams({ name: this.name, at: String(picture) })}`;
     this.pane.show([pictures, epochs.length, picture], () => [
       ...(picture === null ? [] : [el("section", {}, el("h2", {}, "Clusters so far"), el("p", { class: "quiet" }, "A row for each cluster: its most typical images."), el("img", { class: "clusters", src: drawn("clusters"), alt: "Typical images of each cluster so far" })), el("section", {}, el("h2", {}, "Map so far"), el("p", { class: "quiet" }, "A dot for each image, in its cluster's colour, seen from where the clusters lie farthest apart."), el("img", { class: "clusters", src: drawn("map"), alt: "Map of the images so far", width: 600, height: 600 }))]),
-      ...(pictures.length === 0 || picture !== null ? [] : [el("section", {}, el("h2", {}, "Some of the images"), el("div", { class: "samples" }, pictures.map(sample)))]),
-      ...(charts.length === 0 ? [] : [el("section", {}, el("h2", {}, "Training so far"), el("div", { class: "charts" }, charts.map((chart) => lineChart({ ...chart, xLabel: "epoch" }))))]),
+      ...(pictures.length === 0 || picture !== null ? [] : [el("section", { class: "wide" }, el("h2", {}, "Some of the images"), el("div", { class: "samples" }, pictures.map(sample)))]),
+      ...(charts.length === 0 ? [] : [el("section", { class: "wide" }, el("h2", {}, "Training so far"), el("div", { class: "charts" }, charts.map((chart) => lineChart({ ...chart, xLabel: "epoch" }))))]),
     ]);
   }
 }
