@@ -37,10 +37,11 @@ def test_propos_trains_and_resumes_in_every_variant(tmp_path, variant):
 
 
 def test_the_papers_propos_has_two_losses_and_a_small_recipes_four():
-    own = {name: build_recipe(name).sections.get("propos", {}) for name in ("cifar-10", "digits")}
+    small = ("digits", "small-grey", "small-colour")
+    own = {name: build_recipe(name).sections.get("propos", {}) for name in ("cifar-10", *small)}
     assert not own["cifar-10"].get("contrast_weight")
     assert not own["cifar-10"].get("pull_weight")
-    assert own["digits"]["contrast_weight"] == own["digits"]["pull_weight"] == 1.0
+    assert {own[name][weight] for name in small for weight in ("contrast_weight", "pull_weight")} == {1.0}
 
 
 @pytest.mark.full

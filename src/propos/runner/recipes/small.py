@@ -5,8 +5,8 @@ from __future__ import annotations
 from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
 
 SMALL_NETWORK = NetworkSettings(backbone="resnet-small", stem="small", hidden=512, dimension=128, momentum=0.99)
-# Our additions for grey images: contrast within a batch; at the end a pull of images whose neighbours agree.
-GREY = {"contrast_weight": 1.0, "pull_weight": 1.0}  # docs/results.md
+# Our additions for small images: contrast within a batch; at the end a pull of images whose neighbours agree.
+ADDED = {"contrast_weight": 1.0, "pull_weight": 1.0}  # docs/results.md
 
 
 def digits() -> Config:
@@ -16,7 +16,7 @@ def digits() -> Config:
         views=ViewSettings(preset="digits", size=8),
         network=SMALL_NETWORK,
         train=TrainSettings(epochs=100, batch_size=128, lr=0.2, warmup=3),
-        sections={"propos": {"psl_start": 50, **GREY}},
+        sections={"propos": {"psl_start": 50, **ADDED}},
     )
 
 
@@ -27,7 +27,7 @@ def small_grey() -> Config:
         views=ViewSettings(preset="greyscale", size=16),
         network=SMALL_NETWORK,
         train=TrainSettings(epochs=20, batch_size=64, lr=0.2, warmup=2),
-        sections={"propos": {"psl_start": 10, **GREY}},
+        sections={"propos": {"psl_start": 10, **ADDED}},
     )
 
 
@@ -38,7 +38,7 @@ def small_colour() -> Config:
         views=ViewSettings(preset="natural", size=24, crop_scale=(0.2, 1.0)),
         network=SMALL_NETWORK,
         train=TrainSettings(epochs=40, batch_size=64, lr=0.2, warmup=4),
-        sections={"propos": {"psl_start": 20}},
+        sections={"propos": {"psl_start": 20, **ADDED}},
     )
 
 
