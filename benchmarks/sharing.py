@@ -4,7 +4,9 @@ python benchmarks/sharing.py FOLDER [--images 1500] [--side 1280]
 
 One process has one thread, and its decoders either the other core too, or, pinned to a core, none. Two processes, which
 torchrun starts, have a thread each. A command also takes seconds to start: those of a set of few photographs, which are
-subtracted in the second column. The features and the tables must be the same bytes. Run it on two idle cores.
+subtracted in the second column. The third is the processor time of all processes, without that of the few: where two
+processes need no more of it than one, two idle cores halve the time. The features and the tables must be the same
+bytes. Run it on two idle cores.
 """
 
 import argparse
@@ -40,18 +42,23 @@ def photographs(folder: Path, count: int, side: int | None, out: Path) -> Path:
     return out
 
 
-def seconds(way: str, cache: Path, *command: object) -> float:
-    """Run a command with a cache of its own, and return its seconds on the clock."""
+def seconds(way: str, cache: Path, *command: object) -> tuple[float, float]:
+    """Run a command with a cache of its own, and return its seconds on the clock and of the processor."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PROPOS_CACHE": str(cache)}
     core = min(os.sched_getaffinity(0))
     pin: Callable[[], None] | None = (lambda: os.sched_setaffinity(0, {core})) if "core" in way else None
-    began = time.perf_counter()
+    began, processor = time.perf_counter(), _of_children()
     words = [sys.executable, *WAYS[way], "-m", "propos", *map(str, command), "--device", "cpu", "--quiet"]
     subprocess.run(words, check=True, env=environment, preexec_fn=pin, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - began
+    return time.perf_counter() - began, _of_children() - processor
 
 
-def measure(way: str, photos: Path, out: Path, run: Path) -> tuple[list[float], list[bytes]]:
+def _of_children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def measure(way: str, photos: Path, out: Path, run: Path) -> tuple[list[tuple[float, float]], list[bytes]]:
     """Return the seconds of a run and of predictions with `run`, the features and the table."""
     out.mkdir(parents=True)
     times = [seconds(way, out / "cache", "run", photos, "-k", 10, "--no-report", "--out", out / "run")]
@@ -67,7 +74,10 @@ def rows(few: Path, photos: Path, folder: Path) -> Iterator[str]:
         start, _ = measure(way, few, folder / f"few-{number}", folder / "few-0" / "run")
         taken, results = measure(way, photos, folder / f"all-{number}", folder / "all-0" / "run")
         first = first or results
-        run, predict = (f"{whole:7.1f} s{whole - least:8.1f} s" for whole, least in zip(taken, start, strict=True))
+        run, predict = (
+            f"{whole[0]:7.1f} s{whole[0] - least[0]:8.1f} s{whole[1] - least[1]:10.1f} s"
+            for whole, least in zip(taken, start, strict=True)
+        )
         yield f"{way:26}{run}{predict}   {'equal' if results == first else 'DIFFERENT'}"
 
 
@@ -82,7 +92,8 @@ def main() -> None:
         folder = Path(temporary)
         few = photographs(given.folder, FEW, given.side, folder / "few")
         photos = photographs(given.folder, given.images, given.side, folder / "photos")
-        print(f"{'':26}{'run':>9}{'of them':>10}{'predict':>9}{'of them':>10}")
+        columns = f"{'of them':>10}{'processor':>12}"
+        print(f"{'':26}{'run':>9}{columns}{'predict':>9}{columns}")
         for row in rows(few, photos, folder):
             print(row, flush=True)
 
