@@ -164,6 +164,14 @@ def test_a_server_that_is_killed_in_every_step_and_started_again_loses_nothing(p
     write_folders(page, place)
     page = restart("run/holiday-2/export")  # while it is written
     page.get_by_text(str(place / "holiday-sorted")).last.wait_for()
+    page = restart("run/holiday-2/predict")
+    page.get_by_role("button", name="holiday", exact=True).click()
+    page.wait_for_function("document.querySelectorAll('.samples img').length === 8")
+    page.get_by_role("button", name="Use this folder").click()
+    page.get_by_text("Started").wait_for()
+    page = restart("run/holiday-2/predict")  # while it computes
+    page.locator(".counts li").first.wait_for()
+    assert sum(int(line.rpartition(": ")[2]) for line in page.locator(".counts li").all_inner_texts()) == IMAGES
     restarted[-1].end()
     check_results(place)
 
