@@ -128,7 +128,7 @@ OF_METHODS = {
     "confidence": "probability from which a prediction becomes a pseudo-label",
     "confidence_per_cluster": "lower that threshold for clusters with fewer confident images",
     "contrast_temperature": "temperature of the contrast",
-    "contrast_weight": "weight of NT-Xent (ours, not in the paper; 1 in `digits`, `small-grey` and `small-colour`)",
+    "contrast_weight": "weight of NT-Xent (ours, not in the paper; 1 in the recipes for a CPU)",
     "decorrelation_temperature": "temperature of the feature decorrelation",
     "decorrelation_weight": "weight of the feature decorrelation",
     "dual_step": "step size of the dual variables that bound cluster sizes",

@@ -44,7 +44,7 @@ class ViewOutputs(NamedTuple):
 class ProPos(Method):
     """Predict each view's target from the other view's noisy projection, and scatter the clusters' prototypes.
 
-    Two losses of ours can be added, which the paper does not have: recipes for small images contrast each image
+    Two losses of ours can be added, which the paper does not have: recipes for a CPU contrast each image
     with the others of its batch, and at the end pull images together whose neighbours agree on their cluster.
     """
 

@@ -37,7 +37,7 @@ def test_propos_trains_and_resumes_in_every_variant(tmp_path, variant):
 
 
 def test_the_papers_propos_has_two_losses_and_a_small_recipes_four():
-    small = ("digits", "small-grey", "small-colour")
+    small = ("digits", "small-grey", "small-colour", "photos")
     own = {name: build_recipe(name).sections.get("propos", {}) for name in ("cifar-10", *small)}
     assert not own["cifar-10"].get("contrast_weight")
     assert not own["cifar-10"].get("pull_weight")

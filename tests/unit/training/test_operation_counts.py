@@ -48,7 +48,7 @@ MORE_CEILINGS = {
     ("digits", 1): 670,
     ("small-grey", 1): 640,
     ("small-colour", 1): 650,
-    ("photos", 1): 460,
+    ("photos", 1): 650,
     ("scan-cifar-10", 1): 450,
     ("nnm-cifar-10", 1): 450,
     ("spice-cifar-10", 1): 1_010,

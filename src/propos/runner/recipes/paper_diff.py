@@ -114,7 +114,7 @@ ELSEWHERE: Mapping[str, Reference] = {
     **_elsewhere("nothing is pretrained", start__learns="nothing", start__norms="kept"),
     **_elsewhere("as released for CIFAR-10; CIFAR-20's has both views in one pass", network__joint_views=False),
     **_elsewhere("SimCLR's; the paper has no contrast", propos__contrast_temperature=0.5),
-    **_elsewhere("of recipes for small images; the paper has no pull", propos__pull_share=0.25),
+    **_elsewhere("of recipes for a CPU; the paper has no pull", propos__pull_share=0.25),
     **_elsewhere("SimCLR's", simclr__temperature=0.5),
     **{f"{method}.temperature": Reference(0.5, "CC's", paper=False) for method in ("cc", "cc-psl")},
     **{f"{method}.cluster_temperature": Reference(1.0, "CC's", paper=False) for method in ("cc", "byol-cc")},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from propos.config import Config, NetworkSettings, TrainSettings, ViewSettings
 
 SMALL_NETWORK = NetworkSettings(backbone="resnet-small", stem="small", hidden=512, dimension=128, momentum=0.99)
-# Our additions for small images: contrast within a batch; at the end a pull of images whose neighbours agree.
+# Our additions to the paper's losses: contrast within a batch; at the end a pull of images whose neighbours agree.
 ADDED = {"contrast_weight": 1.0, "pull_weight": 1.0}  # docs/results.md
 
 
@@ -49,5 +49,5 @@ def photos() -> Config:
         views=ViewSettings(preset="natural", size=64, crop_scale=(0.2, 1.0)),
         network=NetworkSettings(backbone="resnet-small", stem="imagenet", hidden=512, dimension=128, momentum=0.99),
         train=TrainSettings(epochs=100, batch_size=64, lr=0.2, warmup=5),
-        sections={"propos": {"psl_start": 50}},
+        sections={"propos": {"psl_start": 50, **ADDED}},
     )
