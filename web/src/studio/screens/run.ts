@@ -19,6 +19,7 @@ export function runScreen(store: Store, name: string): Screen {
   const parts = { head: el("div"), live: el("div", { class: "live" }), steps: el("div"), preview: el("div", { class: "preview" }), files: el("div") };
   const panes = { head: new Pane(parts.head), live: new Pane(parts.live), steps: new Pane(parts.steps), preview: new Pane(parts.preview), files: new Pane(parts.files) };
   const status = el("p", { class: "lead", role: "status" });
+  const soFar = el("span");
   const content = el("div", { class: "screen" }, parts.head, status, parts.live, parts.steps, said, parts.files, parts.preview);
   const preview = new Preview(name, panes.preview);
 
@@ -31,12 +32,14 @@ export function runScreen(store: Store, name: string): Screen {
       status.textContent = "";
       return;
     }
-    const { progress, ...rest } = run;
+    const { progress, state, page, message, earlier } = run;
     panes.head.show([run.title, run.images, run.clusters], () => [el("h1", {}, run.title), el("p", { class: "quiet" }, [name, started(run), facts(run)].filter((part) => part !== "").join(" · "))]);
     const words = run.state === "working" && progress ? progress.doing : stateText(run);
     if (status.textContent !== words) status.textContent = words; // read out only when it changes
     panes.live.show([run.state, progress], () => (progress && isComputing(run) ? [bar(run), el("p", { class: "quiet" }, leftText(progress))] : [bar(run)]));
-    panes.steps.show(rest, () => [run.message ? el("p", { class: "warn" }, run.message) : null, ...steps(store, run, said)]);
+    soFar.textContent = `So far: ${reviewed(run)}.`;
+    // Nothing else: a button that is replaced while it is pressed does nothing.
+    panes.steps.show([state, page, message, earlier], () => [message ? el("p", { class: "warn" }, message) : null, ...steps(store, run, said, soFar)]);
     const files = store.state.work.filter((work) => work.run === name);
     panes.files.show(files, () => works(files));
     preview.follow(run);
@@ -45,7 +48,7 @@ export function runScreen(store: Store, name: string): Screen {
 }
 
 /** The buttons for the state that a run is in. */
-function steps(store: Store, run: RunFacts, said: HTMLElement): HTMLElement[] {
+function steps(store: Store, run: RunFacts, said: HTMLElement, soFar: HTMLElement): HTMLElement[] {
   const { name } = run;
   const act = (route: string): (() => Promise<void>) => async () => {
     await post(`api/${route}`, { name });
@@ -63,11 +66,11 @@ function steps(store: Store, run: RunFacts, said: HTMLElement): HTMLElement[] {
   if (run.state === "elsewhere") return [];
   if (isComputing(run)) return [el("p", { class: "row" }, pause), el("p", { class: "quiet" }, "You can close this page: the run continues.")];
   if (run.state !== "finished") return [el("p", { class: "row" }, ...(run.state === "damaged" ? [] : [resume]), remove)];
-  return run.page === true ? [next(store, run, said), el("p", { class: "row" }, remove)] : [el("p", {}, "Its page is not written yet."), el("p", { class: "row" }, actionButton("Write the page", said, act("resume"), { class: "main" }), remove)];
+  return run.page === true ? [next(store, run, said, soFar), el("p", { class: "row" }, remove)] : [el("p", {}, "Its page is not written yet."), el("p", { class: "row" }, actionButton("Write the page", said, act("resume"), { class: "main" }), remove)];
 }
 
 /** What comes after a finished run, in order. */
-function next(store: Store, run: RunFacts, said: HTMLElement): HTMLElement {
+function next(store: Store, run: RunFacts, said: HTMLElement, soFar: HTMLElement): HTMLElement {
   const { name } = run;
   const address = `run/${encodeURIComponent(name)}/`;
   const own = `#/run/${encodeURIComponent(name)}`;
@@ -77,14 +80,14 @@ function next(store: Store, run: RunFacts, said: HTMLElement): HTMLElement {
     await store.look();
     location.hash = `#/run/${encodeURIComponent(made)}`;
   });
-  const step = (button: HTMLElement, text: string, why: string): HTMLElement => el("li", {}, button, el("p", {}, text), el("p", { class: "quiet why" }, why));
+  const step = (button: HTMLElement, text: string, why: string | HTMLElement): HTMLElement => el("li", {}, button, el("p", {}, text), el("p", { class: "quiet why" }, why));
   return el(
     "section",
     { class: "start", "aria-label": "Next steps" },
     el(
       "ol",
       {},
-      step(el("a", { class: "button main", href: address }, "Review"), "Name, merge and correct the clusters.", `So far: ${reviewed(run)}.`),
+      step(el("a", { class: "button main", href: address }, "Review"), "Name, merge and correct the clusters.", soFar),
       step(learn, "Cluster again with your corrections.", "A second run; afterwards its page shows what changed."),
       step(el("a", { class: "button", href: `${own}/export` }, "Export"), "Sort the images into folders, or write a table.", "At any time, with the corrections made so far."),
       step(el("a", { class: "button", href: `${own}/predict` }, "Predict"), "Assign the images of another folder.", "In seconds, without a new run."),

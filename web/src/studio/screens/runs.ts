@@ -39,18 +39,20 @@ export function runsScreen(store: Store): Screen {
 class Card {
   private readonly progress = el("div", { class: "live" });
   private readonly body = el("div");
+  private readonly reviewed = el("p", { class: "quiet" });
   readonly element = el("li", {}, el("article", { class: "card" }, this.body, this.progress));
   private readonly panes = [new Pane(this.body), new Pane(this.progress)] as const;
 
   show(run: RunFacts): void {
-    const { progress, ...rest } = run;
+    const { progress, reviewed: _, ...rest } = run; // what changes often is not in the body: a link that is replaced cannot be clicked
     const live = isComputing(run);
-    this.panes[0].show({ ...rest, state: live ? "live" : run.state }, () => content(run));
+    this.panes[0].show({ ...rest, state: live ? "live" : run.state }, () => content(run, this.reviewed));
+    this.reviewed.textContent = reviewed(run);
     this.panes[1].show([run.state, progress, run.message], () => (run.state === "finished" ? [] : [el("p", {}, stateText(run)), bar(run)]));
   }
 }
 
-function content(run: RunFacts): HTMLElement[] {
+function content(run: RunFacts, soFar: HTMLElement): HTMLElement[] {
   const address = `run/${encodeURIComponent(run.name)}/`;
   const open = run.state === "finished" && run.page === true;
   const more = `#/run/${encodeURIComponent(run.name)}`;
@@ -59,7 +61,7 @@ function content(run: RunFacts): HTMLElement[] {
     el("a", { class: "whole", href: open ? address : more }, shown, el("h2", {}, run.title)),
     el("p", { class: "quiet" }, [run.name, started(run)].filter((part) => part !== "").join(" · ")),
     el("p", {}, facts(run)),
-    ...(run.state === "finished" ? [el("p", { class: "quiet" }, reviewed(run))] : []),
+    ...(run.state === "finished" ? [soFar] : []),
     el(
       "p",
       { class: "row" },
