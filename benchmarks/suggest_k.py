@@ -28,11 +28,13 @@ from propos.data.arrays import ArraySource
 from propos.evaluation import ami
 from propos.methods import complete_sections
 from propos.runner.recipes import build_recipe
-from propos.training import clusters_needed, prepare
+from propos.training import Silent, clusters_needed, prepare
 from propos.training.e_step import current_embeddings
+from propos.training.features import prepare_inputs
 from propos.training.learner import build_learner
 from propos.training.m_step import m_step
 from propos.training.order import epoch_order
+from propos.training.pretrained_init import initialise_from_pretrained
 from propos.training.state import first_state
 
 RANGE = (2, 40)
@@ -62,8 +64,10 @@ def embeddings_before_scattering(name: str, seed: int, root: Path) -> tuple[Tens
     config = build_recipe(CASES[name][0]).with_settings({"seed": seed, "suggest.range": RANGE})
     source = open_case(name, root, cache_side(config.views))
     config = prepare(complete_sections(config), source)
+    source = prepare_inputs(config, source, torch.device("cpu"), Silent().show_task)
     learner = build_learner(config, source, torch.device("cpu"))
     state = first_state(learner)
+    initialise_from_pretrained(learner, source)
     for _ in range(clusters_needed(config)):
         for batch in epoch_order(config.seed, state.epoch, learner.schedule, None):
             m_step(learner, source, batch, state)
@@ -131,9 +135,9 @@ def report(name: str, seed: int, root: Path, keep: Path | None) -> None:
     rows = {
         "true classes": len(np.unique(labels)),
         "suggested": found.chosen,
-        "largest product": found.tried[int(np.argmax(np.multiply(found.silhouette, found.stability)))],
-        "silhouette alone": found.tried[int(np.argmax(found.silhouette))],
-        "stability alone": found.tried[int(np.argmax(found.stability))],
+        "largest product": found.tried[int(np.argmax(np.prod(list(found.scores.values()), axis=0)))],
+        "silhouette alone": found.tried[int(np.argmax(found.scores["silhouette"]))],
+        "stability alone": found.tried[int(np.argmax(found.scores["stability"]))],
         "AutoProPos": autopropos.chosen,
         "prediction strength": found.tried[int(np.argmax(strengths))],
         "eigengap": eigengap(points[:SPECTRAL_POINTS]),
