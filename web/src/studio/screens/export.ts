@@ -81,9 +81,15 @@ export function exportScreen(store: Store, name: string): Screen {
     files,
     el("p", {}, el("a", { href: `#/run/${encodeURIComponent(name)}` }, `Back to ${name}`)),
   );
+  plan.disabled = true; // until it is known where to
+  let known = false;
   function update(): void {
-    const source = store.run(name)?.source;
-    if (place.value === "" && source) place.value = `${source}-sorted`;
+    if (!known && store.state !== null) {
+      const source = store.run(name)?.source;
+      if (source) place.value = `${source}-sorted`;
+      known = true;
+      plan.disabled = false;
+    }
     const mine = (store.state?.work ?? []).filter((work) => work.run === name && work.kind === "export");
     pane.show(mine, () => works(mine));
   }
