@@ -240,3 +240,22 @@ def test_keys_alone_suffice_and_the_focus_is_never_lost(folder, tmp_path, window
     page.get_by_role("link", name="Download").wait_for()
     has_focus(page, "main")
     server.end()
+
+
+HELD = """const held = new Promise((resolve) => (window.release = resolve)), ask = window.fetch;
+window.fetch = async (path, options) => (String(path).startsWith("api/state") && (await held), ask(path, options));"""
+
+
+@pytest.mark.full
+def test_an_export_is_planned_only_once_it_is_known_where_to(folder, tmp_path, window):
+    (tmp_path / "runs").mkdir()
+    folder.rename(tmp_path / "runs" / "digits-1")
+    server = StudioServer(tmp_path)
+    window.page.add_init_script(HELD)
+    page = window.open(server, "run/digits-1/export")
+    plan = page.get_by_role("button", name="Show what would be written")
+    assert plan.is_disabled()
+    page.evaluate("release()")
+    plan.click()
+    assert page.input_value("#place").endswith("-sorted")
+    server.end()
