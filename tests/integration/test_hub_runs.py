@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from contextlib import contextmanager
 
 import numpy as np
 import onnxruntime
@@ -10,7 +11,11 @@ import pytest
 
 from helpers.command import command
 from helpers.hub import KINDS, hub_folder
+from helpers.interruption import results
 from helpers.pretrained import pictures
+from propos import run as propos_run
+from propos.common.errors import Interrupted
+from propos.runner import Length, Origin, Request, execute_plan, plan
 from propos.runs import Run
 
 
@@ -51,6 +56,36 @@ def test_a_run_predicts_without_the_folder_of_its_network(here, tmp_path, capsys
         found = {row["image"]: int(row["cluster"]) for row in csv.DictReader(file)}
     table = Run.open(run).table
     assert found == dict(zip(table.images, table.cluster.tolist(), strict=True))
+
+
+def test_a_stopped_run_resumes_to_the_same_bits(here, tmp_path):
+    network = tmp_path / "tiny"
+    hub_folder(network)
+
+    given = Request(
+        source=here / "photos",
+        clusters=3,
+        method="propos",
+        origin=Origin(start=f"hub:{network}"),
+        length=Length(epochs=2),
+        settings={"train.batch_size": 6},
+    )
+
+    def run(out, steps):
+        left = iter(range(steps))
+
+        @contextmanager
+        def stopping():
+            yield lambda: next(left, None) is None
+
+        with plan(given) as planned:
+            execute_plan(planned, out, stopping=stopping)
+
+    run(tmp_path / "whole", 10**6)
+    with pytest.raises(Interrupted):
+        run(tmp_path / "stopped", 1)
+    assert propos_run(resume=True, out=tmp_path / "stopped", quiet=True, report=False).finished
+    assert results(tmp_path / "stopped") == results(tmp_path / "whole")
 
 
 @pytest.mark.full
