@@ -162,10 +162,15 @@ function scoreLine(report: Report): HTMLElement | null {
 function notes(report: Report): HTMLElement | null {
   const lines = [
     ...(report.note === null ? [] : [report.note]),
-    ...report.warnings.map(([epoch, words]) => `Epoch ${epoch}: ${words}`),
+    ...report.warnings.map(([epoch, words]) => (epoch === 0 ? words : `epoch ${epoch}: ${words}`)).map(sentence),
   ];
   if (lines.length === 0) return null;
   return el("ul", { class: "notes", "aria-label": "Warnings" }, lines.map((line) => el("li", {}, line)));
+}
+
+/** Words that begin with a capital letter. */
+function sentence(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** The run's settings, with the current number of clusters. */
