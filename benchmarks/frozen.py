@@ -49,6 +49,7 @@ PLAIN: dict[str, Callable[[Features, int, int], Labels]] = {"k-means": plainly, 
 TRAINED: dict[str, Row] = {
     "the default": {},
     "TEMI": {"method": "temi"},
+    "TURTLE": {"method": "turtle"},
     "TEMI, features not evened out": {"method": "temi", "settings": {"network.whitening": 0.0}},
     "ProPos heads": {"method": "propos"},
     "last stage tuned": {"settings": {"start.learns": "last"}},
