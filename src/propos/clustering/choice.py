@@ -19,11 +19,11 @@ from torch import Tensor
 from propos.clustering.kmeans import spherical_kmeans
 from propos.clustering.neighbour_averages import MOST, averaged, start_from_averages
 from propos.clustering.neighbour_graph import Graph, least_cohesion, neighbour_graph, spectral_embedding
-from propos.clustering.separating_prototypes import UNEVEN, evenness, separating_prototypes
+from propos.clustering.separating_prototypes import are_uneven, separating_prototypes
 
 NEAR = 10  # neighbours in the graph
 EIGENVECTORS = 2  # a cluster
-RIDGE = 1.0
+PARTS, PART_RESTARTS = 5, 4  # small clusters a cluster, and the starts of k-means that finds them
 
 
 @dataclass(frozen=True)
@@ -48,41 +48,32 @@ def choose_clusters(
     unit = F.normalize(points.float(), dim=1).cpu()
     graph = neighbour_graph(F.normalize(unit * unit.std(dim=0), dim=1), NEAR)
     usual = spherical_kmeans(unit, clusters, 0, generator, previous=start.cpu())
+    parts = spherical_kmeans(unit, min(PARTS * clusters, len(unit)), PART_RESTARTS, generator).labels
     best = Chosen(start, held=False, together=_together(graph, usual.labels))
-    most = merit(unit, graph, usual.labels, clusters)
+    most = merit(graph, parts, usual.labels, clusters)
     for linked in _linked(unit, clusters, nearest):
-        if evenness(torch.bincount(linked)) >= UNEVEN:
-            continue
         centres = separating_prototypes(unit, linked, clusters)
+        if not are_uneven(unit, centres):
+            continue
         labels = (unit @ centres.T).argmax(dim=1)
-        found = merit(unit, graph, labels, clusters)
+        found = merit(graph, parts, labels, clusters)
         if found > most:
             best, most = Chosen(centres.to(points.device), held=True, together=_together(graph, labels)), found
     return best
 
 
-def merit(points: Float[Tensor, "N D"], graph: Graph, labels: Int[Tensor, " N"], clusters: int) -> float:
-    """Return how well a linear model separates clusters, plus how well the weakest of them holds together.
+def merit(graph: Graph, parts: Int[Tensor, " N"], labels: Int[Tensor, " N"], clusters: int) -> float:
+    """Return how pure parts are, plus how well the weakest cluster holds together.
 
     The first is lower where a kind was cut in two, the second where two were joined.
     """
-    return linear_agreement(points, labels, clusters) + least_cohesion(graph, labels, clusters)
+    return purity_of_parts(labels, parts, clusters) + least_cohesion(graph, labels, clusters)
 
 
-def linear_agreement(points: Float[Tensor, "N D"], labels: Int[Tensor, " N"], clusters: int) -> float:
-    """Return the share of points whose cluster a linear model predicts that was fitted to all the others.
-
-    Ridge regression on one-hot labels, every cluster with the same weight; the leave-one-out residuals are exact.
-    """
-    rows = torch.cat([points, points.new_ones((len(points), 1))], dim=1).double()
-    wanted = F.one_hot(labels, clusters).double()
-    weights = (len(points) / clusters / wanted.sum(dim=0).clamp(min=1))[labels][:, None]
-    products = (rows * weights).T @ rows + RIDGE * torch.eye(rows.shape[1], dtype=torch.float64)
-    inverse = torch.linalg.inv(products)
-    leverage = ((rows @ inverse) * rows).sum(dim=1, keepdim=True) * weights
-    residuals = wanted - rows @ (inverse @ ((rows * weights).T @ wanted))
-    without = wanted - residuals / (1 - leverage.clamp(max=0.99))
-    return float((without.argmax(dim=1) == labels).double().mean())
+def purity_of_parts(labels: Int[Tensor, " N"], parts: Int[Tensor, " N"], clusters: int) -> float:
+    """Return the share of points in the cluster that holds most of their part, a small cluster of like points."""
+    shared = torch.bincount(labels + clusters * parts, minlength=clusters * (int(parts.max()) + 1))
+    return float(shared.view(-1, clusters).max(dim=1).values.sum() / len(labels))
 
 
 def average_linkage(points: Float[Tensor, "N D"], clusters: int) -> Int[Tensor, " N"]:

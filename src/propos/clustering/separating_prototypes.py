@@ -16,7 +16,7 @@ from propos.distributed import sum_over_processes
 
 STEPS = 30
 GROWTH = 1.5  # of the weight of an image that another prototype would take, a step
-UNEVEN = 0.85  # clusters of a lower evenness are of very unlike size
+UNEVEN = 0.8  # clusters of a lower evenness are of very unlike size
 
 
 def separating_prototypes(

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from propos.clustering import are_uneven, choose_clusters, hold, spherical_kmeans
-from propos.clustering.choice import average_linkage, linear_agreement
+from propos.clustering.choice import average_linkage, purity_of_parts
 from propos.clustering.neighbour_graph import least_cohesion, neighbour_graph, spectral_embedding
 from propos.clustering.separating_prototypes import evenness, separating_prototypes
 
@@ -85,18 +85,10 @@ def test_the_share_of_neighbours_in_the_same_cluster_is_told():
     assert choose_clusters(points, 2, 7, 1, draws()).together == pytest.approx(1)
 
 
-def test_linear_agreement_leaves_each_point_out_as_refitting_does():
-    points, labels = kinds_of(12, 5, 4, noise=0.6)
-    right = 0
-    for row in range(len(points)):
-        others = np.arange(len(points)) != row
-        rows = np.hstack([points.numpy(), np.ones((len(points), 1))]).astype(np.float64)
-        wanted = np.eye(3)[labels.numpy()]
-        weights = (21 / 3 / np.bincount(labels))[labels.numpy()]
-        heavy = rows[others] * weights[others, None]
-        fitted = np.linalg.solve(heavy.T @ rows[others] + np.eye(rows.shape[1]), heavy.T @ wanted[others])
-        right += int((rows[row] @ fitted).argmax() == labels[row])
-    assert linear_agreement(points, labels, 3) == pytest.approx(right / 21)
+def test_the_purity_of_parts_by_hand():
+    # Of the first part two points of three are in one cluster, all of the second, one of two of the third.
+    parts, labels = torch.tensor([0, 0, 0, 1, 1, 2, 2]), torch.tensor([0, 0, 2, 1, 1, 1, 2])
+    assert purity_of_parts(labels, parts, 3) == pytest.approx((2 + 2 + 1) / 7)
 
 
 def test_average_linkage_by_hand():
