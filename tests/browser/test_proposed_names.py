@@ -51,3 +51,14 @@ def test_names_are_proposed_until_they_are_accepted_dismissed_or_replaced(review
     names = corrected.names()
     assert (names[3], names[4], names[5]) == (EVIL, None, "pot lids")
     assert [state for _, state in Run.open(folder).proposals()] == ["accepted", "dismissed", "dismissed"]
+
+
+@pytest.mark.usefixtures("_named")
+def test_a_cluster_is_chosen_by_the_name_that_is_proposed_for_it(reviewing):
+    window = reviewing("cluster/4").press("g")
+    window.page.fill("#wanted", "LIDS")
+    assert "lids?" in window.page.locator("#candidates li").first.inner_text()
+    assert window.page.locator("#candidates li").count() == 1
+    window.page.fill("#wanted", "saucers")
+    assert window.page.locator("#candidates li").count() == 0
+    assert window.page.get_by_text("no cluster with this name or number").is_visible()

@@ -126,6 +126,11 @@ def test_a_folder_is_clustered_reviewed_learnt_from_and_exported_without_a_comma
     write_folders(page, place)
     page.get_by_text(str(place / "holiday-sorted")).last.wait_for()
     download_table(page, place / "labels.csv")
+    page = window.open(server, "run/holiday-2")
+    page.get_by_role("link", name="Export").click()
+    page.wait_for_function(
+        "document.querySelector('#place')?.value.endsWith('/holiday-sorted-2')"
+    )  # the first is taken
     server.end()
     check_results(place)
     with (place / "labels.csv").open(newline="", encoding="utf-8") as file:

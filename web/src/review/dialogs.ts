@@ -135,14 +135,14 @@ export function chooseCluster(report: Report, { title, words, candidates, fresh 
 
   function update(): void {
     const wanted = search.value.trim().toLowerCase();
-    const found = candidates.filter(({ id }) => `${report.clusterName(id)} ${id}`.toLowerCase().includes(wanted));
+    const found = candidates.filter(({ id }) => `${report.clusterName(id)} ${proposed(report, id)} ${id}`.toLowerCase().includes(wanted));
     // A number means the cluster of that number before those that only contain it.
     found.sort((a, b) => Number(String(b.id) === wanted) - Number(String(a.id) === wanted));
     const rest = found.length - MOST_SHOWN;
     shown = [...found.slice(0, MOST_SHOWN).map(({ id }) => id), ...(fresh && wanted === "" ? [NEW] : [])];
     arrange(list, shown.map((id, place) => entry(report, id, place, () => take(place))));
-    more.hidden = rest <= 0;
-    more.textContent = `and ${count(rest)} more: type to narrow the list`;
+    more.hidden = rest <= 0 && found.length > 0;
+    more.textContent = found.length === 0 ? "no cluster with this name or number" : `and ${count(rest)} more: type to narrow the list`;
     at = 0;
     mark();
   }
@@ -169,8 +169,14 @@ function entry(report: Report, id: number, place: number, take: () => void): HTM
     "li",
     attributes,
     el("span", { class: "mosaic strip" }, (cluster?.typical ?? []).slice(0, 4).map((image) => picture(report, image))),
-    el("span", {}, swatch(id), report.clusterName(id), " ", el("span", { class: "quiet" }, images(cluster?.size ?? 0))),
+    el("span", {}, swatch(id), report.clusterName(id), " ", el("span", { class: "quiet" }, `${proposed(report, id)} ${images(cluster?.size ?? 0)}`.trim())),
   );
+}
+
+/** The name that is proposed for a cluster, as the overview shows it. */
+function proposed(report: Report, id: number): string {
+  const open = report.review.proposedNames.get(id);
+  return open === undefined ? "" : `${open.name}?`;
 }
 
 /** Clusters except some, the nearest to one first. */

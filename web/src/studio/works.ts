@@ -12,7 +12,7 @@ export function works(all: OtherWork[]): HTMLElement[] {
 
 function line(work: OtherWork): HTMLElement {
   const what = work.kind === "export" ? `Export as ${work.form}` : `Prediction of ${work.source}`;
-  const result = work.state !== "done" ? STATES[work.state] : `written to ${work.output ?? ""}`;
+  const result = work.state !== "done" ? STATES[work.state] : `done: written to ${work.output ?? ""}`;
   return el(
     "li",
     { class: "row" },

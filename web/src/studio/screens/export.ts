@@ -86,7 +86,7 @@ export function exportScreen(store: Store, name: string): Screen {
   function update(): void {
     if (!known && store.state !== null) {
       const source = store.run(name)?.source;
-      if (source) place.value = `${source}-sorted`;
+      if (source) place.value = free(`${source}-sorted`, new Set(store.state.work.map(({ output }) => output)));
       known = true;
       plan.disabled = false;
     }
@@ -94,6 +94,13 @@ export function exportScreen(store: Store, name: string): Screen {
     pane.show(mine, () => works(mine));
   }
   return { title: `Export ${name}`, content, update };
+}
+
+/** A path that no earlier export was written to. */
+function free(path: string, taken: ReadonlySet<string | null>): string {
+  let [found, number] = [path, 1];
+  while (taken.has(found)) found = `${path}-${++number}`;
+  return found;
 }
 
 function plannedText({ output, count: number, files, left, clusters, unnamed }: Plan, write: HTMLElement, name: string): (HTMLElement | null)[] {

@@ -88,7 +88,7 @@ function next(store: Store, run: RunFacts, said: HTMLElement, soFar: HTMLElement
       "ol",
       {},
       step(el("a", { class: "button main", href: address }, "Review"), "Name, merge and correct the clusters.", soFar),
-      step(learn, "Cluster again with your corrections.", "A second run; afterwards its page shows what changed."),
+      step(learn, "Cluster again with your corrections.", "A second run, whose page shows what changed. Images that you have not confirmed may move. This run stays as it is."),
       step(el("a", { class: "button", href: `${own}/export` }, "Export"), "Sort the images into folders, or write a table.", "At any time, with the corrections made so far."),
       step(el("a", { class: "button", href: `${own}/predict` }, "Predict"), "Assign the images of another folder.", "In seconds, without a new run."),
     ),
