@@ -51,7 +51,7 @@ def _started(config: Config, info: RunInfo, start: StartInfo) -> list[tuple[str,
     trained = config.method != "kmeans-features"
     if (not trained or config.start.learns != "nothing") and config.estep.averaged:
         kept += f"; k-means starts from images averaged with their {config.estep.averaged} nearest neighbours"
-        kept += "" if trained else "; uneven clusters replace them if a linear model separates these better"
+        kept += "" if trained else "; uneven clusters replace them if these hold together better"
     tuned = {"nothing": "frozen", "last": "its last stage trained on these images", "all": "trained on these images"}
     return [
         *([_training(config, info)] if trained else []),
